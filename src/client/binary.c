@@ -11,16 +11,29 @@
 #include "protocol/login.h"
 #include "util/num.h"
 
-/* A response to SASL. */
-static void respond_text(struct client *c, const struct binary_request *request, unsigned status, struct slice text)
-{
-	struct task *task = task_new(client_host(c), &request->request, c, sizeof(*task));
+static_assert(sizeof(struct binary_asked) <= PROTOCOL_ASKED, "it has no room");
 
-	binary_reply_text(task_reply(task), &request->head, status, text);
-	task_done(task);
+static struct binary_asked *asked_of(struct parsed *parsed)
+{
+	return (struct binary_asked *)(void *)parsed->asked;
+}
+
+enum request_status client_binary_parse(
+	struct slice in, const struct request_limits *limits, struct request_progress *progress, struct parsed *out)
+{
+	return binary_parse(in, limits, progress, &out->request, asked_of(out));
 }
 
 /* --- authentication --- */
+
+/* A response to SASL. */
+static void respond_text(struct client *c, struct parsed *request, unsigned status, struct slice text)
+{
+	struct task *task = task_new(client_host(c), &request->request, c, sizeof(*task));
+
+	binary_reply_text(task_reply(task), asked_of(request), status, text);
+	task_done(task);
+}
 
 static const struct slice mechanism = { "PLAIN", 5 };
 
@@ -34,38 +47,38 @@ static bool is_right(struct client *c, struct slice message)
 	return auth_is_right(c, user, message);
 }
 
-static void succeed(struct client *c, const struct binary_request *request)
+static void succeed(struct client *c, struct parsed *request)
 {
 	respond_text(c, request, BINARY_OK, SLICE("Authenticated"));
 }
 
-static void fail(struct client *c, const struct binary_request *request)
+static void fail(struct client *c, struct parsed *request)
 {
 	respond_text(c, request, BINARY_AUTH_ERROR, SLICE("Auth failure."));
 }
 
 /* A client that stayed could try the passwords of all users without a pause. */
-static void fail_for_good(struct client *c, const struct binary_request *request)
+static void fail_for_good(struct client *c, struct parsed *request)
 {
 	fail(c, request);
 	c->closing = true;
 }
 
 /* Whether the request has the message of PLAIN. It may come with AUTH, or with STEP after an AUTH without one. */
-static bool has_message(const struct binary_request *request, bool is_begun)
+static bool has_message(struct parsed *request, bool is_begun)
 {
 	return slice_equal(request->request.key, mechanism) &&
-		(request->head.opcode == BINARY_SASL_STEP ? is_begun : request->request.data.n > 0);
+		(asked_of(request)->opcode == BINARY_SASL_STEP ? is_begun : request->request.data.n > 0);
 }
 
-static bool begins(const struct binary_request *request)
+static bool begins(struct parsed *request)
 {
-	return request->head.opcode == BINARY_SASL_AUTH && slice_equal(request->request.key, mechanism) &&
+	return asked_of(request)->opcode == BINARY_SASL_AUTH && slice_equal(request->request.key, mechanism) &&
 		request->request.data.n == 0;
 }
 
 /* `waiting` is how much has come behind the request. */
-static void authenticate(struct client *c, const struct binary_request *request, size_t waiting)
+static void authenticate(struct client *c, struct parsed *request, size_t waiting)
 {
 	if (begins(request)) {
 		c->auth->is_begun = true;
@@ -86,11 +99,11 @@ static bool is_sasl(unsigned char opcode)
 }
 
 /* Of a client that need not authenticate, or has. */
-static void start_sasl(struct client *c, const struct binary_request *request)
+static void start_sasl(struct client *c, struct parsed *request)
 {
 	if (!client_config(c)->users)
 		respond_text(c, request, BINARY_UNKNOWN, SLICE("Unknown command"));
-	else if (request->head.opcode == BINARY_SASL_LIST)
+	else if (asked_of(request)->opcode == BINARY_SASL_LIST)
 		respond_text(c, request, BINARY_OK, mechanism);
 	else if (has_message(request, false) && is_right(c, request->request.data))
 		succeed(c, request);
@@ -99,20 +112,20 @@ static void start_sasl(struct client *c, const struct binary_request *request)
 }
 
 /* Refuses a request for its form, as if the client were authenticated. */
-static void refuse(struct client *c, const struct binary_request *request, enum request_status status)
+static void refuse(struct client *c, struct parsed *request, enum request_status status)
 {
-	client_binary_refuse(c, request);
+	task_start_refused(client_host(c), &request->request, c);
 	if (status == REQUEST_FATAL || request->request.skip.bytes > LOGIN_BLOCK_MAX)
 		c->closing = true;
 	else
 		client_skip(c, &request->request);
 }
 
-static void carry_out(struct client *c, const struct binary_request *request, size_t waiting)
+static void carry_out(struct client *c, struct parsed *request, size_t waiting)
 {
-	if (request->head.opcode == BINARY_VERSION)
+	if (asked_of(request)->opcode == BINARY_VERSION)
 		client_binary_start(c, request);
-	else if (request->head.opcode == BINARY_SASL_LIST)
+	else if (asked_of(request)->opcode == BINARY_SASL_LIST)
 		respond_text(c, request, BINARY_OK, mechanism);
 	else
 		authenticate(c, request, waiting);
@@ -121,8 +134,8 @@ static void carry_out(struct client *c, const struct binary_request *request, si
 size_t client_binary_authenticate(struct client *c, struct slice in)
 {
 	static const struct request_limits limits = { .max_value = LOGIN_BLOCK_MAX };
-	struct binary_request b;
-	enum request_status status = binary_parse(in, &limits, &c->input.progress, &b);
+	struct parsed b;
+	enum request_status status = client_binary_parse(in, &limits, &c->input.progress, &b);
 
 	if (status == REQUEST_HANGUP) {
 		c->closing = true;
@@ -183,34 +196,24 @@ static void choose_command(struct client *c, struct request *r)
 	}
 }
 
-void client_binary_start(struct client *c, const struct binary_request *b)
+void client_binary_start(struct client *c, struct parsed *parsed)
 {
-	const char *refusal = key_refusal(client_host(c), &b->request);
-	struct request request = b->request;
-	struct binary_asked asked;
+	const char *refusal = key_refusal(client_host(c), &parsed->request);
+	unsigned char opcode = asked_of(parsed)->opcode;
+	struct request request = parsed->request;
 	char level[NUM_U64_MAX];
 
-	if (is_sasl(b->head.opcode)) {
-		start_sasl(c, b);
+	if (is_sasl(opcode)) {
+		start_sasl(c, parsed);
 		return;
 	}
-	request.reply = (struct request_reply){ NULL, binary_form, &asked, binary_ask(b, &asked), &b->request };
+	request.reply.sent = &parsed->request;
 	if (refusal) {
 		task_refuse(client_host(c), &request, c, refusal);
 		return;
 	}
 	choose_command(c, &request);
-	if (b->head.opcode == BINARY_VERBOSITY)
+	if (opcode == BINARY_VERBOSITY)
 		request.rest = slice_of(level, num_format_u64(level, request.number));
-	if (!task_start(client_host(c), &request, c))
-		client_start_command(c, &request);
-}
-
-void client_binary_refuse(struct client *c, const struct binary_request *b)
-{
-	struct request request = b->request;
-	struct binary_asked asked;
-
-	request.reply = (struct request_reply){ NULL, binary_form, &asked, binary_ask(b, &asked), &b->request };
-	task_start_refused(client_host(c), &request, c);
+	client_start(c, &request);
 }

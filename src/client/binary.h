@@ -4,29 +4,16 @@
 #ifndef CLIENT_BINARY_H
 #define CLIENT_BINARY_H
 
-#include "client/client.h"
+#include "client/protocol.h"
 #include "protocol/binary.h"
 
-/* Whether the client speaks it. As in memcached, the first byte of the connection decides. `in` is not empty. */
-static inline bool client_binary_speaks(struct client *client, struct slice in)
-{
-	if (!client->input.has_spoken) {
-		client->input.has_spoken = true;
-		client->input.is_binary = (unsigned char)in.p[0] == BINARY_REQUEST;
-	}
-	return client->input.is_binary;
-}
-
-/* Carries out a request of a client that need not authenticate, or has. It is borrowed for the call, like that of the next one. */
-void client_binary_start(struct client *client, const struct binary_request *request);
-
-/* Responds with the error of a refused request, after what memcached does as well. */
-void client_binary_refuse(struct client *client, const struct binary_request *request);
-
 /*
- * As auth_take. The client authenticates by SASL with the mechanism PLAIN, as memcached's option -S has it. If it asks for anything
- * else before, it is refused and closed, as by memcached.
+ * The functions of struct protocol. The client authenticates by SASL with the mechanism PLAIN, as memcached's option -S has it. If it asks
+ * for anything else before, it is refused and closed, as by memcached.
  */
+enum request_status client_binary_parse(
+	struct slice in, const struct request_limits *limits, struct request_progress *progress, struct parsed *out);
+void client_binary_start(struct client *client, struct parsed *parsed);
 size_t client_binary_authenticate(struct client *client, struct slice in);
 
 #endif

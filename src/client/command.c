@@ -1,6 +1,7 @@
 #include "client/command.h"
 
 #include "client/client.h"
+#include "command/start.h"
 #include "command/task.h"
 #include "protocol/commands.h"
 
@@ -64,4 +65,10 @@ void client_start_command(struct client *c, const struct request *request)
 		c->order.later_writes++;
 	}
 	all->ops->await(all->arg, &command->wait);
+}
+
+void client_start(struct client *c, struct request *request)
+{
+	if (!task_start(client_host(c), request, c))
+		client_start_command(c, request);
 }

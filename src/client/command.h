@@ -11,4 +11,7 @@ struct request;
 /* Carries out a PROXY_COMMAND, now or later. */
 void client_start_command(struct client *client, const struct request *request);
 
+/* Starts any request. */
+void client_start(struct client *client, struct request *request);
+
 #endif

@@ -1,5 +1,7 @@
 #include "protocol/binary.h"
 
+#include <stddef.h>
+
 #include "protocol/commands.h"
 #include "protocol/dialect.h"
 #include "protocol/reply.h"
@@ -172,14 +174,39 @@ static enum request_status parse_body(struct slice in, const struct request_limi
 	return REQUEST_READY;
 }
 
-enum request_status binary_parse(struct slice in, const struct request_limits *limits,
-	struct request_progress *progress, struct binary_request *out)
+static bool returns_key(uint8_t opcode)
 {
-	struct request *r = &out->request;
+	return opcode == BINARY_GETK || opcode == BINARY_GETKQ || opcode == BINARY_GATK || opcode == BINARY_GATKQ;
+}
+
+static void take_asked(const char *p, const struct header *h, struct request *r, struct binary_asked *asked)
+{
+	asked->opcode = h->opcode;
+	asked->quiet = shapes[h->opcode].quiet;
+	asked->key_size = 0;
+	memcpy(&asked->opaque, p + 12, sizeof(asked->opaque));
+	r->reply.form = binary_form;
+	r->reply.asked = asked;
+	r->reply.asked_size = offsetof(struct binary_asked, key);
+}
+
+static void keep_key(struct request *r, struct binary_asked *asked)
+{
+	if (!returns_key(asked->opcode))
+		return;
+	asked->key_size = (uint8_t)r->key.n;
+	(void)slice_write(asked->key, r->key);
+	r->reply.asked_size += r->key.n;
+}
+
+enum request_status binary_parse(struct slice in, const struct request_limits *limits,
+	struct request_progress *progress, struct request *out, struct binary_asked *asked)
+{
 	const struct shape *shape;
+	enum request_status status;
 	struct header h;
 
-	*out = (struct binary_request){ 0 };
+	*out = (struct request){ 0 };
 	if (in.n == 0 || in.n < progress->needed)
 		return REQUEST_MORE;
 	if ((unsigned char)in.p[0] != BINARY_REQUEST)
@@ -187,23 +214,24 @@ enum request_status binary_parse(struct slice in, const struct request_limits *l
 	if (in.n < BINARY_HEADER)
 		return request_wait(progress, BINARY_HEADER);
 	h = read_header(in.p);
-	out->head.opcode = h.opcode;
-	memcpy(&out->head.opaque, in.p + 12, sizeof(out->head.opaque));
+	take_asked(in.p, &h, out, asked);
 	shape = &shapes[h.opcode];
-	out->head.quiet = shape->quiet;
-	r->consumed = BINARY_HEADER;
+	out->consumed = BINARY_HEADER;
 	if ((uint32_t)h.key + h.extras > h.body)
-		return fail(r, REQUEST_FATAL, "ERROR");
+		return fail(out, REQUEST_FATAL, "ERROR");
 	if (h.key > KEY_MAX || h.body > body_max)
-		return fail(r, REQUEST_FATAL, invalid);
+		return fail(out, REQUEST_FATAL, invalid);
 	if (!shape->known) {
-		r->skip.bytes = h.body;
-		return fail(r, REQUEST_REFUSED, "ERROR");
+		out->skip.bytes = h.body;
+		return fail(out, REQUEST_REFUSED, "ERROR");
 	}
 	if (!fits(shape, &h))
-		return fail(r, REQUEST_FATAL, invalid);
-	r->command = command_get(shape->command);
-	return parse_body(in, limits, &h, progress, r);
+		return fail(out, REQUEST_FATAL, invalid);
+	out->command = command_get(shape->command);
+	status = parse_body(in, limits, &h, progress, out);
+	if (status != REQUEST_MORE)
+		keep_key(out, asked);
+	return status;
 }
 
 /* --- responses --- */
@@ -223,7 +251,7 @@ static char *put(char *p, uint64_t n, size_t bytes)
 }
 
 /* If `shares`, the caller adds the value. */
-static void write_response(struct buf *out, const struct binary_head *head, const struct response *r, bool shares)
+static void write_response(struct buf *out, const struct binary_asked *head, const struct response *r, bool shares)
 {
 	size_t body = r->extras.n + r->key.n + r->value.n, inside = shares ? body - r->value.n : body;
 	char *p = buf_reserve(out, BINARY_HEADER + inside);
@@ -244,7 +272,7 @@ static void write_response(struct buf *out, const struct binary_head *head, cons
 	buf_commit(out, BINARY_HEADER + inside);
 }
 
-void binary_reply_text(struct buf *out, const struct binary_head *head, enum binary_status status, struct slice text)
+void binary_reply_text(struct buf *out, const struct binary_asked *head, enum binary_status status, struct slice text)
 {
 	write_response(out, head, &(struct response){ .status = status, .value = text }, false);
 }
@@ -282,7 +310,7 @@ static bool ends_with(struct slice s, struct slice end)
 }
 
 /* memcached has other statuses for add and replace. */
-static void tell_why(const struct binary_head *head, struct response *r)
+static void tell_why(const struct binary_asked *head, struct response *r)
 {
 	command_id id = shapes[head->opcode].command;
 
@@ -292,7 +320,7 @@ static void tell_why(const struct binary_head *head, struct response *r)
 		*r = (struct response){ .status = BINARY_NOT_FOUND, .value = SLICE("Not found") };
 }
 
-static void write_error(struct buf *out, const struct binary_head *head, struct slice line)
+static void write_error(struct buf *out, const struct binary_asked *head, struct slice line)
 {
 	const struct error *e = errors;
 	struct response r = { 0 };
@@ -310,7 +338,7 @@ static void write_error(struct buf *out, const struct binary_head *head, struct 
 
 /* --- replies --- */
 
-static void write_line(struct buf *out, const struct binary_head *head, const struct reply *r)
+static void write_line(struct buf *out, const struct binary_asked *head, const struct reply *r)
 {
 	struct buf line = BUF_EMPTY;
 
@@ -325,7 +353,7 @@ static bool reads(command_id id)
 }
 
 /* A shared value is left out: the caller adds it. */
-static bool write_value(struct buf *out, const struct binary_head *head, struct slice key, const struct reply *r)
+static bool write_value(struct buf *out, const struct binary_asked *head, struct slice key, const struct reply *r)
 {
 	struct slice value = head->opcode == BINARY_TOUCH ? slice_of("", 0) : reply_bytes(r);
 	struct response response = { .key = key, .value = value, .cas = r->cas };
@@ -338,7 +366,7 @@ static bool write_value(struct buf *out, const struct binary_head *head, struct 
 	return shares;
 }
 
-static void write_number(struct buf *out, const struct binary_head *head, const struct reply *r)
+static void write_number(struct buf *out, const struct binary_asked *head, const struct reply *r)
 {
 	command_id id = shapes[head->opcode].command;
 	char bytes[8];
@@ -351,7 +379,7 @@ static void write_number(struct buf *out, const struct binary_head *head, const 
 			out, head, &(struct response){ .value = slice_of(bytes, sizeof(bytes)), .cas = r->cas }, false);
 }
 
-static void write_miss(struct buf *out, const struct binary_head *head, struct slice key)
+static void write_miss(struct buf *out, const struct binary_asked *head, struct slice key)
 {
 	if (head->quiet)
 		return;
@@ -364,7 +392,7 @@ static void write_miss(struct buf *out, const struct binary_head *head, struct s
 		false);
 }
 
-static void write_word(struct buf *out, const struct binary_head *head, struct slice key, const struct reply *r)
+static void write_word(struct buf *out, const struct binary_asked *head, struct slice key, const struct reply *r)
 {
 	command_id id = shapes[head->opcode].command;
 
@@ -393,7 +421,7 @@ static void write_word(struct buf *out, const struct binary_head *head, struct s
 }
 
 /* A response for each line STAT <name> <value>. */
-static void write_stats(struct buf *out, const struct binary_head *head, struct slice lines)
+static void write_stats(struct buf *out, const struct binary_asked *head, struct slice lines)
 {
 	struct slice line;
 	size_t n;
@@ -408,24 +436,10 @@ static void write_stats(struct buf *out, const struct binary_head *head, struct 
 	}
 }
 
-static bool returns_key(uint8_t opcode)
-{
-	return opcode == BINARY_GETK || opcode == BINARY_GETKQ || opcode == BINARY_GATK || opcode == BINARY_GATKQ;
-}
-
-size_t binary_ask(const struct binary_request *b, struct binary_asked *out)
-{
-	out->head = b->head;
-	out->head.key_size = returns_key(b->head.opcode) ? (uint8_t)b->request.key.n : 0;
-	(void)slice_write(out->key, slice_of(b->request.key.p, out->head.key_size));
-	return offsetof(struct binary_asked, key) + out->head.key_size;
-}
-
 bool binary_form(struct buf *out, const struct reply *r, const void *asked, struct slice *tail)
 {
-	const struct binary_asked *request = asked;
-	const struct binary_head *head = &request->head;
-	struct slice key = slice_of(request->key, head->key_size);
+	const struct binary_asked *head = asked;
+	struct slice key = slice_of(head->key, head->key_size);
 
 	*tail = slice_of("", 0);
 	switch (r->kind) {

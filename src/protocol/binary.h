@@ -5,8 +5,6 @@
 #ifndef PROTOCOL_BINARY_H
 #define PROTOCOL_BINARY_H
 
-#include <stddef.h>
-
 #include "protocol/reply.h"
 #include "protocol/request.h"
 #include "util/buf.h"
@@ -19,32 +17,23 @@ enum binary_opcode {
 
 enum { BINARY_REQUEST = 0x80, BINARY_RESPONSE = 0x81, BINARY_HEADER = 24 /* bytes of each */ };
 
-/* The parts of a request that its response repeats or depends on. */
-struct binary_head {
+/* The parts of a request that its responses repeat or depend on: for binary_form. */
+struct binary_asked {
 	uint8_t opcode;
 	bool quiet;
 	uint8_t key_size; /* of GETK and its kind, whose response has the key; else 0 */
 	uint32_t opaque;  /* the bytes as they came */
-};
-
-/* For binary_form: a head, and the key behind it. */
-struct binary_asked {
-	struct binary_head head;
 	char key[KEY_MAX];
 };
 
 /*
- * Of `request`, `consumed` counts all bytes that were taken, and `skip` the body behind them. `rest` is empty, except for the group of
- * STAT. Of VERBOSITY, `number` is the level. Of SASL_..., `key` is the mechanism and `data` what the client says.
+ * As request_parse. Of `out`, `consumed` counts all bytes that were taken, and `skip` the body behind them. `rest` is empty, except
+ * for the group of STAT. Of VERBOSITY, `number` is the level. Of SASL_..., `key` is the mechanism and `data` what the client says. Unless
+ * the result is MORE or HANGUP, `asked` is filled in, and `out->reply` refers to it. HANGUP: the request does not begin as
+ * a binary one.
  */
-struct binary_request {
-	struct request request;
-	struct binary_head head;
-};
-
-/* As request_parse. HANGUP: the request does not begin as a binary one. With REFUSED and FATAL, `head` is filled in as well. */
 enum request_status binary_parse(struct slice in, const struct request_limits *limits,
-	struct request_progress *progress, struct binary_request *out);
+	struct request_progress *progress, struct request *out, struct binary_asked *asked);
 
 /* --- responses --- */
 
@@ -66,12 +55,9 @@ enum binary_status {
 };
 
 /* A response with this text as its value, whether the request is quiet or not. */
-void binary_reply_text(struct buf *out, const struct binary_head *head, enum binary_status status, struct slice text);
+void binary_reply_text(struct buf *out, const struct binary_asked *asked, enum binary_status status, struct slice text);
 
 /* The responses to a request; `asked` is a struct binary_asked. */
 reply_form binary_form;
-
-/* Fills in what binary_form needs of a request. Returns its size. */
-size_t binary_ask(const struct binary_request *request, struct binary_asked *out);
 
 #endif

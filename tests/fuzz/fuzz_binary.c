@@ -6,11 +6,16 @@
 
 static const struct request_limits limits = { .max_line = 600, .max_value = 300, .max_keys = 1 };
 
+struct binary_request {
+	struct request request;
+	struct binary_asked asked;
+};
+
 static enum request_status parse(struct slice in, struct request_progress *progress, struct binary_request *b)
 {
 	char *copy = input_copy(in);
 	struct slice all = slice_of(copy, in.n);
-	enum request_status status = binary_parse(all, &limits, progress, b);
+	enum request_status status = binary_parse(all, &limits, progress, &b->request, &b->asked);
 	const struct request *r = &b->request;
 
 	MUST(status != REQUEST_MORE || progress->needed == 0 || progress->needed > in.n);
@@ -38,10 +43,10 @@ static void check_response(const struct buf *out, const struct binary_request *b
 	size_t n = buf_size(out);
 
 	if (n == 0) {
-		MUST(b->head.quiet);
+		MUST(b->asked.quiet);
 		return;
 	}
-	MUST(n >= BINARY_HEADER && p[0] == BINARY_RESPONSE && p[1] == b->head.opcode);
+	MUST(n >= BINARY_HEADER && p[0] == BINARY_RESPONSE && p[1] == b->asked.opcode);
 	MUST(n - BINARY_HEADER == ((size_t)p[8] << 24 | (size_t)p[9] << 16 | (size_t)p[10] << 8 | p[11]));
 	MUST(((size_t)p[2] << 8 | p[3]) + p[4] <= n - BINARY_HEADER);
 }
@@ -49,11 +54,9 @@ static void check_response(const struct buf *out, const struct binary_request *b
 static void respond_with(const struct binary_request *b, struct reply reply)
 {
 	struct buf out = BUF_EMPTY;
-	struct binary_asked asked;
 	struct slice tail;
 
-	(void)binary_ask(b, &asked);
-	MUST(!binary_form(&out, &reply, &asked, &tail));
+	MUST(!binary_form(&out, &reply, &b->asked, &tail));
 	if (reply.kind != REPLY_LINES)
 		check_response(&out, b);
 	buf_free(&out);
@@ -92,7 +95,7 @@ static void check_prefixes(struct slice in, enum request_status status, const st
 		MUST(b.request.consumed == whole->request.consumed &&
 			b.request.skip.bytes == whole->request.skip.bytes &&
 			b.request.command == whole->request.command && b.request.error == whole->request.error &&
-			b.request.number == whole->request.number && b.head.opcode == whole->head.opcode);
+			b.request.number == whole->request.number && b.asked.opcode == whole->asked.opcode);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

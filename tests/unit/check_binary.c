@@ -22,6 +22,11 @@ static struct slice packet_of(
 	return buf_slice(out);
 }
 
+struct binary_request {
+	struct request request;
+	struct binary_asked asked;
+};
+
 static void show(enum request_status status, const struct binary_request *b, struct buf *out)
 {
 	static const char *const names[] = { "more", "", "refused", "fatal", "hang up" };
@@ -40,7 +45,7 @@ static void show(enum request_status status, const struct binary_request *b, str
 		if (r->data.n)
 			buf_printf(out, " {%.*s}", (int)r->data.n, r->data.p);
 		buf_printf(out, "%s%s%s", r->flags ? " flags" : "", r->extras.wants_cas ? " wants" : "",
-			b->head.quiet ? " quiet" : "");
+			b->asked.quiet ? " quiet" : "");
 		if (r->exptime)
 			buf_printf(out, " exptime=%lld", (long long)r->exptime);
 		if (r->number)
@@ -65,8 +70,8 @@ static void parses(struct slice packet, const char *outcome)
 	for (size_t n = 0; n <= packet.n && status == REQUEST_MORE; n++) {
 		struct request_progress fresh = { 0 };
 		struct slice part = guard_place(slice_of(packet.p, n));
-		status = binary_parse(part, &limits, &fresh, &b);
-		ck_assert_int_eq(status, binary_parse(part, &limits, &kept, &b));
+		status = binary_parse(part, &limits, &fresh, &b.request, &b.asked);
+		ck_assert_int_eq(status, binary_parse(part, &limits, &kept, &b.request, &b.asked));
 		ck_assert_uint_eq(fresh.needed, status == REQUEST_MORE ? kept.needed : fresh.needed);
 	}
 	show(status, &b, &text);
@@ -76,7 +81,7 @@ static void parses(struct slice packet, const char *outcome)
 	if (status == REQUEST_REFUSED)
 		ck_assert_uint_le(b.request.consumed + b.request.skip.bytes, packet.n);
 	if (status != REQUEST_MORE && status != REQUEST_HANGUP)
-		ck_assert_mem_eq(&b.head.opaque, "\1\2\3\4", 4);
+		ck_assert_mem_eq(&b.asked.opaque, "\1\2\3\4", 4);
 	buf_free(&text);
 }
 
@@ -178,24 +183,18 @@ TEST(claimed)
 		struct request_progress progress = { 0 };
 		struct slice packet = packet_of(
 			&bytes, cases[i].opcode, cases[i].key, cases[i].extras, cases[i].body, 0, SLICE("12345678k"));
-		ck_assert_int_eq(binary_parse(guard_place(packet), &limits, &progress, &b), cases[i].status);
+		ck_assert_int_eq(
+			binary_parse(guard_place(packet), &limits, &progress, &b.request, &b.asked), cases[i].status);
 		if (cases[i].status == REQUEST_REFUSED)
 			ck_assert_uint_eq(b.request.skip.bytes, cases[i].skip);
 		buf_free(&bytes);
 	}
 	ck_assert_int_eq(
-		binary_parse(SLICE("get k\r\n"), &limits, &(struct request_progress){ 0 }, &b), REQUEST_HANGUP);
+		binary_parse(SLICE("get k\r\n"), &limits, &(struct request_progress){ 0 }, &b.request, &b.asked),
+		REQUEST_HANGUP);
 }
 
 /* --- responses --- */
-
-static struct binary_head head_of(unsigned opcode, bool quiet)
-{
-	struct binary_head head = { .opcode = (uint8_t)opcode, .quiet = quiet };
-
-	memcpy(&head.opaque, "\1\2\3\4", 4);
-	return head;
-}
 
 /* The status, the cas id and the body; "nothing" if there is no response. */
 static void is_response(struct buf *out, unsigned opcode, const char *expected)
@@ -232,12 +231,12 @@ static void is_response(struct buf *out, unsigned opcode, const char *expected)
 
 static void responds(unsigned opcode, bool quiet, struct reply reply, const char *expected)
 {
-	struct binary_request b = { .request.key = SLICE("k"), .head = head_of(opcode, quiet) };
+	bool has_key = opcode == 0x0c || opcode == 0x24;
+	struct binary_asked asked = { (uint8_t)opcode, quiet, has_key, 0, "k" };
 	struct buf out = BUF_EMPTY;
-	struct binary_asked asked;
 	struct slice tail;
 
-	(void)binary_ask(&b, &asked);
+	memcpy(&asked.opaque, "\1\2\3\4", 4);
 	if (binary_form(&out, &reply, &asked, &tail)) {
 		buf_add_slice(&out, reply_bytes(&reply));
 		ck_assert_uint_eq(tail.n, 0);

@@ -4,6 +4,7 @@
 
 #include "client/bounds.h"
 #include "client/log.h"
+#include "client/protocols.h"
 #include "config/users.h"
 #include "protocol/login.h"
 #include "util/alloc.h"
@@ -161,7 +162,7 @@ static void authenticate(struct client *c, const struct request *request, size_t
 	auth_slow_down(c, waiting);
 }
 
-size_t auth_take(struct client *c, struct slice in)
+size_t client_text_authenticate(struct client *c, struct slice in)
 {
 	struct request request;
 

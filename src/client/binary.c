@@ -1,4 +1,8 @@
-#include "client/binary.h"
+/*
+ * The binary protocol. The client authenticates by SASL with the mechanism PLAIN, as memcached's option -S has it. If it asks for anything
+ * else before, it is refused and closed, as by memcached.
+ */
+#include "client/protocols.h"
 
 #include <assert.h>
 
@@ -7,6 +11,7 @@
 #include "command/args.h"
 #include "command/start.h"
 #include "command/target.h"
+#include "protocol/binary.h"
 #include "protocol/commands.h"
 #include "protocol/login.h"
 #include "util/num.h"

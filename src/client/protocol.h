@@ -26,7 +26,7 @@ struct protocol {
 		struct request_progress *progress, struct parsed *out);
 	/* Carries out a request of a client that need not authenticate, or has. It is borrowed for the call. */
 	void (*start)(struct client *client, struct parsed *parsed);
-	/* As auth_take: takes the input of a client that has not authenticated. */
+	/* Takes a request off the front of `in`, of a client that must authenticate. Returns its size, or 0 if it is incomplete. */
 	size_t (*authenticate)(struct client *client, struct slice in);
 	bool frames; /* a reply answers a request; without one nothing can be said */
 };

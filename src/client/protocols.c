@@ -1,20 +1,17 @@
 #include "client/protocols.h"
 
-#include "client/auth.h"
-#include "client/binary.h"
-#include "client/client.h"
 #include "client/command.h"
-#include "command/start.h"
+#include "protocol/binary.h"
 
 /* --- the text protocol --- */
 
-static enum request_status client_text_parse(
+enum request_status client_text_parse(
 	struct slice in, const struct request_limits *limits, struct request_progress *progress, struct parsed *out)
 {
 	return request_parse(in, limits, progress, &out->request);
 }
 
-static void client_text_start(struct client *c, struct parsed *parsed)
+void client_text_start(struct client *c, struct parsed *parsed)
 {
 	client_start(c, &parsed->request);
 }

@@ -187,38 +187,53 @@ static bool touches_adopted(struct client *c, const struct request *request)
 }
 
 /*
- * The request that carries out this one. TOUCH responds with the flags and the CAS id of the item, so it reads; a read of a
+ * The command that carries out this request. TOUCH responds with the flags and the CAS id of the item, so it reads; a read of a
  * command, with the CAS id of a set.
  */
-static void choose_command(struct client *c, struct request *r)
+static command_id choose_command(struct client *c, const struct request *r)
 {
-	if (r->command->id == COMMAND_GET && r->target == TARGET_COMMAND) {
-		r->command = command_get(COMMAND_GETS);
-	} else if (r->command->id == COMMAND_TOUCH && !touches_adopted(c, r)) {
-		r->command = command_get(COMMAND_GAT);
-		r->keys = 1;
-		r->target = target_of_read(client_host(c)->env.rules, r->key);
+	if (r->command->id == COMMAND_GET && r->target == TARGET_COMMAND)
+		return COMMAND_GETS;
+	if (r->command->id == COMMAND_TOUCH && !touches_adopted(c, r))
+		return COMMAND_GAT;
+	return r->command->id;
+}
+
+static void start_other(struct client *c, const struct request *sent, command_id id)
+{
+	struct request request = *sent;
+
+	request.command = command_get(id);
+	request.reply.sent = sent;
+	if (id == COMMAND_GAT) {
+		request.keys = 1;
+		request.target = target_of_read(client_host(c)->env.rules, request.key);
 	}
+	client_start(c, &request);
 }
 
 void client_binary_start(struct client *c, struct parsed *parsed)
 {
-	const char *refusal = key_refusal(client_host(c), &parsed->request);
+	struct request *request = &parsed->request;
+	const char *refusal = key_refusal(client_host(c), request);
 	unsigned char opcode = asked_of(parsed)->opcode;
-	struct request request = parsed->request;
 	char level[NUM_U64_MAX];
+	command_id id;
 
 	if (is_sasl(opcode)) {
 		start_sasl(c, parsed);
 		return;
 	}
-	request.reply.sent = &parsed->request;
 	if (refusal) {
-		task_refuse(client_host(c), &request, c, refusal);
+		task_refuse(client_host(c), request, c, refusal);
 		return;
 	}
-	choose_command(c, &request);
+	id = choose_command(c, request);
+	if (id != request->command->id) {
+		start_other(c, request, id);
+		return;
+	}
 	if (opcode == BINARY_VERBOSITY)
-		request.rest = slice_of(level, num_format_u64(level, request.number));
-	client_start(c, &request);
+		request->rest = slice_of(level, num_format_u64(level, request->number));
+	client_start(c, request);
 }

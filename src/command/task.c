@@ -139,32 +139,28 @@ void task_reply_shared(struct task *task, struct shared *text)
 	buf_add_slice(task_reply(task), buf_slice(&text->text));
 }
 
-/* Small texts are copied. */
-static bool write(const struct task *task, reply_form *form, struct buf *out, const struct reply *r, struct slice *tail)
+bool task_write(const struct task *task, struct buf *out, const struct reply *r, struct slice *tail)
 {
 	struct reply copied;
 
 	if (!r->shared || buf_size(&r->shared->text) >= TASK_SHARES)
-		return form(out, r, task->as.asked, tail);
+		return task->as.form(out, r, task->as.asked, tail);
 	copied = *r;
 	copied.bytes = reply_bytes(r);
 	copied.shared = NULL;
-	return form(out, &copied, task->as.asked, tail);
-}
-
-bool task_write(const struct task *task, struct buf *out, const struct reply *r, struct slice *tail)
-{
-	return write(task, task->as.form, out, r, tail);
+	return task->as.form(out, &copied, task->as.asked, tail);
 }
 
 static void add(struct task *task, const struct reply *r)
 {
 	struct slice tail;
 
-	if (!write(task, task->as.form, task_reply(task), r, &tail))
-		return;
-	task_reply_shared(task, r->shared);
-	buf_add_slice(task_reply(task), tail);
+	if (!r->shared) {
+		(void)task->as.form(task_reply(task), r, task->as.asked, &tail);
+	} else if (task_write(task, task_reply(task), r, &tail)) {
+		task_reply_shared(task, r->shared);
+		buf_add_slice(task_reply(task), tail);
+	}
 }
 
 /* Keeps the memory of a short reply. */
@@ -253,7 +249,7 @@ static void say_inside(struct task *task, const struct reply *r)
 
 void task_say(struct task *task, const struct reply *r)
 {
-	if (task->nest) {
+	if (__builtin_expect(task->nest != NULL, false)) {
 		say_inside(task, r);
 		return;
 	}

@@ -6,22 +6,28 @@
 
 static const struct slice line_end = { "\r\n", 2 };
 
-static const struct slice words[WORDS] = {
-	[WORD_COUNT] = { "COUNT", 5 },
-	[WORD_DELETED] = { "DELETED", 7 },
-	[WORD_END] = { "END", 3 },
-	[WORD_EVENT] = { "EVENT", 5 },
-	[WORD_EXISTS] = { "EXISTS", 6 },
-	[WORD_LEASE] = { "LEASE", 5 },
-	[WORD_MN] = { "MN", 2 },
-	[WORD_NOT_FOUND] = { "NOT_FOUND", 9 },
-	[WORD_NOT_STORED] = { "NOT_STORED", 10 },
-	[WORD_OK] = { "OK", 2 },
-	[WORD_RESET] = { "RESET", 5 },
-	[WORD_STORED] = { "STORED", 6 },
-	[WORD_TOUCHED] = { "TOUCHED", 7 },
-	[WORD_VERSION] = { "VERSION", 7 },
-	[WORD_WAIT] = { "WAIT", 4 },
+/* Most replies are a word: it is copied as a whole, with the bytes behind it. */
+static const struct line {
+	char text[16];
+	size_t n; /* bytes of the word */
+} words[WORDS] = {
+#define WORD(word) [WORD_##word] = { #word "\r\n", sizeof(#word) - 1 }
+	WORD(COUNT),
+	WORD(DELETED),
+	WORD(END),
+	WORD(EVENT),
+	WORD(EXISTS),
+	WORD(LEASE),
+	WORD(MN),
+	WORD(NOT_FOUND),
+	WORD(NOT_STORED),
+	WORD(OK),
+	WORD(RESET),
+	WORD(STORED),
+	WORD(TOUCHED),
+	WORD(VERSION),
+	WORD(WAIT),
+#undef WORD
 };
 
 static void add_line(struct buf *out, struct slice line)
@@ -43,25 +49,27 @@ static void add_number(struct buf *out, uint64_t n)
 
 static void add_word(struct buf *out, const struct reply *r)
 {
-	struct slice word = words[r->word];
-	char *start = buf_reserve(out, word.n + 1 + r->bytes.n + line_end.n), *p = slice_write(start, word);
+	const struct line *line = &words[r->word];
+	char *start = buf_reserve(out, sizeof(line->text) + 1 + r->bytes.n + line_end.n), *p = start + line->n;
 
+	memcpy(start, line->text, sizeof(line->text));
 	if (r->bytes.n) {
 		*p++ = ' ';
 		p = slice_write(p, r->bytes);
+		memcpy(p, line_end.p, 2);
 	}
-	p = slice_write(p, line_end);
-	buf_commit(out, (size_t)(p - start));
+	buf_commit(out, (size_t)(p - start) + 2);
 }
 
 /* Whether the caller adds the value and the tail. */
 static bool add_value(struct buf *out, const struct reply *r, struct slice *tail)
 {
 	struct slice value = reply_bytes(r);
+	static const char end[8] = "\r\nEND\r\n";
 	size_t inside = r->shared ? 0 : value.n;
-	char *start = buf_reserve(out, r->key.n + inside + 6 + 3 * (NUM_U64_MAX + 1) + 2 + 7), *p = start;
+	char *start = buf_reserve(out, r->key.n + inside + 6 + 3 * (NUM_U64_MAX + 1) + 2 + sizeof(end)), *p = start;
 
-	*tail = r->more ? line_end : SLICE("\r\nEND\r\n");
+	*tail = slice_of(end, r->more ? 2 : 7);
 	p = slice_write(p, SLICE("VALUE "));
 	p = slice_write(p, r->key);
 	*p++ = ' ';
@@ -75,7 +83,8 @@ static bool add_value(struct buf *out, const struct reply *r, struct slice *tail
 	p = slice_write(p, line_end);
 	if (!r->shared) {
 		p = slice_write(p, value);
-		p = slice_write(p, *tail);
+		memcpy(p, end, sizeof(end));
+		p += tail->n;
 	}
 	buf_commit(out, (size_t)(p - start));
 	return r->shared;

@@ -149,7 +149,16 @@ const struct config_option *config_option(const char *name)
 
 bool config_is_list(const struct config_option *o)
 {
-	return o->kind >= KIND_TEXTS;
+	switch (o->kind) {
+	case KIND_TEXTS:
+	case KIND_ADDRESSES:
+	case KIND_SERVERS:
+	case KIND_USERS:
+	case KIND_COMMANDS:
+		return true;
+	default:
+		return false;
+	}
 }
 
 /* --- setting an option, by its kind --- */

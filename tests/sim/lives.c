@@ -211,12 +211,11 @@ static bool is_mutual(const struct world *w, int64_t right, int64_t expires, int
  * only the seconds that are left, so unless it has the server's clock, the proxy must take any end for its own that the time in
  * flight can explain.
  */
-static bool looks_own(const struct world *w, const struct rewriter *by, int64_t expires, int64_t drift)
+static bool looks_own(const struct world *w, const struct rewriter *by, int64_t expires)
 {
 	int64_t since = by->exact ? 0 : second(w) - by->wrote;
 
-	return is_near(by->gave, expires, drift) || is_near(by->gave_last, expires, drift) ||
-		is_near(expires, by->gave, since) || is_near(expires, by->gave_last, since);
+	return is_near(expires, by->gave, since) || is_near(expires, by->gave_last, since);
 }
 
 /*
@@ -228,7 +227,7 @@ static bool must_follow(
 {
 	if (!by->corrects || !is_near(expires, by->before, drift))
 		return false;
-	by->doubts = looks_own(w, by, life->expires, drift);
+	by->doubts = looks_own(w, by, life->expires);
 	by->instead = life->expires;
 	if (by->doubts)
 		return false;

@@ -272,6 +272,9 @@ struct slice taking_value(struct slice reply)
 
 bool taking_is_unknown(const struct taking_op *op)
 {
+	/* The reply of an abandoned task is not read. */
+	if (op->way == TAKING_CLOSES && !op->proxy->lan.dead)
+		return op->is_popping;
 	return op->proxy->lan.dead || slice_starts(buf_slice(&op->reply), SLICE("SERVER_ERROR"));
 }
 
@@ -314,7 +317,7 @@ void taking_answered(struct taking_op *op)
 		taking_free_op(op);
 		return;
 	}
-	if (taking_is_unknown(op))
+	if (taking_is_unknown(op) && op->way != TAKING_CLOSES)
 		look_at_failure(op);
 	if (op->is_refused)
 		refused(op);

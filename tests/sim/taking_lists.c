@@ -154,8 +154,7 @@ void taking_list_answered(struct taking_op *op)
 	struct taking *w = op->world;
 	struct slice reply = buf_slice(&op->reply), value = taking_value(reply);
 
-	/* An abandoned task does not reply what it popped, if anything. */
-	if (taking_is_unknown(op) || (op->way == TAKING_CLOSES && op->is_popping)) {
+	if (taking_is_unknown(op)) {
 		w->failed_pops += is_pop(op);
 		w->failed_moves += !is_pop(op) && !is_push(op);
 	} else if (op->command == COMMAND_LRANGE) {

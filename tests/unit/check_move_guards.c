@@ -158,8 +158,8 @@ TEST(a_guard_behind_a_delete)
 	ends = 0;
 	sends(p, CALL_DELETE, "k", "", &waiters[0]);
 	sends(p, CALL_APPEND, "k", "+b ", &waiters[1]);
-	/* The look, and the delete. */
-	steps(p, 2);
+	/* Looks at both servers, the look for the cas id, and the delete. */
+	steps(p, 4);
 	ck_assert_uint_eq(ends, 1);
 	ck_assert_int_eq(got.status, RESULT_DONE);
 	put_claim("k");

@@ -112,7 +112,7 @@ static struct unit *add_unit(struct moves *m, uint64_t hash, struct slice key)
 	u->mover.key = slice_of(u->key, key.n);
 	u->mover.knows = !found_is_late(&m->found, hash);
 	u->looked = m->world.env->now;
-	u->asked = m->world.calls;
+	u->asked = u->former = m->world.calls;
 	STAILQ_INIT(&u->reads);
 	STAILQ_INIT(&u->calls);
 	LIST_INSERT_HEAD(&m->units[hash % BUCKETS], u, link);
@@ -154,7 +154,8 @@ static void on_end(struct mover *mover)
 	struct moved_call *c;
 
 	m->stats.moved += mover->moved;
-	m->stats.merged += mover->moved && mover->joined;
+	m->stats.merged += mover->moved && mover->joined && mover->join == JOIN_BOTH;
+	m->stats.dropped += mover->moved && mover->dropped;
 	if (!mover->failure.happened) {
 		if (!mover->moved && mover->there && !mover->imitated)
 			found_unmarked(&m->found, u->hash, u->looked);
@@ -183,6 +184,7 @@ static void on_time(struct waiter *waiter, const struct result *r)
 	struct env *env = u->moves->world.env;
 
 	(void)r;
+	u->former = u->moves->world.calls;
 	if (env->unix_time < u->moves->at)
 		env->later(env, &u->waiter, WAIT_MS);
 	else
@@ -242,7 +244,7 @@ static void part_copied(struct waiter *waiter, const struct result *r)
 static void part_found(struct waiter *waiter, const struct result *r)
 {
 	struct moved_call *c = (struct moved_call *)((char *)waiter - offsetof(struct moved_call, waiter));
-	struct call call = { .verb = CALL_ADD, .key = c->call.key, .value = r->value };
+	struct call call = { .verb = CALL_ADD, .key = c->call.key, .value = r->value, .flags = r->flags };
 	const struct result miss = { .status = RESULT_MISS };
 
 	c->moves->busy--;
@@ -332,6 +334,16 @@ static enum guard guard_in(const struct unit *u, const struct call *call)
 	return call->key.n == u->mover.key.n ? verb_guard(call, found_is_late(&u->moves->found, u->hash)) : GUARD_NONE;
 }
 
+/*
+ * Whether the former server must be asked again before the call. What a setlistd that does not know the new ring has written there before
+ * would come back after a deletion.
+ */
+static bool needs_former(const struct unit *u, const struct moved_call *c)
+{
+	return c->number > u->former && c->call.key.n == u->mover.key.n &&
+		verb_removes(&c->call, u->moves->world.env->unix_time);
+}
+
 static void end_call(struct moved_call *c, const struct result *r)
 {
 	struct waiter *asker = c->asker;
@@ -391,7 +403,6 @@ static void looked_behind(struct waiter *waiter, const struct result *r)
 	}
 }
 
-/* After an error, the value shows whether the item itself caused it. */
 static void look_behind(struct moved_call *c, const struct result *r)
 {
 	struct call look = { .verb = CALL_GET, .key = c->call.key };
@@ -481,7 +492,8 @@ static void send_all(struct unit *u)
 	enum guard guard;
 	bool removes = false;
 
-	while (!removes && (c = STAILQ_FIRST(&u->calls)) && (guard = guard_in(u, &c->call)) != GUARD_HOLD) {
+	while (!removes && (c = STAILQ_FIRST(&u->calls)) && !needs_former(u, c) &&
+		(guard = guard_in(u, &c->call)) != GUARD_HOLD) {
 		if (guard == GUARD_LOOK && (c->number > u->asked || is_compared(u, c)))
 			return;
 		removes = guard == GUARD_LOOK &&
@@ -529,7 +541,8 @@ static void start_again(struct unit *u)
 	struct moves *m = u->moves;
 	struct unit *next;
 
-	found_forget(&m->found, u->hash);
+	if (u->marked)
+		found_forget(&m->found, u->hash);
 	next = add_unit(m, u->hash, u->mover.key);
 	next->writes = true;
 	STAILQ_CONCAT(&next->calls, &u->calls);
@@ -550,7 +563,7 @@ static void go_on(struct unit *u)
 		u->there = false;
 		send_all(u);
 	}
-	while ((c = STAILQ_FIRST(&u->calls)) && !u->marked) {
+	while ((c = STAILQ_FIRST(&u->calls)) && !u->marked && !needs_former(u, c)) {
 		enum guard guard = guard_in(u, &c->call);
 		if (guard == GUARD_LOOK) {
 			struct call look = { .verb = CALL_GET, .want = WANT_CAS, .key = u->mover.key };
@@ -680,6 +693,7 @@ static void send_here(struct moves *m, const struct call *call, struct waiter *w
 	}
 	u = add_unit(m, hash, key);
 	u->found = true;
+	u->former = 0;
 	STAILQ_INSERT_TAIL(&u->calls, c, link);
 	go_on(u);
 }
@@ -723,7 +737,7 @@ static void find(struct moves *m, const struct call *call, struct waiter *waiter
 	struct env *env = m->world.env;
 	struct moved_call *c;
 
-	if (was_found(m, key, hash)) {
+	if ((call->key.n != key.n || !verb_removes(call, env->unix_time)) && was_found(m, key, hash)) {
 		send_here(m, call, waiter, key, hash);
 		return;
 	}

@@ -1,6 +1,7 @@
 #include "collection/move/verbs.h"
 
 #include "collection/move/mark.h"
+#include "collection/ttl.h"
 #include "util/num.h"
 
 enum guard verb_guard(const struct call *call, bool late)
@@ -107,6 +108,43 @@ bool verb_only_reads(const struct call *call)
 			return false;
 	}
 	return true;
+}
+
+static bool is_past(int64_t exptime, int64_t unix_time)
+{
+	return exptime < 0 || (ttl_is_date(exptime) && exptime <= unix_time);
+}
+
+/* Whether a meta command deletes, or gives a time in the past. */
+static bool meta_removes(struct slice line, int64_t unix_time)
+{
+	struct slice word;
+	int64_t exptime;
+
+	if (slice_equal(slice_token(&line), SLICE("md")))
+		return true;
+	(void)slice_token(&line);
+	while ((word = slice_token(&line)).n) {
+		if (*word.p == 'T' && num_parse_i64(slice_skip(word, 1), &exptime) && is_past(exptime, unix_time))
+			return true;
+	}
+	return false;
+}
+
+bool verb_removes(const struct call *call, int64_t unix_time)
+{
+	switch (call->verb) {
+	case CALL_DELETE:
+	case CALL_DISCARD:
+		return true;
+	case CALL_META:
+		return meta_removes(call->line, unix_time);
+	case CALL_GET:
+	case CALL_STATS:
+		return false;
+	default:
+		return is_past(call->exptime, unix_time);
+	}
 }
 
 bool verb_missed(const struct result *r)

@@ -25,6 +25,9 @@ bool verb_met_mark(const struct call *call, const struct result *r);
 /* Whether the call may have met a mark, and the key must be read after it. */
 bool verb_is_doubtful(const struct call *call, const struct result *r);
 
+/* Whether the key may have no item after the call: a deletion, or a time to live in the past. */
+bool verb_removes(const struct call *call, int64_t unix_time);
+
 /* Whether memcached's incr and decr accept the value. */
 bool verb_is_number(struct slice value);
 

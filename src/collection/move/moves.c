@@ -293,9 +293,9 @@ static void settle(struct moved_call *c)
 	wait_for(m, c, key, hash, true);
 }
 
-static bool is_marked(const struct moved_call *c, const struct result *r)
+static bool is_marked(const struct moved_call *c, const struct result *r, bool has_value)
 {
-	return r->status == RESULT_HIT && r->flags == MARK_FLAGS && !c->imitated;
+	return r->status == RESULT_HIT && mark_is_met(c->call.key, r->flags, r->value, has_value, c->imitated);
 }
 
 static void read_here(struct waiter *waiter, const struct result *r)
@@ -308,7 +308,7 @@ static void read_here(struct waiter *waiter, const struct result *r)
 		c->part = true;
 		send_kept(c, &(struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_TTL, .key = c->call.key },
 			true, part_found);
-	} else if (is_marked(c, r)) {
+	} else if (is_marked(c, r, c->call.want & WANT_VALUE)) {
 		settle(c);
 	} else {
 		c->asker->done(c->asker, r);
@@ -380,11 +380,17 @@ static void retry(struct moved_call *c, bool marked)
 		send_kept(c, &c->call, false, told);
 }
 
+/* After an error, the value shows whether the item itself caused it; after a META, whether it is a mark. */
+static bool shows_value(const struct moved_call *c)
+{
+	return c->failure.happened || c->call.verb == CALL_META;
+}
+
 /* The look behind a call has a reply. The call has met a mark, or an item, or something that has gone since. */
 static void looked_behind(struct waiter *waiter, const struct result *r)
 {
 	struct moved_call *c = (struct moved_call *)((char *)waiter - offsetof(struct moved_call, waiter));
-	bool marked = is_marked(c, r), seen = r->status == RESULT_HIT && !marked;
+	bool marked = is_marked(c, r, shows_value(c)), seen = r->status == RESULT_HIT && !marked;
 	struct result before = { .status = c->status, .server = r->server };
 
 	c->moves->busy--;
@@ -392,6 +398,9 @@ static void looked_behind(struct waiter *waiter, const struct result *r)
 		struct result failed = *r;
 		failed.status = r->status == RESULT_REFUSED ? r->status : RESULT_UNAVAILABLE;
 		end_call(c, &failed);
+	} else if (seen && c->call.verb == CALL_META) {
+		c->imitated = true;
+		retry(c, false);
 	} else if (seen && !result_failed(&before)) {
 		end_call(c, &before);
 	} else if (seen && (!verb_is_number(r->value) || c->tries >= COMPARES)) {
@@ -407,10 +416,9 @@ static void look_behind(struct moved_call *c, const struct result *r)
 {
 	struct call look = { .verb = CALL_GET, .key = c->call.key };
 
-	if (result_failed(r)) {
+	if (result_failed(r))
 		failure_keep(&c->failure, r);
-		look.want = WANT_VALUE;
-	}
+	look.want = shows_value(c) ? WANT_VALUE : 0;
 	send_kept(c, &look, false, looked_behind);
 }
 
@@ -420,9 +428,9 @@ static void told(struct waiter *waiter, const struct result *r)
 
 	c->moves->busy--;
 	c->status = r->status;
-	if (!c->imitated && verb_met_mark(&c->call, r))
+	if (verb_met_mark(&c->call, r, c->imitated))
 		settle(c);
-	else if (verb_is_doubtful(&c->call, r))
+	else if (verb_is_doubtful(&c->call, r, c->imitated))
 		look_behind(c, r);
 	else
 		end_call(c, r);
@@ -507,7 +515,7 @@ static void looked_before(struct waiter *waiter, const struct result *r)
 {
 	struct unit *u = (struct unit *)((char *)waiter - offsetof(struct unit, waiter));
 	struct moved_call *c = STAILQ_FIRST(&u->calls);
-	bool marked = is_marked(c, r), compares;
+	bool marked = is_marked(c, r, false), compares;
 
 	if (!marked && !result_failed(r))
 		found_unmarked(&u->moves->found, u->hash, u->looked);

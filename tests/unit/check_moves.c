@@ -481,6 +481,7 @@ LOOP_TEST(a_deletion_asks_the_former_server, 10)
 		sends(p, CALL_APPEND, "k", "+w", &waiters[0]);
 	moves_call(p->moves, &call, &waiters[1]);
 	run(p);
+	ck_assert_int_ne(got.status, RESULT_MISS);
 	has(O, "k", NULL);
 	p->env.now += MOVES_LOOK_MS;
 	reads(p, "k", NULL);

@@ -72,8 +72,9 @@ bool verb_is_doubtful(const struct call *call, const struct result *r, bool imit
 
 	if (call->verb == CALL_META)
 		return !imitated && may_show_mark(call, r);
+	/* With a time in the past it leaves nothing that could be read. */
 	if (call->verb == CALL_TOUCH)
-		return r->status == RESULT_DONE;
+		return r->status == RESULT_DONE && call->exptime >= 0;
 	return r->status == RESULT_EXISTS || (r->status == RESULT_NOT_STORED && call->verb == CALL_ADD) ||
 		(r->status == RESULT_REFUSED && counts && slice_starts(r->line, SLICE("CLIENT_ERROR")));
 }

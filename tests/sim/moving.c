@@ -325,7 +325,7 @@ static void check_places(struct moving *w, const struct moving_ring *ring)
 			(void)moving_base(key, &is_part);
 			if (!is_part && server != moving_place(ring, key))
 				moving_fail(w, "an item is left on a former server", "%.*s", (int)key.n, key.p);
-			if (item->flags == MARK_FLAGS)
+			if (mark_read(key, item->flags, buf_slice(&item->value)).kind != MARK_NONE)
 				moving_fail(w, "a mark is left", "%.*s", (int)key.n, key.p);
 		}
 	}
@@ -523,8 +523,10 @@ static void end(struct moving *w, size_t last)
 				check_words(w, k->ops[count]);
 		}
 	}
-	for (int key = 0; key < MOVING_KEYS && !w->violation && !w->stale; key++) {
-		if (!w->faults && !w->losses)
+	for (int key = 0; key < MOVING_KEYS && !w->violation; key++) {
+		if (w->stale && (w->forgotten < 0 || w->keys[key].kind < MOVING_TEXT))
+			continue;
+		if (!w->faults && !w->losses && !w->stale)
 			note_end(w, key, &w->configs[last].ring);
 		moving_check_key(w, key);
 	}

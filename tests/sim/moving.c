@@ -12,10 +12,10 @@
 enum {
 	EVENTS_MAX = 200000,
 	ITEM_MAX = 1500,
-	BEFORE = 10000,  /* milliseconds from the first proxy that knows a change to the time */
-	RELOADS = 5000,  /* all proxies know it */
-	BEHIND = 3000,   /* and clients go on for so long after the time */
-	ROUNDS = 4       /* of the tool */
+	BEFORE = 10000, /* milliseconds from the first proxy that knows a change to the time */
+	RELOADS = 5000, /* all proxies know it */
+	BEHIND = 3000,  /* and clients go on for so long after the time */
+	ROUNDS = 4      /* of the tool */
 };
 
 void moving_fail(struct moving *w, const char *what, const char *format, ...)

@@ -149,7 +149,16 @@ const struct config_option *config_option(const char *name)
 
 bool config_is_list(const struct config_option *o)
 {
-	return o->kind >= KIND_TEXTS;
+	switch (o->kind) {
+	case KIND_TEXTS:
+	case KIND_ADDRESSES:
+	case KIND_SERVERS:
+	case KIND_USERS:
+	case KIND_COMMANDS:
+		return true;
+	default:
+		return false;
+	}
 }
 
 /* --- setting an option, by its kind --- */
@@ -552,25 +561,11 @@ void config_init(struct config *config)
 	}
 }
 
-static void free_rules(struct rules *rules)
-{
-	for (size_t i = 0; i < rules->collection_count; i++) {
-		free((char *)rules->collections[i].prefix.p);
-		free((char *)rules->collections[i].removed.p);
-	}
-	for (size_t i = 0; i < rules->event_count; i++) {
-		free((char *)rules->events[i].prefix.p);
-		free((char *)rules->events[i].separator.p);
-	}
-	free((void *)rules->collections);
-	free((void *)rules->events);
-}
-
 void config_fini(struct config *config)
 {
 	for (const struct config_option *o = config_options; o->name; o++)
 		config_clear(config, o);
-	free_rules(&config->rules);
+	rules_free(&config->rules);
 	users_destroy(config->users);
 }
 

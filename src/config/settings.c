@@ -627,7 +627,8 @@ static void keep(struct config *config, const struct config *now, const struct c
 void settings_keep_fixed(struct settings *settings, const struct settings *now)
 {
 	for (const struct config_option *o = config_options; o->name; o++) {
-		if (o->reload >= RELOAD_NEEDS_RESTART && !config_same(&settings->config, &now->config, o))
+		bool fixed = o->reload == RELOAD_NEEDS_RESTART || o->reload == RELOAD_STAYS_TRUE;
+		if (fixed && !config_same(&settings->config, &now->config, o))
 			keep(&settings->config, &now->config, o);
 	}
 }

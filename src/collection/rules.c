@@ -31,12 +31,26 @@ const struct event_rule *rules_event(const struct rules *rules, struct slice typ
 	return best;
 }
 
+bool rules_reserve(const struct rules *rules, struct slice key)
+{
+	if (!rules->reserves)
+		return false;
+	if (rules_collection(rules, key)->only)
+		return true;
+	for (size_t i = 0; i < rules->collection_count; i++) {
+		const struct collection_rule *rule = &rules->collections[i];
+		if (rule->only && rule->removed.n && slice_starts(key, rule->removed))
+			return true;
+	}
+	return false;
+}
+
 static bool same_collection(const struct collection_rule *a, const struct collection_rule *b)
 {
 	return slice_equal(a->prefix, b->prefix) && a->type == b->type && a->encoding == b->encoding &&
 		a->ttl == b->ttl && a->compact_waste == b->compact_waste && a->delimiter == b->delimiter &&
 		slice_equal(a->removed, b->removed) && a->pointer == b->pointer && a->plain_verbs == b->plain_verbs &&
-		a->behind == b->behind && a->max == b->max && a->newest_first == b->newest_first;
+		a->only == b->only && a->behind == b->behind && a->max == b->max && a->newest_first == b->newest_first;
 }
 
 static bool same_event(const struct event_rule *a, const struct event_rule *b)

@@ -180,7 +180,7 @@ void item_discard_start(struct host *host, const struct request *request, void *
 	struct item_task *item;
 	char *at;
 
-	if (target_of_write(host->env.rules, key) != TARGET_ITEM) {
+	if (target_of_write(host->env.rules, key) != TARGET_ITEM || rules_reserve(host->env.rules, key)) {
 		task_refuse(host, request, owner, request->error);
 		return;
 	}

@@ -216,6 +216,8 @@ static void read_rules(cfg_t *cfg, struct rules *rules)
 		c[i].removed = copy_string(cfg_getstr(section, "removed"));
 		c[i].pointer = cfg_getint(section, "pointer");
 		c[i].plain_verbs = cfg_getint(section, "plain_verbs");
+		c[i].only = cfg_getint(section, "only");
+		rules->reserves |= c[i].only;
 		c[i].behind = (unsigned)cfg_getint(section, "spread") - 1;
 		c[i].max = cfg_getint(section, "max");
 		c[i].newest_first = cfg_getint(section, "newest");
@@ -283,6 +285,7 @@ static cfg_t *new_tree(void)
 		CFG_STR("removed", "", CFGF_NONE),
 		CFG_INT_CB("pointer", 1, CFGF_NONE, parse_flag),
 		CFG_INT_CB("plain_verbs", 0, CFGF_NONE, parse_flag),
+		CFG_INT_CB("only", 0, CFGF_NONE, parse_flag),
 		CFG_INT_CB("spread", 1, CFGF_NONE, parse_number),
 		CFG_INT_CB("max", 0, CFGF_NONE, parse_number),
 		CFG_INT_CB("newest", 0, CFGF_NONE, parse_word),

@@ -286,5 +286,8 @@ struct slice task_keep(char **at, struct slice s)
 
 void task_refuse(struct host *host, const struct request *request, void *owner, const char *line)
 {
-	task_reply_line(task_new(host, request, owner, sizeof(struct task)), line);
+	struct task *task = task_new(host, request, owner, sizeof(*task));
+
+	outermost(task)->refused = true;
+	task_reply_line(task, line);
 }

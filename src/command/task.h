@@ -37,6 +37,7 @@ struct task {
 	void (*resume)(struct task *task); /* set by a task that pauses while host->room is false; else NULL */
 	void *resume_arg;                  /* for the command */
 	bool quiet;                        /* the host discards the reply */
+	bool refused;                      /* it, or a task inside of it, was made by task_refuse */
 	struct order_effect order;
 	bool done;      /* for the host: the reply is complete */
 	bool abandoned; /* the client has gone, and `resume` was called: the task may stop early */

@@ -60,6 +60,10 @@ bool meter_other_done(struct meter *m, const struct task *task)
 {
 	uint64_t took = m->loop->now_us - task->began;
 
+	if (meter_is_untimed(m, task)) {
+		histogram_add_untimed(&m->latencies[meter_class(task->command->id)]);
+		return false;
+	}
 	if (took >= m->slow_us) {
 		count(m, task->command, took, 1);
 		return notes_have_room(&m->notes, m->loop->now_us);

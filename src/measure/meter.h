@@ -4,6 +4,9 @@
  * The latency of a request is the time from its start to the moment when its reply is complete. If it had to wait for its turn or for
  * earlier ones of its connection, that counts too. Times are those of the loop, which reads its clock once a turn. So requests that
  * began in one turn and are answered in another one took equally long. They are counted together, at the end of the turn.
+ *
+ * A command that is refused at once, since it is malformed or its server is down, is counted without a latency: otherwise the latencies
+ * would fall when a server fails.
  */
 #ifndef MEASURE_METER_H
 #define MEASURE_METER_H
@@ -115,13 +118,19 @@ static inline void meter_turn(struct meter *meter)
 		meter_flush(meter);
 }
 
-/* For meter_task_done: the task is not like the last ones, or it is slow. */
+/* For meter_task_done: the task is not like the last ones, or it is slow, or it is untimed. */
 bool meter_other_done(struct meter *meter, const struct task *task);
+
+/* Whether the task was refused without a call: in the turn in which it began. */
+static inline bool meter_is_untimed(const struct meter *meter, const struct task *task)
+{
+	return (task->refused || meter->loop->answering) && task->command && task->began == meter->loop->now_us;
+}
 
 /* A task is done. Gives whether it is to be noted as slow: then call meter_note_slow. */
 static inline bool meter_task_done(struct meter *meter, const struct task *task)
 {
-	if (meter->began != task->began || meter->command != task->command)
+	if (meter->began != task->began || meter->command != task->command || meter_is_untimed(meter, task))
 		return meter_other_done(meter, task);
 	meter->waiting++;
 	return false;

@@ -261,6 +261,7 @@ static void json_latency(struct report *r, enum latency_of of, const char *name,
 	(void)of;
 	(void)name;
 	add_number(r->out, "count", sum->count);
+	add_number(r->out, "untimed", sum->untimed);
 	add_number(r->out, "sum_us", sum->total);
 	for (int i = 0; i < QUANTILES; i++) {
 		next(r->out, "\"");

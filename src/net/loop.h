@@ -36,6 +36,7 @@ struct loop {
 	int64_t unix_time; /* seconds */
 	bool fresh;        /* the times were read in this turn */
 	bool stopping;
+	bool answering;         /* a waiter gets its result from loop_answer, not from a server */
 	struct loop_jobs jobs;  /* of this turn, in the order in which they were queued */
 	struct loop_jobs timed; /* in the order of their times */
 	struct event *timer;    /* for the first of them */

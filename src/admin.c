@@ -165,10 +165,10 @@ static void admin_route(struct worker *w, const struct request *request, struct 
 		other = moved ? former : here;
 	}
 	if (other == index)
-		reply_text(out, servers_get(g->servers, index)->name);
+		reply_text(out, servers_name(g->servers, index));
 	else
-		buf_printf(out, "%s %s %s\r\n", servers_get(g->servers, index)->name, moved ? "from" : "to",
-			servers_get(g->servers, other)->name);
+		buf_printf(out, "%s %s %s\r\n", servers_name(g->servers, index), moved ? "from" : "to",
+			servers_name(g->servers, other));
 }
 
 static void admin_verbosity(struct worker *w, const struct request *request, struct buf *out)

@@ -200,8 +200,8 @@ struct generation *generation_create(struct generations *all, struct settings *s
 	g->settings = settings_share(settings);
 	init_host(g);
 	g->servers = servers_create(all->loop, all->resolver,
-		(struct servers_rings){ settings->ring, settings->former, settings->move_at }, &all->options,
-		&all->random, all->current ? all->current->servers : NULL);
+		(struct servers_rings){ settings->ring, settings->former, settings->lost, settings->move_at },
+		&all->options, &all->random, all->current ? all->current->servers : NULL);
 	g->host.env.servers = servers_count(g->servers);
 	if (settings->former)
 		init_moving(g);

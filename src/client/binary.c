@@ -54,7 +54,7 @@ static void was_read(struct waiter *waiter, const struct result *r)
 {
 	struct read_task *read = (struct read_task *)((char *)waiter - offsetof(struct read_task, waiter));
 
-	lookup_result(&read->task, r);
+	lookup_result(&read->task, waiter->key, r);
 	if (read->touches)
 		item_touched(read->task.host, read->target, waiter->key, read->exptime, r);
 	if (r->status != RESULT_MISS || !read->head.quiet)

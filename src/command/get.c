@@ -38,7 +38,7 @@ static void single_answered(struct waiter *waiter, const struct result *r)
 		task_reply_failure(task, r);
 		return;
 	}
-	lookup_result(task, r);
+	lookup_result(task, waiter->key, r);
 	if (single->touches)
 		item_touched(task->host, single->target, waiter->key, single->exptime, r);
 	if (task->nest)
@@ -127,7 +127,7 @@ static void share_value_of(struct task *outer, struct nest *nest, struct slice v
 static void count_answer(const struct task *outer, const struct command *inside, enum command_key_answer answer)
 {
 	if (answer != COMMAND_KEY_FAILED && !lookup_counts(inside))
-		lookup_count(outer, answer == COMMAND_KEY_VALUE ? LOOKUP_HIT : LOOKUP_MISS);
+		lookup_count(outer, outer->keys.list, answer == COMMAND_KEY_VALUE ? LOOKUP_HIT : LOOKUP_MISS);
 }
 
 static void named_got(struct nest *nest, struct slice reply)
@@ -159,11 +159,11 @@ static void named_stored(struct nest *nest, struct slice reply)
 	uint64_t number;
 
 	if (slice_equal(line, SLICE("STORED")) || num_parse_u64(line, &number))
-		lookup_count(nest->outer, LOOKUP_HIT);
+		lookup_count(nest->outer, nest->outer->keys.list, LOOKUP_HIT);
 	else if (slice_equal(line, SLICE("NOT_FOUND")))
-		lookup_count(nest->outer, LOOKUP_MISS);
+		lookup_count(nest->outer, nest->outer->keys.list, LOOKUP_MISS);
 	else if (slice_equal(line, SLICE("EXISTS")))
-		lookup_count(nest->outer, LOOKUP_CHANGED);
+		lookup_count(nest->outer, nest->outer->keys.list, LOOKUP_CHANGED);
 	reply_line(task_reply(nest->outer), line);
 	task_done(nest->outer);
 }
@@ -235,7 +235,7 @@ static void answered(struct waiter *waiter, const struct result *r)
 	struct part *part = (struct part *)((char *)waiter - offsetof(struct part, waiter));
 	struct many *many = (struct many *)part->part.fan->task;
 
-	lookup_result(&many->task, r);
+	lookup_result(&many->task, waiter->key, r);
 	if (r->status == RESULT_HIT) {
 		if (many->call.verb == CALL_GAT)
 			item_touched(many->task.host, part->target, waiter->key, many->call.exptime, r);

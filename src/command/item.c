@@ -62,7 +62,7 @@ static void answered(struct waiter *waiter, const struct result *r)
 	};
 	struct item_task *item = (struct item_task *)((char *)waiter - offsetof(struct item_task, waiter));
 
-	lookup_result(&item->task, r);
+	lookup_result(&item->task, waiter->key, r);
 	if (r->status == RESULT_DONE && !r->cas)
 		task_reply_done(&item->task);
 	else if (r->status == RESULT_DONE || r->status == RESULT_NUMBER)

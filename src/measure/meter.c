@@ -118,10 +118,12 @@ void meter_init(struct meter *m, struct loop *loop, uint64_t random)
 	m->slow_us = UINT64_MAX;
 	m->job.run = on_end_of_turn;
 	notes_init(&m->notes, random, loop->now);
+	rule_counts_init(&m->rules);
 }
 
 void meter_fini(struct meter *m)
 {
 	loop_forget(m->loop, &m->job);
 	notes_fini(&m->notes);
+	rule_counts_fini(&m->rules);
 }

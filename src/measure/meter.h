@@ -4,9 +4,7 @@
  * The latency of a request is the time from its start to the moment when its reply is complete. If it had to wait for its turn or for
  * earlier ones of its connection, that counts too. Times are those of the loop, which reads its clock once a turn. So requests that
  * began in one turn and are answered in another one took equally long. They are counted together, at the end of the turn.
- *
- * A command that is refused at once, since it is malformed or its server is down, is counted without a latency: otherwise the latencies
- * would fall when a server fails.
+ * A command that is refused at once, as when its server is down, has no latency: otherwise latencies would fall when a server fails.
  */
 #ifndef MEASURE_METER_H
 #define MEASURE_METER_H
@@ -15,6 +13,7 @@
 
 #include "command/task.h"
 #include "measure/notes.h"
+#include "measure/rule_counts.h"
 #include "measure/sums.h"
 #include "net/loop.h"
 #include "upstream/pipeline.h"
@@ -48,20 +47,19 @@ struct meter {
 	const struct command *command; /* theirs; or NULL */
 	struct loop_job job;           /* counts them at the end of the turn */
 	struct notes notes;
+	struct rule_counts rules;
 	/* For other threads, with daemon.lock: */
 	uint64_t counters_before[COUNTERS]; /* as they were at the last `stats reset` */
 	struct servers *servers;            /* those of the worker's current generation */
 	uint64_t ring, former;              /* the fingerprints of where keys are, and were; 0 for none */
 	uint64_t move_at;                   /* when they move, in seconds of Unix time; 0 if none do */
 	uint64_t max_connections;           /* of the worker's configuration */
-	/* The servers' statistics as this worker last got them. The newest sums of all workers are used. */
-	struct sums sums;
+	struct sums sums; /* the servers' statistics as this worker last got them; the newest of all workers are used */
 };
 
 /* Borrows the loop until meter_fini. `random` is any number that clients do not know. All other members must be zero. */
 void meter_init(struct meter *meter, struct loop *loop, uint64_t random);
 void meter_fini(struct meter *meter);
-
 /* Requests that take so many milliseconds are slow; 0 for none. */
 void meter_set_threshold(struct meter *meter, uint64_t ms);
 
@@ -82,8 +80,7 @@ static inline void meter_count(struct meter *meter, enum counter counter, uint64
 	meter_set(meter, counter, meter_get(meter, counter) + n);
 }
 
-/* The counter of each command's class. */
-extern const unsigned char meter_classes[];
+extern const unsigned char meter_classes[]; /* the counter of each command's class */
 
 static inline enum counter meter_class(command_id id)
 {

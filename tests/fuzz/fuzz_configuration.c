@@ -130,9 +130,10 @@ static void describe(const struct config *config, struct buf *out)
 		config_texts(config, o, out);
 	for (size_t i = 0; i < config->rules.collection_count; i++) {
 		const struct collection_rule *c = &config->rules.collections[i];
-		buf_printf(out, "%.*s %d %d %lld %g %c %.*s %d %d %d %lld %d %u\n", (int)c->prefix.n, c->prefix.p, c->type,
-			c->encoding, (long long)c->ttl, c->compact_waste, c->delimiter, (int)c->removed.n, c->removed.p,
-			c->pointer, c->plain_verbs, c->only, (long long)c->max, c->newest_first, c->behind);
+		buf_printf(out, "%.*s %d %d %lld %g %c %.*s %d %d %d %lld %d %u\n", (int)c->prefix.n, c->prefix.p,
+			c->type, c->encoding, (long long)c->ttl, c->compact_waste, c->delimiter, (int)c->removed.n,
+			c->removed.p, c->pointer, c->plain_verbs, c->only, (long long)c->max, c->newest_first,
+			c->behind);
 	}
 	for (size_t i = 0; i < config->rules.event_count; i++) {
 		const struct event_rule *e = &config->rules.events[i];

@@ -121,13 +121,14 @@ bool meter_other_done(struct meter *meter, const struct task *task);
 /* Whether the task was refused without a call: in the turn in which it began. */
 static inline bool meter_is_untimed(const struct meter *meter, const struct task *task)
 {
-	return (task->refused || meter->loop->answering) && task->command && task->began == meter->loop->now_us;
+	return (task->sent.refused || meter->loop->turn.answering) && task->sent.command &&
+		task->began == meter->loop->now_us;
 }
 
 /* A task is done. Gives whether it is to be noted as slow: then call meter_note_slow. */
 static inline bool meter_task_done(struct meter *meter, const struct task *task)
 {
-	if (meter->began != task->began || meter->command != task->command || meter_is_untimed(meter, task))
+	if (meter->began != task->began || meter->command != task->sent.command || meter_is_untimed(meter, task))
 		return meter_other_done(meter, task);
 	meter->waiting++;
 	return false;
@@ -144,7 +145,7 @@ static inline void meter_sample_keys(struct meter *meter, const struct task *tas
 {
 	if (!topk_sample_passes(&meter->notes.sample, task->keys.count))
 		notes_sample_keys(
-			&meter->notes, task->keys.list, task->keys.count, bytes + task->taken, meter->loop->now);
+			&meter->notes, task->keys.list, task->keys.count, bytes + task->sent.bytes, meter->loop->now);
 }
 
 #endif

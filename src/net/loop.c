@@ -101,9 +101,9 @@ static void give_answer(struct loop_job *job)
 {
 	struct loop *loop = ((struct answer *)job)->loop;
 
-	loop->answering = true;
+	loop->turn.answering = true;
 	give(job);
-	loop->answering = false;
+	loop->turn.answering = false;
 }
 
 static struct loop_job *new_answer(struct waiter *waiter, const struct result *result)

@@ -36,7 +36,6 @@ struct loop {
 	int64_t unix_time; /* seconds */
 	bool fresh;        /* the times were read in this turn */
 	bool stopping;
-	bool answering;         /* a waiter gets its result from loop_answer, not from a server */
 	struct loop_jobs jobs;  /* of this turn, in the order in which they were queued */
 	struct loop_jobs timed; /* in the order of their times */
 	struct event *timer;    /* for the first of them */
@@ -60,6 +59,7 @@ struct loop {
 	struct {
 		void (*call)(void *arg); /* when a turn has read the clocks; or NULL */
 		void *arg;
+		bool answering; /* a waiter gets its result from loop_answer, not from a server */
 	} turn;
 };
 

@@ -87,8 +87,7 @@ static inline enum counter meter_class(command_id id)
 	return (enum counter)meter_classes[id];
 }
 
-/* For each command, the counter of KEYS that counts its keys; 0 for none. */
-extern const unsigned char meter_keys[];
+extern const unsigned char meter_keys[]; /* for each command, the counter of KEYS that counts its keys; 0 for none */
 
 /* Counts the key of an `mg`, as a touch if it has the flag T. */
 void meter_count_meta(struct meter *meter, const struct request *request);
@@ -115,7 +114,7 @@ static inline void meter_turn(struct meter *meter)
 		meter_flush(meter);
 }
 
-/* For meter_task_done: the task is not like the last ones, or it is slow, or it is untimed. */
+/* For meter_task_done: the task is not like the last ones, or it is slow or untimed. */
 bool meter_other_done(struct meter *meter, const struct task *task);
 
 /* Whether the task was refused without a call: in the turn in which it began. */

@@ -181,6 +181,8 @@ void config_clear(struct config *config, const struct config_option *o)
 		break;
 	case KIND_ADDRESSES:
 	case KIND_SERVERS:
+		for (size_t i = 0; i < addresses->count; i++)
+			free(addresses->at[i].name);
 		free(addresses->at);
 		free(addresses->string);
 		break;
@@ -454,7 +456,7 @@ static void put_addresses(const struct address_list *list, bool weighted, struct
 	for (size_t i = 0; i < list->count; i++) {
 		const struct address *a = &list->at[i];
 		if (a->port)
-			buf_printf(out, "%s%s:%u", a->tls ? "tls:" : "", a->host, a->port);
+			buf_printf(out, "%s%s:%u", a->tls ? "tls:" : a->dns ? "dns:" : "", a->host, a->port);
 		else
 			buf_printf(out, "unix:%s", a->host);
 		if (weighted)
@@ -617,7 +619,8 @@ struct ring *config_ring(const struct address_list *list, int distribution, char
 	}
 	servers = xcalloc(list->count, sizeof(*servers));
 	for (size_t i = 0; i < list->count; i++)
-		servers[i] = (struct ring_server){ list->at[i].host, list->at[i].port, list->at[i].weight };
+		servers[i] = (struct ring_server){ list->at[i].host, list->at[i].port, list->at[i].weight,
+			list->at[i].name };
 	ring = ring_create(servers, (int)list->count, (enum ring_distribution)distribution);
 	free(servers);
 	return ring;

@@ -47,7 +47,8 @@ void collect_sums(struct daemon *d, struct sums *sums);
 /* A server, as all workers together know it. */
 struct server_sum {
 	char name[300];
-	char why[160]; /* it is down; "" if it is not, or was not tried yet */
+	char why[160];  /* it is down; "" if it is not, or was not tried yet */
+	char host[256]; /* the name with `dns:` that has this address; "" without one */
 	uint64_t values[SERVER_FACTS];
 	struct histogram_sum latency; /* of its calls, since the start or the last `stats reset` */
 };
@@ -65,6 +66,10 @@ struct servers_seen collect_seen(struct daemon *d);
 
 /* The version reported to clients: the oldest one of all servers, or 1.6.0 while none is known. */
 unsigned collect_version(struct daemon *d);
+
+/* Gives the counts of all rules for sets and lists that a worker uses, in the order of their prefixes: `*count` of them. */
+struct rule_sum *collect_rules(struct daemon *d, size_t *count);
+void collect_free_rules(struct rule_sum *list, size_t count);
 
 /* Adds the latencies of a class, less than LATENCY_CLASSES, since the start or the last `stats reset`. */
 void collect_latency(struct daemon *d, unsigned class, struct histogram_sum *sum);

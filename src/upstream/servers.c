@@ -27,7 +27,7 @@ struct moving_route {
 struct moving {
 	int64_t at;
 	const struct ring *ring, *former;
-	uint16_t *servers; /* by their index in the former ring: those in the list */
+	uint16_t *servers; /* by their index in the former ring: those in the list, or `count` for a lost one */
 	struct moving_route routes[ROUTES];
 };
 
@@ -37,7 +37,6 @@ struct servers {
 	struct route *routes;  /* by hash of the key, without probing; NULL if there is one server, or if keys move */
 	struct moving *moving; /* NULL if no keys move */
 	uint64_t seed;
-	struct loop_job check; /* of the names, every dns_interval */
 	const struct server_options *options;
 	int count, unsettled;
 	void (*settled)(void *arg);
@@ -59,30 +58,21 @@ static bool is_at(const struct ring_server *one, const struct ring_server *other
 	return one->port == other->port && strcmp(one->host, other->host) == 0;
 }
 
+/* A certificate is checked for the name. */
+static bool has_name(const struct ring_server *one, const struct ring_server *other)
+{
+	return one->name && other->name ? strcmp(one->name, other->name) == 0 : one->name == other->name;
+}
+
 /* A server of `before` at this place that the new ones do not have yet; NULL if there is none. */
 static struct server *find(const struct servers *before, const struct ring_server *where, const struct servers *servers)
 {
 	for (int i = 0; before && i < before->count; i++) {
 		struct server *s = before->list[i];
-		if (is_at(&s->where, where) && !has(servers, s))
+		if (is_at(&s->where, where) && has_name(&s->where, where) && !has(servers, s))
 			return s;
 	}
 	return NULL;
-}
-
-static void plan_check(struct servers *servers)
-{
-	if (servers->options->dns_interval)
-		loop_after(servers->loop, &servers->check, servers->options->dns_interval);
-}
-
-static void on_check(struct loop_job *job)
-{
-	struct servers *servers = (struct servers *)((char *)job - offsetof(struct servers, check));
-
-	plan_check(servers);
-	for (int i = 0; i < servers->count; i++)
-		server_check_name(servers->list[i]);
 }
 
 /* How many of the ring's servers stand before one at the same place, or its number of servers if none is there. */
@@ -100,17 +90,23 @@ static const struct ring_server **list_servers(struct servers *servers, struct s
 {
 	int most = ring_count(rings.ring) + (rings.former ? ring_count(rings.former) : 0);
 	const struct ring_server **list = xcalloc((size_t)most, sizeof(const struct ring_server *));
+	bool is_lost;
 
 	*count = ring_count(rings.ring);
 	for (int i = 0; i < *count; i++)
 		list[i] = ring_server(rings.ring, i);
 	for (int i = 0; rings.former && i < ring_count(rings.former); i++) {
 		int at = find_in_ring(rings.ring, ring_server(rings.former, i));
-		if (at == ring_count(rings.ring)) {
+		is_lost = rings.lost && rings.lost[i];
+		if (at == ring_count(rings.ring) && !is_lost) {
 			at = (*count)++;
 			list[at] = ring_server(rings.former, i);
 		}
 		servers->moving->servers[i] = (uint16_t)at;
+	}
+	for (int i = 0; rings.lost && i < ring_count(rings.former); i++) {
+		if (rings.lost[i])
+			servers->moving->servers[i] = (uint16_t)*count;
 	}
 	return list;
 }
@@ -141,8 +137,6 @@ struct servers *servers_create(struct loop *loop, struct resolver *resolver, str
 	else if (most > 1)
 		servers->routes = xcalloc(ROUTES, sizeof(struct route));
 	servers->options = options;
-	servers->check.run = on_check;
-	plan_check(servers);
 	list = list_servers(servers, rings, &count);
 	servers->count = count;
 	for (int i = 0; i < count; i++) {
@@ -158,7 +152,6 @@ struct servers *servers_create(struct loop *loop, struct resolver *resolver, str
 
 void servers_stop(struct servers *servers, bool all)
 {
-	loop_forget(servers->loop, &servers->check);
 	for (int i = 0; i < servers->count; i++) {
 		if (all || servers->list[i]->users == 1)
 			server_stop(servers->list[i]);
@@ -254,16 +247,30 @@ int servers_index(struct servers *servers, struct slice key)
 		return find_route(servers, key);
 	if (servers->moving) {
 		int former, here = servers_place(servers, key, &former);
-		return servers->loop->unix_time < servers->moving->at ? former : here;
+		bool is_early = servers->loop->unix_time < servers->moving->at && former < servers->count;
+		return is_early ? former : here;
 	}
 	return look_up(servers, servers->ring, key);
+}
+
+/* A lost server has nothing, and takes nothing. */
+static void answer_for_lost(struct servers *servers, const struct call *call, struct waiter *waiter)
+{
+	struct result result = { .status = RESULT_UNAVAILABLE, .server = servers_name(servers, servers->count) };
+
+	if (call->verb == CALL_META ? slice_starts(call->line, SLICE("mg ")) : !call_stores(call->verb))
+		result.status = RESULT_MISS;
+	loop_answer(servers->loop, waiter, &result);
 }
 
 void servers_call(struct servers *servers, const struct call *call, struct waiter *waiter)
 {
 	int index = call->server == CALL_ANY_SERVER ? servers_index(servers, call->key) : call->server;
 
-	server_call(servers->list[index], call, waiter);
+	if (index < servers->count)
+		server_call(servers->list[index], call, waiter);
+	else
+		answer_for_lost(servers, call, waiter);
 }
 
 bool servers_have_room(const struct servers *servers, int index)
@@ -290,6 +297,11 @@ int servers_count(const struct servers *servers)
 const struct server *servers_get(const struct servers *servers, int index)
 {
 	return servers->list[index];
+}
+
+const char *servers_name(const struct servers *servers, int index)
+{
+	return index < servers->count ? servers->list[index]->name : "lost";
 }
 
 void servers_reset_latencies(struct servers *servers)

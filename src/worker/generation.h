@@ -15,7 +15,9 @@
 
 struct generations;
 struct meter;
+struct names;
 struct push_board;
+struct rule_count;
 
 /* While keys move, calls go through here. */
 struct moving_calls {
@@ -32,8 +34,9 @@ struct generation {
 	struct collection_options collection_options;
 	struct servers *servers;
 	struct moving_calls moving;
-	size_t users;        /* clients and tasks */
-	uint64_t bytes_seen; /* COUNT_bytes_read at the last call of env.later */
+	struct rule_count **rule_counts; /* of each rule for sets and lists */
+	size_t users;                    /* clients and tasks */
+	uint64_t bytes_seen;             /* COUNT_bytes_read at the last call of env.later */
 	TAILQ_ENTRY(generation) link;
 };
 
@@ -69,7 +72,8 @@ struct generations {
 	} past; /* of generations that are gone */
 };
 
-void generations_init(struct generations *all);
+/* Borrows `names` until generations_fini. */
+void generations_init(struct generations *all, struct names *names);
 
 /* Requires generations_stop, and that no client or task is left. */
 void generations_fini(struct generations *all);

@@ -70,8 +70,9 @@ class Run:
 
     def servers(self):
         """The names of all servers: one may have keys of another's, whether it is to be left or not."""
+        found = self.proxy.stats(b"upstream")
         # With `dns:` the proxy has the address of a server and the name that its certificate is for.
-        self.hosts = {name[:-len(":host")]: host for name, host in self.proxy.stats(b"upstream") if name.endswith(":host")}
+        self.hosts = {name[:-len(":host")]: host for name, host in found if name.endswith(":host")}
         return [name for name in self.states() if name not in self.options.lost]
 
     def connect(self, server):

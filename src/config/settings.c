@@ -553,9 +553,9 @@ static void complete(struct settings *s, struct names *names, struct buf *errors
 	if (c->servers.count || c->servers.string || !buf_size(errors))
 		read_ring(s, errors);
 	read_former_ring(s, errors);
-	check_names(s, names, errors);
 	if (!*c->move_at || s->former)
 		read_lost_servers(s, errors);
+	check_names(s, names, errors);
 }
 
 struct settings *settings_read(const struct options *options, struct names *names, bool again)

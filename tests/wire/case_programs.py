@@ -47,7 +47,7 @@ class ProgramTest(WireTest):
                 break
         self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
         # Behind each line that prints stands what it prints.
-        self.assertEqual(done.stdout.splitlines(), re.findall(r"[)']+;?(?:, \"\\n\";)?  +(?:#|//) (.*)$", text, re.MULTILINE))
+        self.assertEqual(done.stdout.splitlines(), re.findall(r"\)+;?(?:, \"\\n\";)?  +(?:#|//) (.*)$", text, re.MULTILINE))
         printed = len(done.stdout.splitlines())
         if lines is None:
             self.assertGreater(printed, 0)

@@ -2,7 +2,7 @@
 
 In the source a block stands between the comments "example" and "end". In it a line that begins with "> " is sent, the others
 are the whole reply. YYYYMMDDHH stands for the present bucket of an hour, YYYYMMDD for the day, a line of three dots for
-any number of lines. The cas ids of a block, and the token 8f3k2w0q, are placeholders: servers give others, which the lines below send in their place.
+any number of lines, and three dots after an error for the rest of its line. The cas ids of a block, and the token 8f3k2w0q, are placeholders: servers give others, which the lines below send in their place.
 Macros in a block only lay it out. What stands between "config" and "end" is a part of a configuration: all
 such parts of a page together are that of the setlistd on which its examples are run. A block that begins with the comment
 "guarded" is an example for a setlistd that wants a user. "python" begins a program, which is run on a port of its own, and
@@ -104,6 +104,8 @@ def step(line, number):
         return Step(EXPECT, b"", "any", number)
     if text == f"LEASE {TOKEN}":
         return Step(EXPECT, b"LEASE (?P<lease>[0-9a-z]{8})", "regex", number)
+    if text.startswith("CLIENT_ERROR ") and text.endswith(" ..."):
+        return Step(EXPECT, re.escape(text[:-4]).encode() + b".*", "regex", number)
     value = VALUE_WITH_ID.fullmatch(text)
     if value:
         line, cas_id = value.groups()

@@ -8,54 +8,68 @@
 #include "util/near.h"
 #include "util/num.h"
 
-/* The line that ends a group of memcached's which tells of its items, or NULL. We have none: memcached's tools wait for this line. */
-static const char *end_of_items(struct slice group, struct slice rest)
+static struct reply error(const char *line)
+{
+	return reply_error(slice_of(line, strlen(line)));
+}
+
+static struct reply usage(const struct request *request)
+{
+	return error(command_usage(request->command->id));
+}
+
+/* The end of a group of memcached's statistics of its items, for its tools, or an error. There are no items here. */
+static struct reply end_of_items(const struct request *request, struct slice group, struct slice rest)
 {
 	static const struct slice groups[] = { { "items", 5 }, { "slabs", 5 }, { "sizes", 5 }, { "conns", 5 },
 		{ "cachedump", 9 }, { "extstore", 8 } };
 	struct slice what = slice_token(&rest);
+	struct reply unknown = usage(request);
 
+	unknown.word = WORD_NOT_FOUND;
 	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
 		if (slice_equal(group, groups[i]))
-			return "END";
+			return reply_word(WORD_END);
 	}
 	/* memccapable asks this, and has room for 80 bytes of the error. */
 	if (slice_equal(group, SLICE("noreply")))
-		return "ERROR";
+		return error("ERROR");
 	if (!slice_equal(group, SLICE("detail")))
-		return NULL;
+		return unknown;
 	if (slice_equal(what, SLICE("on")) || slice_equal(what, SLICE("off")))
-		return "OK";
-	return slice_equal(what, SLICE("dump")) ? "END" : "CLIENT_ERROR usage: stats detail on|off|dump";
+		return reply_word(WORD_OK);
+	if (slice_equal(what, SLICE("dump")))
+		return reply_word(WORD_END);
+	return error("CLIENT_ERROR usage: stats detail on|off|dump");
 }
 
-static void admin_stats(struct worker *w, const struct request *request, struct buf *out)
+static struct reply admin_stats(struct worker *w, const struct request *request, struct buf *out)
 {
 	struct slice rest = request->rest, group = slice_token(&rest);
 	struct daemon *d = w->daemon;
-	const char *end = "END";
 
 	if (slice_equal(group, SLICE("reset"))) {
 		collect_reset(d);
-		end = "RESET";
+		return reply_word(WORD_RESET);
 	} else if (slice_equal(group, SLICE("slow")) && slice_equal(slice_token(&rest), SLICE("reset"))) {
 		collect_reset_slow(d);
-		end = "RESET";
+		return reply_word(WORD_RESET);
 	} else if (slice_equal(group, SLICE("settings"))) {
 		config_print(worker_config(w), out);
 	} else if (!report_stats(d, &w->meter, group, out)) {
-		end = end_of_items(group, rest);
+		return end_of_items(request, group, rest);
 	}
-	reply_text(out, end ? end : command_usage(request->command->id));
+	return reply_word(WORD_END);
 }
 
 /* memcached-tool waits for the end of a list of keys, whatever comes before it. */
-static void admin_lru_crawler(struct worker *w, const struct request *request, struct buf *out)
+static struct reply admin_lru_crawler(struct worker *w, const struct request *request, struct buf *out)
 {
 	struct slice rest = request->rest;
 
 	(void)w;
-	reply_text(out, slice_equal(slice_token(&rest), SLICE("metadump")) ? "END" : "ERROR");
+	(void)out;
+	return slice_equal(slice_token(&rest), SLICE("metadump")) ? reply_word(WORD_END) : error("ERROR");
 }
 
 /* --- help --- */
@@ -108,7 +122,7 @@ static void help_on_group(enum group group, const char *name, const struct comma
 	}
 }
 
-static void help_near(struct slice name, struct buf *out)
+static struct reply help_near(struct slice name, struct buf *out)
 {
 	struct near near = { .word = name };
 	char hint[NEAR_HINT];
@@ -116,11 +130,11 @@ static void help_near(struct slice name, struct buf *out)
 	for (int id = 0; id < COMMAND_COUNT; id++)
 		near_offer(&near, command_get((command_id)id)->name);
 	near_hint(&near, hint);
-	BUF_ADD(out, "CLIENT_ERROR no such command");
-	reply_text(out, *hint ? hint : "; help lists all");
+	buf_printf(out, "CLIENT_ERROR no such command%s", *hint ? hint : "; help lists all");
+	return reply_error(buf_slice(out));
 }
 
-static void admin_help(struct worker *w, const struct request *request, struct buf *out)
+static struct reply admin_help(struct worker *w, const struct request *request, struct buf *out)
 {
 	const struct slice names[GROUPS] = { SLICE("sets"), SLICE("lists"), SLICE("events"), SLICE("items"),
 		SLICE("proxy") };
@@ -129,10 +143,8 @@ static void admin_help(struct worker *w, const struct request *request, struct b
 	const struct command *command = find(name);
 	bool found = command != NULL;
 
-	if (command && command_set_has(denied, command->id)) {
-		reply_text(out, command_denied(command->id));
-		return;
-	}
+	if (command && command_set_has(denied, command->id))
+		return error(command_denied(command->id));
 	if (command)
 		help_on(command, "", out);
 	for (int group = 0; group < GROUPS; group++) {
@@ -141,23 +153,18 @@ static void admin_help(struct worker *w, const struct request *request, struct b
 			found = true;
 		}
 	}
-	if (found)
-		reply_text(out, "END");
-	else
-		help_near(name, out);
+	return found ? reply_word(WORD_END) : help_near(name, out);
 }
 
-static void admin_route(struct worker *w, const struct request *request, struct buf *out)
+static struct reply admin_route(struct worker *w, const struct request *request, struct buf *out)
 {
 	const struct generation *g = w->generations.current;
 	int index = servers_index(g->servers, request->key), other = index;
 	struct slice rest = request->rest;
 	bool moved = w->loop.unix_time >= g->settings->move_at;
 
-	if (slice_token(&rest).n) {
-		reply_text(out, command_usage(request->command->id));
-		return;
-	}
+	if (slice_token(&rest).n)
+		return usage(request);
 	BUF_ADD(out, "ROUTE ");
 	buf_add_word(out, request->key);
 	if (g->settings->former) {
@@ -165,51 +172,56 @@ static void admin_route(struct worker *w, const struct request *request, struct 
 		other = moved ? former : here;
 	}
 	if (other == index)
-		reply_text(out, servers_get(g->servers, index)->name);
+		buf_printf(out, "%s", servers_get(g->servers, index)->name);
 	else
-		buf_printf(out, "%s %s %s\r\n", servers_get(g->servers, index)->name, moved ? "from" : "to",
+		buf_printf(out, "%s %s %s", servers_get(g->servers, index)->name, moved ? "from" : "to",
 			servers_get(g->servers, other)->name);
+	return reply_line(buf_slice(out));
 }
 
-static void admin_verbosity(struct worker *w, const struct request *request, struct buf *out)
+static struct reply admin_verbosity(struct worker *w, const struct request *request, struct buf *out)
 {
 	struct slice rest = request->rest, word = slice_token(&rest);
 	uint32_t level;
 
 	(void)w;
-	if (!num_parse_u32(word, &level) || slice_token(&rest).n) {
-		reply_text(out, command_usage(request->command->id));
-	} else {
-		log_set_verbose(level);
-		reply_text(out, "OK");
-	}
+	(void)out;
+	if (!num_parse_u32(word, &level) || slice_token(&rest).n)
+		return usage(request);
+	log_set_verbose(level);
+	return reply_word(WORD_OK);
 }
 
-static void admin_version(struct worker *w, const struct request *request, struct buf *out)
+static struct reply admin_version(struct worker *w, const struct request *request, struct buf *out)
 {
+	struct reply r = reply_word(WORD_VERSION);
+
 	(void)request;
-	BUF_ADD(out, "VERSION ");
 	report_version(w->daemon, out);
+	r.bytes = buf_slice(out);
+	return r;
 }
 
-static void admin_mn(struct worker *w, const struct request *request, struct buf *out)
+static struct reply admin_mn(struct worker *w, const struct request *request, struct buf *out)
 {
 	(void)w;
 	(void)request;
-	reply_text(out, "MN");
+	(void)out;
+	return reply_word(WORD_MN);
 }
 
-static void admin_quit(struct worker *w, const struct request *request, struct buf *out)
+static struct reply admin_quit(struct worker *w, const struct request *request, struct buf *out)
 {
 	(void)w;
 	(void)request;
 	(void)out;
 	/* The client closes itself. */
+	return (struct reply){ .kind = REPLY_NOTHING };
 }
 
-void admin_answer(struct worker *w, const struct request *request, struct buf *out)
+struct reply admin_answer(struct worker *w, const struct request *request, struct buf *out)
 {
-	static void (*const starts[COMMAND_COUNT])(struct worker *, const struct request *, struct buf *) = {
+	static struct reply (*const starts[COMMAND_COUNT])(struct worker *, const struct request *, struct buf *) = {
 #define PROXY_COMMAND(id, name, grammar, start, ...) [COMMAND_##id] = start,
 #define COMMAND(...)
 #include "protocol/commands.def"
@@ -217,5 +229,5 @@ void admin_answer(struct worker *w, const struct request *request, struct buf *o
 #undef PROXY_COMMAND
 	};
 
-	starts[request->command->id](w, request, out);
+	return starts[request->command->id](w, request, out);
 }

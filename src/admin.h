@@ -4,7 +4,7 @@
 
 #include "worker/worker.h"
 
-/* Carries out a request of a client of the worker, and appends its reply to `out`: for daemon.command. */
-void admin_answer(struct worker *worker, const struct request *request, struct buf *out);
+/* Carries out a request of a client of the worker, as clients_ops.command does: for daemon.command. */
+struct reply admin_answer(struct worker *worker, const struct request *request, struct buf *out);
 
 #endif

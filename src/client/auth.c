@@ -4,6 +4,7 @@
 
 #include "client/bounds.h"
 #include "client/log.h"
+#include "client/protocols.h"
 #include "config/users.h"
 #include "protocol/login.h"
 #include "util/alloc.h"
@@ -100,18 +101,23 @@ void auth_slow_down(struct client *c, size_t waiting)
 }
 
 /* The request has no command here, so that it has no effect but its reply. */
-static void answer(struct client *c, const struct request *request, const char *line)
+static void answer(struct client *c, const struct request *request, struct reply reply)
 {
 	const struct request plain = { .noreply = request->noreply, .consumed = request->consumed };
 
-	task_refuse(client_host(c), &plain, c, line);
+	task_say(task_new(client_host(c), &plain, c, sizeof(struct task)), &reply);
+}
+
+static void answer_error(struct client *c, const struct request *request, const char *line)
+{
+	answer(c, request, reply_error(slice_of(line, strlen(line))));
 }
 
 static void refuse(struct client *c, const struct request *request)
 {
 	client_notice(c, "refused: it has not authenticated");
 	client_count(c, COUNT_cmd_refused, 1);
-	answer(c, request, request->error);
+	answer_error(c, request, request->error);
 }
 
 /* If a new configuration names no users, every password is right. */
@@ -146,17 +152,17 @@ static void authenticate(struct client *c, const struct request *request, size_t
 	if (login_split(request->data, &user, &password)) {
 		if (auth_is_right(c, user, password)) {
 			auth_succeed(c);
-			answer(c, request, "STORED");
+			answer(c, request, reply_word(WORD_STORED));
 			return;
 		}
 		error = "CLIENT_ERROR authentication failure";
 	}
 	auth_fail(c);
-	answer(c, request, error);
+	answer_error(c, request, error);
 	auth_slow_down(c, waiting);
 }
 
-size_t auth_take(struct client *c, struct slice in)
+size_t client_text_authenticate(struct client *c, struct slice in)
 {
 	struct request request;
 

@@ -32,9 +32,6 @@ void auth_open(struct client *client);
 /* The client is closed, or authenticated. */
 void auth_end(struct client *client);
 
-/* Takes a request off the front of `in`, of a client that must authenticate. Gives its size, or 0 if it is incomplete. */
-size_t auth_take(struct client *client, struct slice in);
-
 /* Whether this is the password of the user. */
 bool auth_is_right(const struct client *client, struct slice user, struct slice password);
 

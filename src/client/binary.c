@@ -1,227 +1,44 @@
-#include "client/binary.h"
+/*
+ * The binary protocol. The client authenticates by SASL with the mechanism PLAIN, as memcached's option -S has it. If it asks for anything
+ * else before, it is refused and closed, as by memcached.
+ */
+#include "client/protocols.h"
 
 #include <assert.h>
 
 #include "client/auth.h"
 #include "client/command.h"
 #include "command/args.h"
-#include "command/item.h"
-#include "command/lookup.h"
 #include "command/start.h"
 #include "command/target.h"
+#include "protocol/binary.h"
 #include "protocol/commands.h"
 #include "protocol/login.h"
-#include "protocol/reply.h"
 #include "util/num.h"
 
-static void respond_text(struct client *c, const struct binary_request *request, unsigned status, struct slice text)
-{
-	struct task *task = task_new(client_host(c), &request->request, c, sizeof(*task));
+static_assert(sizeof(struct binary_asked) <= PROTOCOL_ASKED, "it has no room");
 
-	binary_reply_text(task_reply(task), &request->head, status, text);
-	task_done(task);
+static struct binary_asked *asked_of(struct parsed *parsed)
+{
+	return (struct binary_asked *)(void *)parsed->asked;
 }
 
-static void respond_line(struct client *c, const struct binary_request *request, const char *line)
+enum request_status client_binary_parse(
+	struct slice in, const struct request_limits *limits, struct request_progress *progress, struct parsed *out)
 {
-	struct task *task = task_new(client_host(c), &request->request, c, sizeof(*task));
-
-	binary_reply_line(task_reply(task), &request->head, slice_of(line, strlen(line)));
-	task_done(task);
-}
-
-/* Keeps the key of the request: for the response, and for the meter, which reads the keys of a task that is done. */
-static struct slice keep_key(struct task *task, const struct request *request, char *at)
-{
-	struct slice key = task_keep(&at, request->key);
-
-	return key.n && !request->extras.odd_key ? task_keys(task, key, 1) : key;
-}
-
-/* --- reads, and TOUCH, which responds with the flags and the cas id of the item --- */
-
-struct read_task {
-	struct task task;
-	struct waiter waiter;
-	bool touches;
-	enum target target;
-	int64_t exptime;
-	struct binary_head head;
-	char key[];
-};
-
-static void was_read(struct waiter *waiter, const struct result *r)
-{
-	struct read_task *read = (struct read_task *)((char *)waiter - offsetof(struct read_task, waiter));
-
-	lookup_result(&read->task, r);
-	if (read->touches)
-		item_touched(read->task.host, read->target, waiter->key, read->exptime, r);
-	if (r->status != RESULT_MISS || !read->head.quiet)
-		binary_reply_read(task_reply(&read->task), &read->head, waiter->key, r);
-	task_done(&read->task);
-}
-
-static void start_read(struct client *c, const struct binary_request *b)
-{
-	const struct request *request = &b->request;
-	bool touches = request->command->id != COMMAND_GET;
-	struct read_task *read = task_new(client_host(c), request, c, sizeof(*read) + request->key.n);
-	struct call call;
-
-	read->touches = touches && !request->extras.odd_key;
-	/* TOUCH is a write to the text protocol, but here it reads. */
-	read->target = request->command->id == COMMAND_TOUCH ? target_of_read(client_host(c)->env.rules, request->key)
-							     : request->target;
-	read->exptime = request->exptime;
-	read->head = b->head;
-	read->waiter = (struct waiter){ was_read, keep_key(&read->task, request, read->key) };
-	call = (struct call){
-		.verb = touches ? CALL_GAT : CALL_GET,
-		.want = WANT_VALUE | WANT_CAS | (request->extras.odd_key ? WANT_ENCODED : 0u),
-		.server = CALL_ANY_SERVER,
-		.key = read->waiter.key,
-		.expected = read->task.expected,
-		.exptime = request->exptime,
-	};
-	item_read(&read->task, read->target, &call, &read->waiter);
-}
-
-/* --- what has one line of reply in text --- */
-
-struct line_task {
-	struct task task;
-	struct nest nest;
-	struct binary_head head;
-	char key[];
-};
-
-static void was_replied(struct nest *nest, struct slice reply)
-{
-	struct line_task *line = (struct line_task *)((char *)nest - offsetof(struct line_task, nest));
-	struct reply_part part = { .line = slice_of("", 0) };
-
-	(void)reply_next(&reply, &part);
-	binary_reply_line(task_reply(&line->task), &line->head, part.line);
-	task_done(&line->task);
-}
-
-static void resume(struct task *task)
-{
-	if (task->abandoned)
-		task_abandon_inside(&((struct line_task *)task)->nest);
-}
-
-static struct nest *start_outer(
-	struct client *c, const struct binary_request *b, void (*done)(struct nest *nest, struct slice reply))
-{
-	struct slice key = b->request.key;
-	struct line_task *line = task_new(client_host(c), &b->request, c, sizeof(*line) + key.n);
-
-	(void)keep_key(&line->task, &b->request, line->key);
-	line->task.resume = resume;
-	line->head = b->head;
-	line->nest = (struct nest){ .outer = &line->task, .done = done };
-	return &line->nest;
-}
-
-static void start_inside(struct client *c, const struct binary_request *b, command_id command,
-	void (*done)(struct nest *nest, struct slice reply))
-{
-	struct request inside = b->request;
-
-	inside.command = command_get(command);
-	if (!task_start_inside(start_outer(c, b, done), &inside))
-		assert(false);
-}
-
-/* --- a read of a key that is a command --- */
-
-static void was_got(struct nest *nest, struct slice reply)
-{
-	struct line_task *line = (struct line_task *)((char *)nest - offsetof(struct line_task, nest));
-	struct slice key = slice_of(line->key, line->task.size - sizeof(*line));
-	struct result r = { .status = RESULT_MISS };
-	struct reply_part part = { .line = slice_of("", 0) };
-
-	if (!reply_next(&reply, &part) || part.kind == REPLY_PART_ERROR) {
-		binary_reply_line(task_reply(&line->task), &line->head, part.line);
-		task_done(&line->task);
-		return;
-	}
-	if (part.kind == REPLY_PART_VALUE)
-		r = (struct result){ .status = RESULT_HIT, .value = part.data, .flags = part.flags, .cas = part.cas };
-	binary_reply_read(task_reply(&line->task), &line->head, key, &r);
-	task_done(&line->task);
-}
-
-/* --- TOUCH of a set or list in an adopted encoding, whose flags may be on several items --- */
-
-static bool touches_adopted(struct client *c, const struct request *request)
-{
-	return request->command->id == COMMAND_TOUCH && !request->extras.odd_key &&
-		rules_collection(client_host(c)->env.rules, request->key)->encoding != ENCODING_OPLOG;
-}
-
-static void was_touched(struct nest *nest, struct slice reply)
-{
-	struct line_task *line = (struct line_task *)((char *)nest - offsetof(struct line_task, nest));
-	struct result r = { .status = RESULT_HIT };
-
-	if (!slice_starts(reply, SLICE("TOUCHED"))) {
-		was_replied(nest, reply);
-		return;
-	}
-	binary_reply_read(task_reply(&line->task), &line->head, SLICE(""), &r);
-	task_done(&line->task);
-}
-
-/* --- what is answered at once --- */
-
-/* The text of the reply, without its first word and its end. */
-static struct slice behind_word(struct slice text)
-{
-	(void)slice_token(&text);
-	if (text.n < 3)
-		return slice_of("", 0);
-	return slice_of(text.p + 1, text.n - 3);
-}
-
-static void respond(struct buf *out, const struct binary_head *head, struct slice text)
-{
-	switch (head->opcode) {
-	case BINARY_STAT:
-		binary_reply_stats(out, head, text);
-		break;
-	case BINARY_VERSION:
-		binary_reply_text(out, head, BINARY_OK, behind_word(text));
-		break;
-	case BINARY_QUITQ:
-		break;
-	case BINARY_QUIT:
-		binary_reply_text(out, head, BINARY_OK, slice_of("", 0));
-		break;
-	default:
-		binary_reply_line(out, head, slice_of(text.p, text.n - 2));
-	}
-}
-
-static void reply_admin(struct client_command *command, struct slice text)
-{
-	respond(task_reply(&command->task), &command->head, text);
-}
-
-static void start_admin(struct client *c, const struct binary_request *b)
-{
-	struct request request = b->request;
-	char level[NUM_U64_MAX];
-
-	if (b->head.opcode == BINARY_VERBOSITY)
-		request.rest = slice_of(level, num_format_u64(level, request.number));
-	client_start_command(c, &request, &b->head, reply_admin);
+	return binary_parse(in, limits, progress, &out->request, asked_of(out));
 }
 
 /* --- authentication --- */
+
+/* A response to SASL. */
+static void respond_text(struct client *c, struct parsed *request, unsigned status, struct slice text)
+{
+	struct task *task = task_new(client_host(c), &request->request, c, sizeof(*task));
+
+	binary_reply_text(task_reply(task), asked_of(request), status, text);
+	task_done(task);
+}
 
 static const struct slice mechanism = { "PLAIN", 5 };
 
@@ -235,38 +52,38 @@ static bool is_right(struct client *c, struct slice message)
 	return auth_is_right(c, user, message);
 }
 
-static void succeed(struct client *c, const struct binary_request *request)
+static void succeed(struct client *c, struct parsed *request)
 {
 	respond_text(c, request, BINARY_OK, SLICE("Authenticated"));
 }
 
-static void fail(struct client *c, const struct binary_request *request)
+static void fail(struct client *c, struct parsed *request)
 {
 	respond_text(c, request, BINARY_AUTH_ERROR, SLICE("Auth failure."));
 }
 
 /* A client that stayed could try the passwords of all users without a pause. */
-static void fail_for_good(struct client *c, const struct binary_request *request)
+static void fail_for_good(struct client *c, struct parsed *request)
 {
 	fail(c, request);
 	c->closing = true;
 }
 
 /* Whether the request has the message of PLAIN. It may come with AUTH, or with STEP after an AUTH without one. */
-static bool has_message(const struct binary_request *request, bool is_begun)
+static bool has_message(struct parsed *request, bool is_begun)
 {
 	return slice_equal(request->request.key, mechanism) &&
-		(request->head.opcode == BINARY_SASL_STEP ? is_begun : request->request.data.n > 0);
+		(asked_of(request)->opcode == BINARY_SASL_STEP ? is_begun : request->request.data.n > 0);
 }
 
-static bool begins(const struct binary_request *request)
+static bool begins(struct parsed *request)
 {
-	return request->head.opcode == BINARY_SASL_AUTH && slice_equal(request->request.key, mechanism) &&
+	return asked_of(request)->opcode == BINARY_SASL_AUTH && slice_equal(request->request.key, mechanism) &&
 		request->request.data.n == 0;
 }
 
 /* `waiting` is how much has come behind the request. */
-static void authenticate(struct client *c, const struct binary_request *request, size_t waiting)
+static void authenticate(struct client *c, struct parsed *request, size_t waiting)
 {
 	if (begins(request)) {
 		c->auth->is_begun = true;
@@ -287,11 +104,11 @@ static bool is_sasl(unsigned char opcode)
 }
 
 /* Of a client that need not authenticate, or has. */
-static void start_sasl(struct client *c, const struct binary_request *request)
+static void start_sasl(struct client *c, struct parsed *request)
 {
 	if (!client_config(c)->users)
 		respond_text(c, request, BINARY_UNKNOWN, SLICE("Unknown command"));
-	else if (request->head.opcode == BINARY_SASL_LIST)
+	else if (asked_of(request)->opcode == BINARY_SASL_LIST)
 		respond_text(c, request, BINARY_OK, mechanism);
 	else if (has_message(request, false) && is_right(c, request->request.data))
 		succeed(c, request);
@@ -300,20 +117,20 @@ static void start_sasl(struct client *c, const struct binary_request *request)
 }
 
 /* Refuses a request for its form, as if the client were authenticated. */
-static void refuse(struct client *c, const struct binary_request *request, enum request_status status)
+static void refuse(struct client *c, struct parsed *request, enum request_status status)
 {
-	client_binary_refuse(c, request);
+	task_start_refused(client_host(c), &request->request, c);
 	if (status == REQUEST_FATAL || request->request.skip.bytes > LOGIN_BLOCK_MAX)
 		c->closing = true;
 	else
 		client_skip(c, &request->request);
 }
 
-static void carry_out(struct client *c, const struct binary_request *request, size_t waiting)
+static void carry_out(struct client *c, struct parsed *request, size_t waiting)
 {
-	if (request->head.opcode == BINARY_VERSION)
+	if (asked_of(request)->opcode == BINARY_VERSION)
 		client_binary_start(c, request);
-	else if (request->head.opcode == BINARY_SASL_LIST)
+	else if (asked_of(request)->opcode == BINARY_SASL_LIST)
 		respond_text(c, request, BINARY_OK, mechanism);
 	else
 		authenticate(c, request, waiting);
@@ -322,8 +139,8 @@ static void carry_out(struct client *c, const struct binary_request *request, si
 size_t client_binary_authenticate(struct client *c, struct slice in)
 {
 	static const struct request_limits limits = { .max_value = LOGIN_BLOCK_MAX };
-	struct binary_request b;
-	enum request_status status = binary_parse(in, &limits, &c->input.progress, &b);
+	struct parsed b;
+	enum request_status status = client_binary_parse(in, &limits, &c->input.progress, &b);
 
 	if (status == REQUEST_HANGUP) {
 		c->closing = true;
@@ -348,28 +165,7 @@ size_t client_binary_authenticate(struct client *c, struct slice in)
 
 /* --- all --- */
 
-static bool is_admins(const struct binary_request *b)
-{
-	switch (b->head.opcode) {
-	case BINARY_NOOP:
-	case BINARY_QUIT:
-	case BINARY_QUITQ:
-	case BINARY_STAT:
-	case BINARY_VERBOSITY:
-	case BINARY_VERSION:
-		return true;
-	default:
-		return false;
-	}
-}
-
-static bool reads(const struct request *request)
-{
-	return request->command->id == COMMAND_GET || request->command->id == COMMAND_GAT ||
-		request->command->id == COMMAND_TOUCH;
-}
-
-/* Gives why the key is refused, or NULL. A key with spaces has no place in the lines of text that a rule makes of it for servers. */
+/* Why the key is refused, or NULL. A key with spaces has no place in the lines of text that a rule makes of it for servers. */
 static const char *key_refusal(const struct host *host, const struct request *request)
 {
 	bool touches = request->command->id == COMMAND_GAT || request->command->id == COMMAND_TOUCH;
@@ -383,34 +179,61 @@ static const char *key_refusal(const struct host *host, const struct request *re
 	return NULL;
 }
 
-void client_binary_start(struct client *c, const struct binary_request *b)
+/* The flags of a set or list in an adopted encoding may be on several items. */
+static bool touches_adopted(struct client *c, const struct request *request)
 {
-	const char *refusal = key_refusal(client_host(c), &b->request);
-
-	if (is_sasl(b->head.opcode))
-		start_sasl(c, b);
-	else if (refusal)
-		respond_line(c, b, refusal);
-	else if (b->request.command->id == COMMAND_GET && b->request.target == TARGET_COMMAND)
-		start_inside(c, b, COMMAND_GETS, was_got); /* for the cas id of a set */
-	else if (touches_adopted(c, &b->request))
-		start_inside(c, b, COMMAND_TOUCH, was_touched);
-	else if (reads(&b->request))
-		start_read(c, b);
-	else if (is_admins(b))
-		start_admin(c, b);
-	else
-		start_inside(c, b, b->request.command->id, was_replied);
+	return !request->extras.odd_key &&
+		rules_collection(client_host(c)->env.rules, request->key)->encoding != ENCODING_OPLOG;
 }
 
-void client_binary_refuse(struct client *c, const struct binary_request *b)
+/*
+ * The command that carries out this request. TOUCH responds with the flags and the CAS id of the item, so it reads; a read of a
+ * command, with the CAS id of a set.
+ */
+static command_id choose_command(struct client *c, const struct request *r)
 {
-	struct request inside = b->request;
+	if (r->command->id == COMMAND_GET && r->target == TARGET_COMMAND)
+		return COMMAND_GETS;
+	if (r->command->id == COMMAND_TOUCH && !touches_adopted(c, r))
+		return COMMAND_GAT;
+	return r->command->id;
+}
 
-	if (!request_discards(&b->request)) {
-		respond_line(c, b, b->request.error);
+static void start_other(struct client *c, const struct request *sent, command_id id)
+{
+	struct request request = *sent;
+
+	request.command = command_get(id);
+	request.reply.sent = sent;
+	if (id == COMMAND_GAT) {
+		request.keys = 1;
+		request.target = target_of_read(client_host(c)->env.rules, request.key);
+	}
+	client_start(c, &request);
+}
+
+void client_binary_start(struct client *c, struct parsed *parsed)
+{
+	struct request *request = &parsed->request;
+	const char *refusal = key_refusal(client_host(c), request);
+	unsigned char opcode = asked_of(parsed)->opcode;
+	char level[NUM_U64_MAX];
+	command_id id;
+
+	if (is_sasl(opcode)) {
+		start_sasl(c, parsed);
 		return;
 	}
-	inside.into = start_outer(c, b, was_replied);
-	task_start_refused(client_host(c), &inside, c);
+	if (refusal) {
+		task_refuse(client_host(c), request, c, refusal);
+		return;
+	}
+	id = choose_command(c, request);
+	if (id != request->command->id) {
+		start_other(c, request, id);
+		return;
+	}
+	if (opcode == BINARY_VERBOSITY)
+		request->rest = slice_of(level, num_format_u64(level, request->number));
+	client_start(c, request);
 }

@@ -6,11 +6,11 @@
 #define CLIENT_CLIENT_H
 
 #include "client/common.h"
+#include "client/protocol.h"
 #include "command/task.h"
 #include "config/config.h"
 #include "measure/meter.h"
 #include "net/stream.h"
-#include "protocol/binary.h"
 #include "util/turns.h"
 #include "worker/generation.h"
 
@@ -18,8 +18,8 @@
  * A request that is refused only after its data were discarded: a client that is still sending may not be reading yet.
  */
 struct client_refused {
-	struct binary_request binary; /* of a text request, `head` is unset */
-	char line[];                  /* The line that the slices of the request point into. */
+	struct parsed parsed;
+	char line[]; /* The line that the slices of the request point into. */
 };
 
 /* Input that is not carried out yet. */
@@ -28,11 +28,10 @@ struct client_input {
 	struct request_skip skip;         /* of a refused request; or bytes, while the client lingers */
 	struct client_refused
 		*refused; /* the request whose data are skipped, unless it was answered at once; or NULL */
-	bool has_spoken;  /* its first byte was received, which determines the protocol */
-	bool is_binary;   /* the protocol is binary */
-	bool departing;   /* the client is closed once the requests in `owed` have begun */
-	size_t owed;      /* bytes read before the daemon began to drain, whose requests are answered */
-	uint64_t began;   /* when the requests that are read now were received; microseconds */
+	const struct protocol *protocol; /* NULL until its first byte was received */
+	bool departing;                  /* the client is closed once the requests in `owed` have begun */
+	size_t owed;                     /* bytes read before the daemon began to drain, whose requests are answered */
+	uint64_t began;                  /* when the requests that are read now were received; microseconds */
 	uint64_t delayed; /* since when the next request waits for its turn or for earlier ones; microseconds, or 0 */
 };
 

@@ -1,16 +1,27 @@
 #include "client/command.h"
 
 #include "client/client.h"
+#include "command/start.h"
+#include "command/task.h"
 #include "protocol/commands.h"
+
+/* The task of a PROXY_COMMAND. */
+struct client_command {
+	struct task task;
+	struct clients_wait wait;
+	struct clients *clients;
+};
 
 static void finish(struct client_command *command, const struct request *request)
 {
 	struct buf text = BUF_EMPTY;
+	struct reply last = command->clients->ops->command(command->clients->arg, request, &text);
+	struct reply lines = { .kind = REPLY_LINES, .more = true, .bytes = buf_slice(&text) };
 
-	command->clients->ops->command(command->clients->arg, request, &text);
-	command->reply(command, buf_slice(&text));
+	if (buf_size(&text) && last.bytes.p != lines.bytes.p)
+		task_say(&command->task, &lines);
+	task_say(&command->task, &last);
 	buf_free(&text);
-	task_done(&command->task);
 }
 
 /*
@@ -36,16 +47,13 @@ static bool has_sums(const struct request *request)
 	return request->command->id == COMMAND_STATS && slice_token(&rest).n == 0;
 }
 
-void client_start_command(struct client *c, const struct request *request, const struct binary_head *head,
-	void (*reply)(struct client_command *command, struct slice text))
+void client_start_command(struct client *c, const struct request *request)
 {
 	struct client_command *command = task_new(client_host(c), request, c, sizeof(*command));
 	const struct clients *all = c->clients;
 
 	command->wait = (struct clients_wait){ .done = on_news };
 	command->clients = c->clients;
-	command->reply = reply;
-	command->head = head ? *head : (struct binary_head){ 0 };
 	c->closing |= request->command->id == COMMAND_QUIT;
 	if (!has_sums(request) || !all->ops->must_wait(all->arg)) {
 		finish(command, request);
@@ -59,7 +67,8 @@ void client_start_command(struct client *c, const struct request *request, const
 	all->ops->await(all->arg, &command->wait);
 }
 
-void client_reply_text(struct client_command *command, struct slice text)
+void client_start(struct client *c, struct request *request)
 {
-	buf_add_slice(task_reply(&command->task), text);
+	if (!task_start(client_host(c), request, c))
+		client_start_command(c, request);
 }

@@ -5,26 +5,13 @@
 #ifndef CLIENT_COMMAND_H
 #define CLIENT_COMMAND_H
 
-#include "client/common.h"
-#include "command/task.h"
-#include "protocol/binary.h"
-
 struct client;
+struct request;
 
-/* A task for a PROXY_COMMAND. */
-struct client_command {
-	struct task task;
-	struct clients_wait wait;
-	struct clients *clients;
-	void (*reply)(struct client_command *command, struct slice text); /* adds the reply to that of the task */
-	struct binary_head head;                                          /* of a binary request */
-};
+/* Carries out a PROXY_COMMAND, now or later. */
+void client_start_command(struct client *client, const struct request *request);
 
-/* Carries out a PROXY_COMMAND: `reply` gets the text of its reply, now or later. `head` is that of a binary request, or NULL. */
-void client_start_command(struct client *client, const struct request *request, const struct binary_head *head,
-	void (*reply)(struct client_command *command, struct slice text));
-
-/* For client_start_command: the reply is the text. */
-void client_reply_text(struct client_command *command, struct slice text);
+/* Starts any request. */
+void client_start(struct client *client, struct request *request);
 
 #endif

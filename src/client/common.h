@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <sys/queue.h>
 
-#include "util/buf.h"
+#include "protocol/reply.h"
 
 struct bounds;
 struct config;
@@ -33,8 +33,11 @@ struct clients_wait {
 
 /* The worker does this for its clients. `arg` is clients.arg. */
 struct clients_ops {
-	/* Carries out a PROXY_COMMAND of commands.def, and appends its reply to `out`. */
-	void (*command)(void *arg, const struct request *request, struct buf *out);
+	/*
+	 * Carries out a PROXY_COMMAND of commands.def. Returns its reply, or the last part of it: `text` is the lines before, or
+	 * holds the bytes of the reply.
+	 */
+	struct reply (*command)(void *arg, const struct request *request, struct buf *text);
 	/* Whether the statistics of the servers are too old. */
 	bool (*must_wait)(void *arg);
 	/* Gets newer ones: wait->done is called later, once. */

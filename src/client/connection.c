@@ -5,10 +5,9 @@
 #include <stdlib.h>
 
 #include "client/auth.h"
-#include "client/binary.h"
 #include "client/bounds.h"
-#include "client/command.h"
 #include "client/log.h"
+#include "client/protocols.h"
 #include "client/turns.h"
 #include "command/start.h"
 #include "command/target.h"
@@ -160,25 +159,16 @@ void client_drain(struct client *c)
 
 /* --- requests --- */
 
-/* For a text request `head` is unset. */
-static void carry_out(struct client *c, struct binary_request *b)
+static void carry_out(struct client *c, struct parsed *parsed)
 {
-	struct request *request = &b->request;
-
-	meter_request(c->clients->meter, request);
-	if (c->input.is_binary)
-		client_binary_start(c, b);
-	else if (!task_start(client_host(c), request, c))
-		client_start_command(c, request, NULL, client_reply_text);
+	meter_request(c->clients->meter, &parsed->request);
+	c->input.protocol->start(c, parsed);
 }
 
-static void refuse(struct client *c, const struct binary_request *b)
+static void refuse(struct client *c, const struct request *request)
 {
 	client_count(c, COUNT_cmd_refused, 1);
-	if (c->input.is_binary)
-		client_binary_refuse(c, b);
-	else
-		task_start_refused(client_host(c), &b->request, c);
+	task_start_refused(client_host(c), request, c);
 }
 
 /* Translates a slice of the request at `from` to its copy at `to`. */
@@ -188,21 +178,22 @@ static struct slice moved(struct slice s, const char *from, const char *to)
 }
 
 /* Refuses the request at the front of `in`. If it has data, the reply is sent after they were discarded. */
-static void refuse_after_data(struct client *c, const struct binary_request *b, struct slice in)
+static void refuse_after_data(struct client *c, const struct parsed *parsed, struct slice in)
 {
-	const struct request *request = &b->request;
+	const struct request *request = &parsed->request;
 	struct client_refused *kept;
 
 	client_skip(c, request);
 	if (!client_is_skipping(c) || request->consumed > REFUSED_LINE) {
-		refuse(c, b);
+		refuse(c, request);
 		return;
 	}
 	c->input.refused = kept = xmalloc(sizeof(*kept) + request->consumed);
 	memcpy(kept->line, in.p, request->consumed);
-	kept->binary = *b;
-	kept->binary.request.key = moved(request->key, in.p, kept->line);
-	kept->binary.request.rest = moved(request->rest, in.p, kept->line);
+	kept->parsed.request = *request;
+	kept->parsed.request.key = moved(request->key, in.p, kept->line);
+	kept->parsed.request.rest = moved(request->rest, in.p, kept->line);
+	kept->parsed.request.reply.asked = memcpy(kept->parsed.asked, parsed->asked, sizeof(parsed->asked));
 }
 
 /* The data of a refused request were discarded. */
@@ -212,18 +203,17 @@ static void end_skip(struct client *c)
 
 	c->input.refused = NULL;
 	if (kept)
-		refuse(c, &kept->binary);
+		refuse(c, &kept->parsed.request);
 	free(kept);
 }
 
 void client_refuse(struct client *c, const char *error)
 {
-	const struct binary_request b = { .request.error = error };
+	const struct request request = { .error = error };
 
 	c->input.began = c->clients->loop->now_us;
-	/* A response that belongs to no request says nothing. */
-	if (!c->input.is_binary)
-		refuse(c, &b);
+	if (!c->input.protocol || !c->input.protocol->frames)
+		refuse(c, &request);
 	client_drain(c);
 }
 
@@ -259,18 +249,17 @@ static __attribute__((noinline)) void log_nonsense(const struct client *c, struc
 	escape_text(text, rare ? slice_cut(&in, '\r') : in, SHOWN);
 	if (rare)
 		log_rare("client %s: it speaks no protocol of memcached: %s", name, text);
-	else if (c->input.is_binary)
-		log_info("client %s: closed: it has lost the binary protocol", name);
+	else if (c->input.protocol->frames)
+		log_info("client %s: closed: it has lost the %s protocol", name, c->input.protocol->name);
 	else
 		log_info("client %s: closed: it speaks HTTP: %s", name, text);
 }
 
-static enum request_status parse(struct client *c, struct slice in, struct binary_request *out)
+static enum request_status parse(struct client *c, struct slice in, struct parsed *out)
 {
 	const struct config *config = client_config(c);
 	struct request_limits limits = { config->max_line, config->max_value, config->max_keys };
-	enum request_status status = c->input.is_binary ? binary_parse(in, &limits, &c->input.progress, out)
-							: request_parse(in, &limits, &c->input.progress, &out->request);
+	enum request_status status = c->input.protocol->parse(in, &limits, &c->input.progress, out);
 
 	return check_denied(config, status, &out->request);
 }
@@ -278,14 +267,16 @@ static enum request_status parse(struct client *c, struct slice in, struct binar
 /* Takes a request off the front of `in`. Gives its size, or 0 if it is incomplete or must wait. */
 static size_t take_request(struct client *c, struct slice in)
 {
-	bool binary = client_binary_speaks(c, in);
-	struct binary_request b;
-	struct request *request = &b.request;
+	struct parsed parsed;
+	struct request *request = &parsed.request;
 	struct order_needs needs;
 
+	/* As in memcached, the first byte of the connection decides. */
+	if (!c->input.protocol)
+		c->input.protocol = protocol_of((unsigned char)in.p[0]);
 	if (c->auth)
-		return binary ? client_binary_authenticate(c, in) : auth_take(c, in);
-	switch (parse(c, in, &b)) {
+		return c->input.protocol->authenticate(c, in);
+	switch (parse(c, in, &parsed)) {
 	case REQUEST_MORE:
 		return 0;
 	case REQUEST_HANGUP:
@@ -296,7 +287,7 @@ static size_t take_request(struct client *c, struct slice in)
 		request->noreply = false;
 		if (!request->command)
 			log_nonsense(c, in, false);
-		refuse(c, &b);
+		refuse(c, request);
 		c->closing = true;
 		break;
 	case REQUEST_REFUSED:
@@ -306,7 +297,7 @@ static size_t take_request(struct client *c, struct slice in)
 		}
 		if (!request->command)
 			log_nonsense(c, in, false);
-		refuse_after_data(c, &b, in);
+		refuse_after_data(c, &parsed, in);
 		break;
 	case REQUEST_READY:
 		target_resolve(client_host(c)->env.rules, request, &needs);
@@ -316,7 +307,7 @@ static size_t take_request(struct client *c, struct slice in)
 		}
 		if (client_turn_must_wait(c, request))
 			return delay(c);
-		carry_out(c, &b);
+		carry_out(c, &parsed);
 	}
 	c->input.progress = (struct request_progress){ 0 };
 	return request->consumed;

@@ -249,7 +249,7 @@ static bool denies(const struct host *host, command_id command)
 
 static void start_inside(const struct request *request, void *owner)
 {
-	client_start_command(owner, request, NULL, client_reply_text);
+	client_start_command(owner, request);
 }
 
 /* Lanes only carry the pointer around, so for them it is constant. */

@@ -76,21 +76,21 @@ static void learn(struct client *c, size_t values, size_t size)
 
 void window_task_begin(struct client *c, struct task *task)
 {
-	if (!task->command || task->command->reply == REPLY_LINE)
-		task->values = 0;
-	else if (task->values == 0 || task->values > VALUES_MOST)
-		task->values = task->values ? VALUES_MOST : 1;
-	c->window.values += task->values;
-	task->expected = task->values && task->command->reads_values ? window_expected(c) : 0;
-	c->window.asked += task->size + task->taken;
+	if (!task->sent.command || task->sent.command->reply == COMMAND_REPLY_LINE)
+		task->sent.values = 0;
+	else if (task->sent.values == 0 || task->sent.values > VALUES_MOST)
+		task->sent.values = task->sent.values ? VALUES_MOST : 1;
+	c->window.values += task->sent.values;
+	task->expected = task->sent.values && task->sent.command->reads_values ? window_expected(c) : 0;
+	c->window.asked += task->size + task->sent.bytes;
 }
 
 void window_task_end(struct client *c, const struct task *task, size_t size)
 {
-	c->window.values -= task->values;
-	c->window.asked -= task->size + task->taken;
+	c->window.values -= task->sent.values;
+	c->window.asked -= task->size + task->sent.bytes;
 	c->window.spilled -= task->spilled;
-	learn(c, task->values, size);
+	learn(c, task->sent.values, size);
 }
 
 /* Bytes of the requests under way and one more, if each value is as large as the estimate. */

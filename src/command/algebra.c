@@ -69,6 +69,7 @@ static void free_block(struct algebra_part *part)
 static void finish(struct algebra_task *a)
 {
 	struct shared *text;
+	struct reply r;
 
 	for (size_t i = 0; i < a->count; i++)
 		free_block(&a->parts[i]);
@@ -84,10 +85,11 @@ static void finish(struct algebra_task *a)
 	if (task_fails(&a->task)) {
 		/* The reply is the failure. */
 	} else if (a->counts) {
-		task_reply_number(&a->task, a->number);
+		task_say_number(&a->task, a->number);
 	} else {
-		task_reply_value(&a->task, a->task.command->name, NULL, text);
-		task_reply_line(&a->task, "END");
+		r = reply_value(a->task.command->name, SLICE(""));
+		r.shared = text;
+		task_say(&a->task, &r);
 	}
 	shared_drop(text);
 }
@@ -116,7 +118,6 @@ static void read_done(struct op *op, const struct outcome *outcome)
 {
 	struct algebra_part *part = (struct algebra_part *)op;
 	struct algebra_task *a = part->algebra;
-	struct buf *failure = &a->task.scratch;
 
 	part->asking = false;
 	a->asking--;
@@ -126,12 +127,10 @@ static void read_done(struct op *op, const struct outcome *outcome)
 	if (outcome->status == OUTCOME_DONE) {
 		part->rest = buf_slice(&part->request.text);
 		part->member = slice_token(&part->rest);
-	} else if (buf_size(failure) > 0) {
-		/* The reply is the first failure. */
 	} else if (outcome->status != OUTCOME_MISSING) {
-		outcome_reply_failure(failure, outcome);
+		task_note_outcome(&a->task, outcome);
 	} else if (part->from_size > 0) {
-		reply_text(failure, "SERVER_ERROR set lost or deleted meanwhile");
+		task_note(&a->task, "SERVER_ERROR set lost or deleted meanwhile");
 	}
 	if (a->asking == 0)
 		merge(a);
@@ -323,17 +322,16 @@ static void go_on(struct algebra_task *a)
 static void merge(struct algebra_task *a)
 {
 	size_t most = a->task.host->env.options->result_max, before = a->result.cap;
-	struct buf *failure = &a->task.scratch;
 	enum merged merged = MERGED_ALL;
 
 	/* The client has gone. Its task ends early, since the memory of the task counts for no client any more. */
-	if (a->task.abandoned && buf_size(failure) == 0)
-		reply_text(failure, "SERVER_ERROR client closed");
-	if (buf_size(failure) == 0)
+	if (a->task.abandoned)
+		task_note(&a->task, "SERVER_ERROR client closed");
+	if (!task_has_failed(&a->task))
 		merged = a->merge(a);
 	task_use(&a->task, a->result.cap, before);
 	if (most && buf_size(&a->result) > most) {
-		reply_text(failure, task_too_large);
+		task_note(&a->task, task_too_large);
 		merged = MERGED_ALL;
 	}
 	a->store.held = a->stores && merged != MERGED_ALL && store_is_full(&a->store);

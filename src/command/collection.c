@@ -18,9 +18,12 @@ static void counted(struct op *op, const struct outcome *outcome)
 {
 	struct task *task = &op_task_of(op)->task;
 
-	outcome_tell_nest(outcome, task);
-	if (!outcome_ends(outcome, task))
-		task_reply_number(task, op->kind == OP_READ ? op->set->number : outcome->number);
+	struct reply r = reply_number(op->kind == OP_READ ? op->set->number : outcome->number);
+
+	if (outcome_ends(outcome, task))
+		return;
+	outcome_describe(outcome, task, &r);
+	task_say(task, &r);
 }
 
 /* The log of a POP has a removal of each member. Gives the members, each with a space behind it. */
@@ -50,27 +53,25 @@ static void listed(struct op *op, const struct outcome *outcome)
 	struct task *task = &op_task_of(op)->task;
 	/* The operation goes with its task. */
 	struct set_request read = op->kind == OP_READ ? *op->set : (struct set_request){ 0 };
-	struct slice values = SLICE("");
-	struct buf *out;
+	struct reply r = reply_value(op->key, SLICE(""));
 
-	outcome_tell_nest(outcome, task);
 	if (outcome->status == OUTCOME_DONE && buf_size(&read.text) >= TASK_SHARES) {
 		read.text.end--;
 		read.shared = shared_create(&read.text);
 	}
-	if (outcome->status == OUTCOME_MISSING || !outcome_ends(outcome, task)) {
-		/* A set that went while it was listed leaves a part of the text behind. */
-		if (outcome->status == OUTCOME_DONE && read.shared)
-			task_reply_value(task, op->key, NULL, read.shared);
-		else if (outcome->status == OUTCOME_DONE)
-			values = values_of(op, outcome, &task->scratch);
-		out = task_reply(task);
-		if (values.n) {
-			reply_value_head(out, op->key, 0, values.n, NULL);
-			reply_line(out, values);
-		}
-		task_reply_line(task, "END");
+	/* A set that was lost while it was listed leaves a part of the text. */
+	if (outcome->status == OUTCOME_DONE) {
+		r.shared = read.shared;
+		if (!r.shared)
+			r.bytes = values_of(op, outcome, &task->scratch);
+		outcome_describe(outcome, task, &r);
 	}
+	if (r.shared || r.bytes.n)
+		task_say(task, &r);
+	else if (outcome->status == OUTCOME_MISSING || outcome->status == OUTCOME_DONE)
+		task_say_word(task, WORD_END);
+	else
+		outcome_end(outcome, task);
 	set_request_free(&read);
 }
 
@@ -79,11 +80,11 @@ static void tested(struct op *op, const struct outcome *outcome)
 {
 	struct task *task = &op_task_of(op)->task;
 	struct buf digits = op->set->text;
+	struct reply r = reply_line(buf_slice(&digits));
 
-	outcome_tell_nest(outcome, task);
 	if (!outcome_ends(outcome, task)) {
-		reply_line(task_reply(task), buf_slice(&digits));
-		task_done(task);
+		outcome_describe(outcome, task, &r);
+		task_say(task, &r);
 	}
 	buf_free(&digits);
 }
@@ -286,19 +287,19 @@ static void single_read(struct op *op, const struct outcome *outcome)
 {
 	size_t offset = offsetof(struct members_task, parts) + offsetof(struct members_part, op);
 	struct task *task = (struct task *)((char *)op - offset);
-	struct shared *text = op->set->shared;
+	struct set_request read = *op->set;
+	struct reply r = reply_value(op->key, SLICE(""));
 
-	outcome_tell_nest(outcome, task);
 	if (outcome->status == OUTCOME_DONE) {
-		task_reply_value(task, op->key, NULL, text);
-		reply_text(task_reply(task), "END");
+		r.shared = read.shared;
+		outcome_describe(outcome, task, &r);
+		task_say(task, &r);
 	} else if (outcome->status == OUTCOME_MISSING) {
-		reply_text(task_reply(task), "END");
+		task_say_word(task, WORD_END);
 	} else {
-		outcome_reply_failure(task_reply(task), outcome);
+		outcome_end(outcome, task);
 	}
-	set_request_free(op->set);
-	task_done(task);
+	set_request_free(&read);
 }
 
 static void part_read(struct op *op, const struct outcome *outcome)
@@ -307,13 +308,11 @@ static void part_read(struct op *op, const struct outcome *outcome)
 	struct fan *fan = part->part.fan;
 
 	if (outcome->status == OUTCOME_DONE) {
-		struct shared *text = op->set->shared;
-		struct buf *out = fan_reply(&part->part, buf_size(&text->text));
-		reply_value_head(out, op->key, 0, buf_size(&text->text), NULL);
-		out = fan_reply_shared(&part->part, out, text);
-		BUF_ADD(out, "\r\n");
-	} else if (outcome->status != OUTCOME_MISSING && buf_size(&fan->task->scratch) == 0) {
-		outcome_reply_failure(&fan->task->scratch, outcome);
+		struct reply r = reply_value(op->key, SLICE(""));
+		r.shared = op->set->shared;
+		fan_say(&part->part, &r);
+	} else if (outcome->status != OUTCOME_MISSING) {
+		task_note_outcome(fan->task, outcome);
 	}
 	set_request_free(op->set);
 	fan_part_done(&part->part);
@@ -362,7 +361,8 @@ struct info_task {
 	int64_t ttl;
 	uint64_t items;
 	bool is_list; /* it can be read as one */
-	int pending;  /* operations */
+	bool is_missing;
+	int pending; /* operations */
 	char key[];
 };
 
@@ -371,33 +371,42 @@ static void describe(struct info_task *info, struct buf *out)
 	const struct set_info *i = &info->request.info;
 	const struct collection_rule *rule = rules_collection(info->task.host->env.rules, info->read.key);
 
-	reply_stat_text(out, "encoding", encoding_name(rule->encoding));
-	reply_stat_text(out, "server", info->server);
-	reply_stat(out, "members", i->members);
+	reply_add_stat_text(out, "encoding", encoding_name(rule->encoding));
+	reply_add_stat_text(out, "server", info->server);
+	reply_add_stat(out, "members", i->members);
 	if (info->is_list)
-		reply_stat(out, "items", info->items);
-	reply_stat(out, "bytes", i->base_bytes + i->table_bytes);
-	reply_stat(out, "base_bytes", i->base_bytes);
-	reply_stat(out, "table_bytes", i->table_bytes);
-	reply_stat(out, "tokens", i->tokens);
+		reply_add_stat(out, "items", info->items);
+	reply_add_stat(out, "bytes", i->base_bytes + i->table_bytes);
+	reply_add_stat(out, "base_bytes", i->base_bytes);
+	reply_add_stat(out, "table_bytes", i->table_bytes);
+	reply_add_stat(out, "tokens", i->tokens);
 	buf_printf(out, "STAT waste %.2f\r\n", i->waste);
-	reply_stat(out, "runs", i->runs);
-	reply_stat(out, "tables", i->tables);
-	reply_stat(out, "entries", i->entries);
-	reply_stat(out, "removals", i->removals);
+	reply_add_stat(out, "runs", i->runs);
+	reply_add_stat(out, "tables", i->tables);
+	reply_add_stat(out, "entries", i->entries);
+	reply_add_stat(out, "removals", i->removals);
 	if (info->ttl == TTL_UNKNOWN)
-		reply_stat_text(out, "ttl", "unknown");
+		reply_add_stat_text(out, "ttl", "unknown");
 	else
 		buf_printf(out, "STAT ttl %lld\r\n", (long long)info->ttl);
-	reply_text(out, "END");
 }
 
 static void end_one(struct info_task *info)
 {
+	struct reply r = { .kind = REPLY_LINES, .more = true };
+	struct buf lines = BUF_EMPTY;
+
 	if (--info->pending || task_fails(&info->task))
 		return;
-	describe(info, task_reply(&info->task));
-	task_done(&info->task);
+	if (info->is_missing) {
+		task_say_word(&info->task, WORD_NOT_FOUND);
+		return;
+	}
+	describe(info, &lines);
+	r.bytes = buf_slice(&lines);
+	task_say(&info->task, &r);
+	task_say_word(&info->task, WORD_END);
+	buf_free(&lines);
 }
 
 static void was_measured(struct op *op, const struct outcome *outcome)
@@ -417,9 +426,9 @@ static void was_read(struct op *op, const struct outcome *outcome)
 		info->server = outcome->result->server;
 		info->ttl = outcome->result->ttl;
 	} else if (outcome->status == OUTCOME_MISSING) {
-		reply_text(&info->task.scratch, "NOT_FOUND");
+		info->is_missing = true;
 	} else {
-		outcome_reply_failure(&info->task.scratch, outcome);
+		task_note_outcome(&info->task, outcome);
 	}
 	end_one(info);
 }
@@ -431,7 +440,7 @@ void sinfo_start(struct host *host, const struct request *request, void *owner)
 	struct slice key = task_keys(&info->task, task_keep(&at, request->key), 1);
 	bool may_be_list = args_allow_lists(request->args->rule);
 
-	info->is_list = false;
+	info->is_list = info->is_missing = false;
 	info->request = (struct set_request){ .verb = SET_INFO };
 	info->list = (struct list_request){ .verb = LIST_LENGTH };
 	info->read = (struct op){ .kind = OP_READ, .key = key, .set = &info->request, .done = was_read };

@@ -35,25 +35,24 @@ static void counted(struct op *op, const struct outcome *outcome)
 	struct event_task *event = task_of(op);
 
 	if (!outcome_ends(outcome, &event->task))
-		task_reply_number(&event->task, outcome->number);
+		task_say_number(&event->task, outcome->number);
 }
 
 static void stored(struct waiter *waiter, const struct result *r)
 {
 	struct event_task *event = (struct event_task *)((char *)waiter - offsetof(struct event_task, waiter));
-	struct buf *out;
+	struct reply reply;
 
 	if (result_failed(r)) {
-		task_reply_failure(&event->task, r);
+		task_say_failure(&event->task, r);
 	} else if (r->status != RESULT_DONE) {
-		task_reply_line(&event->task, "NOT_STORED");
+		task_say_word(&event->task, WORD_NOT_STORED);
 	} else if (event->task.command->id == COMMAND_SET) {
-		task_reply_line(&event->task, "STORED");
+		task_say_word(&event->task, WORD_STORED);
 	} else {
-		out = task_reply(&event->task);
-		BUF_ADD(out, "EVENT ");
-		reply_line(out, waiter->key);
-		task_done(&event->task);
+		reply = reply_word(WORD_EVENT);
+		reply.bytes = waiter->key;
+		task_say(&event->task, &reply);
 	}
 }
 

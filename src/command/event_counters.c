@@ -56,19 +56,17 @@ static void counter_answered(struct waiter *waiter, const struct result *r)
 {
 	struct counter *counter = (struct counter *)waiter;
 	struct counters *counters = counter->counters;
-	struct buf *failure = &counters->task->scratch;
+	struct task *task = counters->task;
 
-	if (buf_size(failure) == 0) {
-		if (r->status == RESULT_HIT && !parse_count(r->value, &counter->value))
-			reply_text(failure, "CLIENT_ERROR value is not a counter");
-		else if (result_failed(r))
-			reply_failure(failure, r);
-		/* The client has gone. Its task ends early, since the memory of the task counts for no client any more. */
-		else if (counters->task->abandoned)
-			reply_text(failure, "SERVER_ERROR client closed");
-	}
+	if (r->status == RESULT_HIT && !parse_count(r->value, &counter->value))
+		task_note(task, "CLIENT_ERROR value is not a counter");
+	else if (result_failed(r))
+		task_note_failure(task, r);
+	/* The client has gone. Its task ends early, since the memory of the task counts for no client any more. */
+	else if (task->abandoned)
+		task_note(task, "SERVER_ERROR client closed");
 	counters->answered++;
-	if (buf_size(failure))
+	if (task_has_failed(task))
 		counters->count = counters->asked;
 	ask_counters(counters);
 	if (counters->answered == counters->count)

@@ -37,7 +37,7 @@ static void known(struct limit_task *limit)
 		counters_free(&limit->before);
 	}
 	if (!task_fails(&limit->task))
-		task_reply_number(&limit->task, total <= limit->limit ? total : 0);
+		task_say_number(&limit->task, total <= limit->limit ? total : 0);
 }
 
 static void counted(struct op *op, const struct outcome *outcome)
@@ -46,8 +46,8 @@ static void counted(struct op *op, const struct outcome *outcome)
 
 	if (outcome->status == OUTCOME_DONE)
 		limit->number = outcome->number;
-	else if (buf_size(&limit->task.scratch) == 0)
-		outcome_reply_failure(&limit->task.scratch, outcome);
+	else
+		task_note_outcome(&limit->task, outcome);
 	known(limit);
 }
 

@@ -50,23 +50,24 @@ struct events_task {
 static void end(struct events_task *events)
 {
 	counters_free(&events->counters);
-	task_reply_end(&events->task);
+	task_say_end(&events->task);
 }
 
 /* The end of evcount. */
 static void counts_read(struct counters *counters)
 {
 	struct events_task *events = (struct events_task *)((char *)counters - offsetof(struct events_task, counters));
-	bool failed = buf_size(&events->task.scratch);
-	struct buf *out = task_reply(&events->task);
-	char name[TIME_BUCKET_NAME_MAX];
+	bool failed = task_has_failed(&events->task);
+	struct reply r = reply_word(WORD_COUNT);
+	char text[TIME_BUCKET_NAME_MAX + 1 + NUM_U64_MAX];
 
+	r.more = true;
 	for (int64_t bucket = counters->range.first; !failed && bucket <= counters->range.last; bucket++) {
-		size_t n = time_bucket_name(counters->bucket, bucket, name);
-		BUF_ADD(out, "COUNT ");
-		buf_add(out, name, n);
-		BUF_ADD(out, " ");
-		reply_number(out, counters_get(counters, bucket));
+		size_t n = time_bucket_name(counters->bucket, bucket, text);
+		text[n++] = ' ';
+		n += num_format_u64(text + n, counters_get(counters, bucket));
+		r.bytes = slice_of(text, n);
+		task_say(&events->task, &r);
 	}
 	end(events);
 }
@@ -161,11 +162,12 @@ static void answered(struct waiter *waiter, const struct result *r)
 	struct events_task *events = (struct events_task *)part->part.fan->task;
 
 	if (r->status == RESULT_HIT) {
-		reply_value(fan_reply(&part->part, r->value.n), waiter->key, r, false);
+		struct reply reply = reply_value(waiter->key, r->value);
+		reply.flags = r->flags;
+		fan_say(&part->part, &reply);
 		events->row = 0;
 	} else if (result_failed(r)) {
-		if (buf_size(&events->task.scratch) == 0)
-			reply_failure(&events->task.scratch, r);
+		task_note_failure(&events->task, r);
 		fan_part_failed(&part->part);
 		return;
 	} else {
@@ -224,13 +226,13 @@ static void counters_known(struct counters *counters)
 	size_t align = _Alignof(struct event_part), stride, ring;
 	uint64_t total;
 
-	if (buf_size(&events->task.scratch)) {
+	if (task_has_failed(&events->task)) {
 		end(events);
 		return;
 	}
 	total = total_of(events);
 	if (!events->newest && total > EVENTS_MAX) {
-		reply_text(&events->task.scratch, "CLIENT_ERROR too many events");
+		task_note(&events->task, "CLIENT_ERROR too many events");
 		end(events);
 		return;
 	}
@@ -341,8 +343,10 @@ const char *event_last_start(
 		return "CLIENT_ERROR too many events";
 	if (!parse_buckets(host, rule, bucket, &range))
 		return bad_bucket;
-	if (n == 0)
-		return "END";
+	if (n == 0) {
+		task_say_word(task_new(host, request, owner, sizeof(struct task)), WORD_END);
+		return NULL;
+	}
 	/* Looks back from the last bucket of a range. */
 	range.first = range.last > rule->lookback ? range.last - rule->lookback : 0;
 	events = new_events(host, request, owner, rule, range, counters_known);

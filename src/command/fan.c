@@ -73,7 +73,7 @@ static void ask_more(struct fan *fan)
 	if (fan->finish)
 		fan->finish(fan);
 	else
-		task_reply_end(fan->task);
+		task_say_end(fan->task);
 }
 
 static size_t held_by(const struct fan_part *part)
@@ -125,28 +125,33 @@ static bool may_reply(const struct fan *fan)
 	return fan->replied < fan->limit;
 }
 
-struct buf *fan_reply(struct fan_part *part, size_t bytes)
+/* Keeps an answer until those of earlier parts were written. */
+static void keep(struct fan_part *part, const struct reply *r)
 {
-	struct fan *fan = part->fan;
+	struct slice tail;
 
-	part->hit = true;
-	fan->hits++;
-	fan->bytes += bytes;
-	if (part != fan_part_at(fan, fan->written) || !may_reply(fan))
-		return &part->held;
-	fan->replied++;
-	return task_reply(fan->task);
+	if (!task_write(part->fan->task, &part->held, r, &tail))
+		return;
+	part->text = shared_hold(r->shared);
+	part->before = buf_size(&part->held);
+	buf_add_slice(&part->held, tail);
 }
 
-struct buf *fan_reply_shared(struct fan_part *part, struct buf *out, struct shared *text)
+void fan_say(struct fan_part *part, const struct reply *reply)
 {
-	if (out == &part->held) {
-		part->text = shared_hold(text);
-		part->before = buf_size(out);
-		return out;
+	struct fan *fan = part->fan;
+	struct reply r = *reply;
+
+	r.more = true;
+	part->hit = true;
+	fan->hits++;
+	fan->bytes += reply_bytes(&r).n;
+	if (part != fan_part_at(fan, fan->written) || !may_reply(fan)) {
+		keep(part, &r);
+		return;
 	}
-	task_reply_shared(part->fan->task, text);
-	return task_reply(part->fan->task);
+	fan->replied++;
+	task_say(fan->task, &r);
 }
 
 static void reply_held(struct task *task, const struct fan_part *part)

@@ -51,13 +51,10 @@ struct fan_part *fan_part_at(const struct fan *fan, size_t i);
 void fan_start(struct fan *fan);
 
 /*
- * Gives the buffer for the whole answer of a part, which has `bytes` bytes of data. It is valid as task_reply says, until
- * fan_part_done, which must follow, even within `ask`. It is not called for an answer without data.
+ * Replies the answer of a part, which has data. fan_part_done must follow, even within `ask`. It is not called for an answer without
+ * data.
  */
-struct buf *fan_reply(struct fan_part *part, size_t bytes);
-
-/* Adds a text to `out`, which fan_reply gave. Gives the buffer for the bytes behind it. */
-struct buf *fan_reply_shared(struct fan_part *part, struct buf *out, struct shared *text);
+void fan_say(struct fan_part *part, const struct reply *reply);
 
 /* The part's answer is complete. The task may be freed when this returns. */
 void fan_part_done(struct fan_part *part);

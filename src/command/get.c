@@ -2,7 +2,7 @@
  * get gets gat gats, and commands as keys. A command is a task inside of that of the get, set or incr that names it. A get of many keys is
  * a fan: calls to all servers in parallel, with the reply in the order of the request.
  *
- *     get q|scard|a b  -> command_key_parse -> scard a -> task inside -> command_key_value -> VALUE q|scard|a 0 1
+ *     get q|scard|a b  -> command_key_parse -> scard a -> task inside -> command_key_read -> VALUE q|scard|a 0 1
  *                      -> item_read of b                              -> VALUE b
  */
 #include "command/fan.h"
@@ -33,19 +33,25 @@ static void single_answered(struct waiter *waiter, const struct result *r)
 {
 	struct single_task *single = (struct single_task *)((char *)waiter - offsetof(struct single_task, waiter));
 	struct task *task = &single->task;
+	struct reply reply;
 
 	if (result_failed(r)) {
-		task_reply_failure(task, r);
+		task_say_failure(task, r);
 		return;
 	}
 	lookup_result(task, r);
 	if (single->touches)
 		item_touched(task->host, single->target, waiter->key, single->exptime, r);
-	if (task->nest)
-		task->nest->ttl = r->ttl;
-	if (r->status == RESULT_HIT)
-		reply_value(task_reply(task), waiter->key, r, single->cas);
-	task_reply_line(task, "END");
+	if (r->status != RESULT_HIT) {
+		task_say_word(task, WORD_END);
+		return;
+	}
+	reply = reply_value(waiter->key, r->value);
+	reply.flags = r->flags;
+	reply.cas = r->cas;
+	reply.ttl = r->ttl;
+	reply.shows_cas = single->cas;
+	task_say(task, &reply);
 }
 
 static void start_single(struct host *host, const struct request *request, void *owner, struct call *call)
@@ -53,10 +59,10 @@ static void start_single(struct host *host, const struct request *request, void 
 	struct single_task *single = task_new(host, request, owner, sizeof(*single) + request->key.n);
 	char *at = single->key;
 
-	call->key = task_keys(&single->task, task_keep(&at, request->key), 1);
+	call->key = task_keep_key(&single->task, request, &at);
 	call->expected = single->task.expected;
-	single->touches = call->verb == CALL_GAT;
-	single->cas = call->want & WANT_CAS;
+	single->touches = call->verb == CALL_GAT && !request->extras.odd_key;
+	single->cas = request->command->id == COMMAND_GETS || request->command->id == COMMAND_GATS;
 	single->exptime = call->exptime;
 	single->target = request->target;
 	single->waiter = (struct waiter){ single_answered, call->key };
@@ -65,14 +71,12 @@ static void start_single(struct host *host, const struct request *request, void 
 
 /* --- a task inside --- */
 
-/* Gives the error line as the whole reply. */
+/* The error line is the whole reply. */
 static void fail(struct nest *nest, const char *line)
 {
-	struct buf reply = BUF_EMPTY;
+	const struct reply r = reply_error(slice_of(line, strlen(line)));
 
-	reply_text(&reply, line);
-	nest->done(nest, buf_slice(&reply));
-	buf_free(&reply);
+	nest->done(nest, &r);
 }
 
 static void start_inside(struct nest *nest, struct request *inside)
@@ -96,7 +100,7 @@ struct named {
 	struct task task;
 	struct nest nest;
 	const struct command *inside;
-	size_t keys; /* that the request inside names */
+	size_t key_size;
 	char key[];
 };
 
@@ -106,66 +110,44 @@ static void resume_named(struct task *task)
 		task_abandon_inside(&((struct named *)task)->nest);
 }
 
-static void reply_value_of(
-	struct buf *out, const struct task *outer, struct slice key, struct slice value, const uint64_t *cas)
+/*
+ * Turns the reply inside, to a get, into that for the key: a VALUE, END or an ERROR. `line` is memory for it. A get inside counts its own
+ * hits and misses.
+ */
+static struct reply value_of(const struct task *outer, const struct command *inside, struct slice key,
+	const struct reply *reply, struct buf *line)
 {
-	reply_value_head(out, key, 0, value.n, outer->command->id == COMMAND_GETS ? cas : NULL);
-	reply_line(out, value);
+	struct reply r = command_key_read(reply, line);
+
+	if (r.kind != REPLY_ERROR && !lookup_counts(inside))
+		lookup_count(outer, r.kind == REPLY_VALUE ? LOOKUP_HIT : LOOKUP_MISS);
+	r.key = key;
+	r.shows_cas = outer->command->id == COMMAND_GETS;
+	return r;
 }
 
-/* The value is large, or a text that others have too. */
-static void share_value_of(struct task *outer, struct nest *nest, struct slice value)
-{
-	bool cas = outer->command->id == COMMAND_GETS;
-	struct shared *text = nest_take(nest, value);
-
-	task_reply_value(outer, outer->keys.list, cas ? &nest->cas : NULL, text);
-	shared_drop(text);
-}
-
-/* A get inside counts its own key. */
-static void count_answer(const struct task *outer, const struct command *inside, enum command_key_answer answer)
-{
-	if (answer != COMMAND_KEY_FAILED && !lookup_counts(inside))
-		lookup_count(outer, answer == COMMAND_KEY_VALUE ? LOOKUP_HIT : LOOKUP_MISS);
-}
-
-static void named_got(struct nest *nest, struct slice reply)
+static void named_got(struct nest *nest, const struct reply *reply)
 {
 	struct named *named = (struct named *)nest->outer;
-	struct task *task = &named->task;
-	enum command_key_answer answer = COMMAND_KEY_VALUE;
-	struct slice value = SLICE("");
+	struct buf line = BUF_EMPTY;
+	const struct reply r =
+		value_of(&named->task, named->inside, slice_of(named->key, named->key_size), reply, &line);
 
-	if (task->nest)
-		task->nest->ttl = nest->ttl;
-	if (!nest->text)
-		answer = command_key_value(named->inside, named->keys, reply, &value);
-	count_answer(task, named->inside, answer);
-	if (answer == COMMAND_KEY_FAILED)
-		reply_line(task_reply(task), value);
-	else if (nest->text || value.n >= TASK_SHARES)
-		share_value_of(task, nest, value);
-	else if (answer == COMMAND_KEY_VALUE)
-		reply_value_of(task_reply(task), task, task->keys.list, value, &nest->cas);
-	if (answer != COMMAND_KEY_FAILED)
-		BUF_ADD(task_reply(task), "END\r\n");
-	task_done(task);
+	task_say(&named->task, &r);
+	buf_free(&line);
 }
 
-static void named_stored(struct nest *nest, struct slice reply)
+static void named_stored(struct nest *nest, const struct reply *reply)
 {
-	struct slice line = command_key_stored(nest->outer->command, reply);
-	uint64_t number;
+	const struct reply r = command_key_stored(nest->outer->command, reply);
 
-	if (slice_equal(line, SLICE("STORED")) || num_parse_u64(line, &number))
+	if (r.kind == REPLY_NUMBER || r.word == WORD_STORED)
 		lookup_count(nest->outer, LOOKUP_HIT);
-	else if (slice_equal(line, SLICE("NOT_FOUND")))
+	else if (r.word == WORD_NOT_FOUND)
 		lookup_count(nest->outer, LOOKUP_MISS);
-	else if (slice_equal(line, SLICE("EXISTS")))
+	else if (r.word == WORD_EXISTS)
 		lookup_count(nest->outer, LOOKUP_CHANGED);
-	reply_line(task_reply(nest->outer), line);
-	task_done(nest->outer);
+	task_say(nest->outer, &r);
 }
 
 static void start_named(struct host *host, const struct request *request, void *owner)
@@ -184,11 +166,11 @@ static void start_named(struct host *host, const struct request *request, void *
 		at = named->key;
 		(void)task_keys(&named->task, task_keep(&at, request->key), 1);
 		named->inside = command;
-		named->keys = inside.keys;
+		named->key_size = request->key.n;
 		named->nest = (struct nest){
 			.outer = &named->task,
 			.done = gets ? named_got : named_stored,
-			.takes_text = gets && command_key_has_one_value(command, inside.keys),
+			.collects = gets && !command_key_has_one_value(command, inside.keys),
 		};
 		named->task.resume = resume_named;
 		start_inside(&named->nest, &inside);
@@ -209,7 +191,6 @@ struct part {
 	/* All behind is of a command. If no key is one, the parts end here. */
 	struct nest nest;
 	const struct command *inside;
-	size_t keys;
 };
 
 struct many {
@@ -234,48 +215,35 @@ static void answered(struct waiter *waiter, const struct result *r)
 {
 	struct part *part = (struct part *)((char *)waiter - offsetof(struct part, waiter));
 	struct many *many = (struct many *)part->part.fan->task;
+	struct reply reply;
 
 	lookup_result(&many->task, r);
 	if (r->status == RESULT_HIT) {
 		if (many->call.verb == CALL_GAT)
 			item_touched(many->task.host, part->target, waiter->key, many->call.exptime, r);
-		reply_value(fan_reply(&part->part, r->value.n), waiter->key, r, many->call.want & WANT_CAS);
-	} else if (result_failed(r) && buf_size(&many->task.scratch) == 0) {
-		reply_failure(&many->task.scratch, r);
+		reply = reply_value(waiter->key, r->value);
+		reply.flags = r->flags;
+		reply.cas = r->cas;
+		reply.shows_cas = many->call.want & WANT_CAS;
+		fan_say(&part->part, &reply);
+	} else if (result_failed(r)) {
+		task_note_failure(&many->task, r);
 	}
 	part_done(part);
 }
 
-/* The value is large, or a text that others have too. */
-static void share_part(struct part *part, struct slice value)
-{
-	struct shared *text = nest_take(&part->nest, value);
-	struct buf *out = fan_reply(&part->part, buf_size(&text->text));
-	bool cas = part->nest.outer->command->id == COMMAND_GETS;
-
-	reply_value_head(out, part->waiter.key, 0, buf_size(&text->text), cas ? &part->nest.cas : NULL);
-	out = fan_reply_shared(&part->part, out, text);
-	shared_drop(text);
-	BUF_ADD(out, "\r\n");
-}
-
 /* A failure is sent instead of END, as that of a plain key. */
-static void part_got(struct nest *nest, struct slice reply)
+static void part_got(struct nest *nest, const struct reply *reply)
 {
 	struct part *part = (struct part *)((char *)nest - offsetof(struct part, nest));
-	struct buf *failure = &nest->outer->scratch;
-	enum command_key_answer answer = COMMAND_KEY_VALUE;
-	struct slice value = SLICE("");
+	struct buf line = BUF_EMPTY;
+	const struct reply r = value_of(nest->outer, part->inside, part->waiter.key, reply, &line);
 
-	if (!nest->text)
-		answer = command_key_value(part->inside, part->keys, reply, &value);
-	count_answer(nest->outer, part->inside, answer);
-	if (answer == COMMAND_KEY_FAILED && buf_size(failure) == 0)
-		reply_line(failure, value);
-	else if (answer == COMMAND_KEY_VALUE && (nest->text || value.n >= TASK_SHARES))
-		share_part(part, value);
-	else if (answer == COMMAND_KEY_VALUE)
-		reply_value_of(fan_reply(&part->part, value.n), nest->outer, part->waiter.key, value, &nest->cas);
+	if (r.kind == REPLY_VALUE)
+		fan_say(&part->part, &r);
+	else if (r.kind == REPLY_ERROR && !task_has_failed(nest->outer))
+		buf_add_slice(&nest->outer->scratch, r.bytes);
+	buf_free(&line);
 	part_done(part);
 }
 
@@ -292,10 +260,9 @@ static void ask_inside(struct many *many, struct part *part)
 	part->nest = (struct nest){
 		.outer = &many->task,
 		.done = part_got,
-		.takes_text = good && command_key_has_one_value(inside.command, inside.keys),
+		.collects = good && !command_key_has_one_value(inside.command, inside.keys),
 	};
 	part->inside = inside.command;
-	part->keys = inside.keys;
 	part->effect = order_effect(&inside);
 	order_begin(&many->order, part->effect);
 	if (good)
@@ -392,12 +359,14 @@ static void start_many(struct host *host, const struct request *request, void *o
 void get_start(struct host *host, const struct request *request, void *owner)
 {
 	bool cas = request->command->id == COMMAND_GETS || request->command->id == COMMAND_GATS;
-	bool counter = request->target == TARGET_EVENTS;
+	bool wants_cas = cas || request->extras.wants_cas,
+	     wants_ttl = request->target == TARGET_EVENTS && request->reply.form;
 	struct call call = {
 		.verb = request->command->grammar == GRAMMAR_TOUCH_KEYS ? CALL_GAT : CALL_GET,
-		.want = WANT_VALUE | (cas ? WANT_CAS : 0u) | (counter && request->into ? WANT_TTL : 0u),
+		.want = WANT_VALUE | (wants_cas ? WANT_CAS : 0u) | (wants_ttl ? WANT_TTL : 0u) |
+			(request->extras.odd_key ? WANT_ENCODED : 0u),
 		.server = CALL_ANY_SERVER,
-		.only_reads = !cas,
+		.only_reads = !wants_cas,
 		.exptime = request->exptime,
 	};
 

@@ -36,41 +36,28 @@ static const enum call_verb verbs[] = {
 	[COMMAND_TOUCH] = CALL_TOUCH,
 };
 
-/* "5", or with a cas id "STORED 17" or "5 17": see request.extras.wants_cas. */
-static void reply_numbers(struct item_task *item, const struct result *r)
-{
-	struct buf *out = task_reply(&item->task);
-
-	if (r->status == RESULT_NUMBER)
-		buf_add_u64(out, r->number);
-	else
-		buf_add_slice(out, task_done_word(&item->task));
-	if (r->cas) {
-		BUF_ADD(out, " ");
-		buf_add_u64(out, r->cas);
-	}
-	BUF_ADD(out, "\r\n");
-	task_done(&item->task);
-}
-
 static void answered(struct waiter *waiter, const struct result *r)
 {
-	static const char *const refusals[] = {
-		[RESULT_MISS] = "NOT_FOUND",
-		[RESULT_NOT_STORED] = "NOT_STORED",
-		[RESULT_EXISTS] = "EXISTS",
+	static const enum reply_word refusals[] = {
+		[RESULT_MISS] = WORD_NOT_FOUND,
+		[RESULT_NOT_STORED] = WORD_NOT_STORED,
+		[RESULT_EXISTS] = WORD_EXISTS,
 	};
 	struct item_task *item = (struct item_task *)((char *)waiter - offsetof(struct item_task, waiter));
 
+	struct reply reply;
+
 	lookup_result(&item->task, r);
-	if (r->status == RESULT_DONE && !r->cas)
-		task_reply_done(&item->task);
-	else if (r->status == RESULT_DONE || r->status == RESULT_NUMBER)
-		reply_numbers(item, r);
-	else if (result_failed(r))
-		task_reply_failure(&item->task, r);
+	if (result_failed(r)) {
+		task_say_failure(&item->task, r);
+		return;
+	}
+	if (r->status == RESULT_NUMBER)
+		reply = reply_number(r->number);
 	else
-		task_reply_line(&item->task, refusals[r->status]);
+		reply = reply_word(r->status == RESULT_DONE ? task_done_word(&item->task) : refusals[r->status]);
+	reply.cas = r->cas;
+	task_say(&item->task, &reply);
 }
 
 /* A set in the encoding flip has no item of its own key. Then the key may be that of one of its items, which match the rule, too. */
@@ -101,7 +88,7 @@ static void touched_or_deleted(struct op *op, const struct outcome *outcome)
 	}
 	lookup_outcome(&item->task, outcome->status);
 	if (outcome->status == OUTCOME_DONE)
-		task_reply_done(&item->task);
+		task_say_done(&item->task);
 	else
 		(void)outcome_ends(outcome, &item->task);
 }
@@ -144,7 +131,7 @@ void item_start(struct host *host, const struct request *request, void *owner)
 	item = task_new(host, request, owner, sizeof(*item) + request->key.n);
 	at = item->key;
 	item->verb = verbs[request->command->id];
-	item->waiter = (struct waiter){ answered, task_keys(&item->task, task_keep(&at, request->key), 1) };
+	item->waiter = (struct waiter){ answered, task_keep_key(&item->task, request, &at) };
 	if (has_other_items(host, item->verb, request)) {
 		item->op = (struct op){
 			.kind = item->verb == CALL_TOUCH ? OP_TOUCH : OP_DELETE,
@@ -231,12 +218,11 @@ struct flush_task {
 static void flushed(struct waiter *waiter, const struct result *r)
 {
 	struct flush_task *flush = ((struct flush_part *)waiter)->flush;
-	struct buf *failure = &flush->task.scratch;
 
-	if (result_failed(r) && buf_size(failure) == 0)
-		reply_failure(failure, r);
+	if (result_failed(r))
+		task_note_failure(&flush->task, r);
 	if (--flush->pending == 0 && !task_fails(&flush->task))
-		task_reply_done(&flush->task);
+		task_say_done(&flush->task);
 }
 
 void flush_start(struct host *host, const struct request *request, void *owner)

@@ -9,20 +9,19 @@
 static void leased(struct op *op, const struct outcome *outcome)
 {
 	struct task *task = &op_task_of(op)->task;
-	struct buf *out;
+	struct reply r;
 
 	switch (outcome->status) {
 	case OUTCOME_DONE:
-		out = task_reply(task);
-		BUF_ADD(out, "LEASE ");
-		reply_line(out, outcome->log);
-		task_done(task);
+		r = reply_word(WORD_LEASE);
+		r.bytes = outcome->log;
+		task_say(task, &r);
 		return;
 	case OUTCOME_LOADING:
-		task_reply_line(task, "WAIT");
+		task_say_word(task, WORD_WAIT);
 		return;
 	case OUTCOME_PRESENT:
-		task_reply_line(task, "EXISTS");
+		task_say_word(task, WORD_EXISTS);
 		return;
 	default:
 		(void)outcome_ends(outcome, task);

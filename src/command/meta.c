@@ -25,18 +25,41 @@ struct meta_task {
 	char bytes[];
 };
 
+/* What a code means; NONE for success and for codes without a word. */
+static enum reply_word word_of(struct slice code)
+{
+	static const struct {
+		struct slice code;
+		enum reply_word word;
+	} codes[] = {
+		{ { "EN", 2 }, WORD_END },
+		{ { "NF", 2 }, WORD_NOT_FOUND },
+		{ { "NS", 2 }, WORD_NOT_STORED },
+		{ { "EX", 2 }, WORD_EXISTS },
+	};
+
+	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
+		if (slice_equal(code, codes[i].code))
+			return codes[i].word;
+	}
+	return WORD_NONE;
+}
+
 static void reply(struct meta_task *meta, const struct result *r, struct slice code)
 {
-	struct buf *out = task_reply(&meta->task);
+	struct reply reply = {
+		.kind = REPLY_META,
+		.word = word_of(code),
+		.key = r->line,
+		.bytes = r->value,
+		.has_value = slice_equal(code, SLICE("VA")),
+	};
 
 	if (meta->own_key.n) {
-		metaflags_copy_with_key(r->line, meta->flags.before_key, meta->own_key, out);
-		BUF_ADD(out, "\r\n");
-	} else {
-		reply_line(out, r->line);
+		metaflags_copy_with_key(r->line, meta->flags.before_key, meta->own_key, &meta->task.scratch);
+		reply.key = buf_slice(&meta->task.scratch);
 	}
-	if (slice_equal(code, SLICE("VA")))
-		reply_line(out, r->value);
+	task_say(&meta->task, &reply);
 }
 
 static bool is_kept_back(const struct meta_task *meta, struct slice code)
@@ -52,14 +75,15 @@ static void answered(struct waiter *waiter, const struct result *r)
 	struct slice rest = r->line, code;
 
 	if (result_failed(r)) {
-		task_reply_failure(&meta->task, r);
+		task_say_failure(&meta->task, r);
 		return;
 	}
 	code = slice_token(&rest);
 	lookup_meta(&meta->task, &meta->flags, meta->decrements, code);
-	if (!is_kept_back(meta, code))
+	if (is_kept_back(meta, code))
+		task_done(&meta->task);
+	else
 		reply(meta, r, code);
-	task_done(&meta->task);
 }
 
 /* The room that write_line needs. */

@@ -114,7 +114,7 @@ static struct task *end(struct move *m)
 /* Ends the task, if there is a failure. */
 static bool fails(struct move *m)
 {
-	if (buf_size(&m->task.scratch) == 0)
+	if (!task_has_failed(&m->task))
 		return false;
 	return task_fails(end(m));
 }
@@ -133,7 +133,7 @@ static void source_read(struct move *m, enum found found, const struct outcome *
 	m->found = found;
 	if (found == FOUND_FAILURE) {
 		buf_consume(failure, buf_size(failure));
-		outcome_reply_failure(failure, outcome);
+		outcome_add_error(failure, outcome);
 	}
 	one_read(m);
 }
@@ -141,11 +141,10 @@ static void source_read(struct move *m, enum found found, const struct outcome *
 static void target_read(struct op *op, const struct outcome *outcome)
 {
 	struct move *m = (struct move *)((char *)op - offsetof(struct move, target_op));
-	struct buf *failure = &m->task.scratch;
 
 	set_request_free(&m->target_set);
-	if (outcome->status != OUTCOME_DONE && outcome->status != OUTCOME_MISSING && buf_size(failure) == 0)
-		outcome_reply_failure(failure, outcome);
+	if (outcome->status != OUTCOME_DONE && outcome->status != OUTCOME_MISSING)
+		task_note_outcome(&m->task, outcome);
 	one_read(m);
 }
 
@@ -174,13 +173,13 @@ static void read_element(struct move *m);
 
 static void reply_element(struct move *m, struct slice element)
 {
-	struct buf *out = task_reply(&m->task);
+	struct reply r = element.n ? reply_value(m->source, element) : reply_word(WORD_END);
+	/* The element may be a part of the token. */
+	struct buf token = m->token;
 
-	if (element.n) {
-		reply_value_head(out, m->source, 0, element.n, NULL);
-		reply_line(out, element);
-	}
-	task_reply_line(end(m), "END");
+	m->token = BUF_EMPTY;
+	task_say(&m->task, &r);
+	buf_free(&token);
 }
 
 static void paused(struct waiter *waiter, const struct result *r)
@@ -198,7 +197,7 @@ static void again(struct move *m)
 	struct env *env = &m->task.host->env;
 
 	if (++m->attempts >= ATTEMPTS) {
-		task_reply_line(end(m), "SERVER_ERROR busy");
+		task_say_error(end(m), "SERVER_ERROR busy");
 	} else if (env->later) {
 		unsigned power = m->attempts < PAUSES ? m->attempts : PAUSES;
 		m->pause = (struct waiter){ .done = paused };
@@ -259,7 +258,7 @@ static void push(struct move *m)
 	const char *error = encoding_takes_any(m->rule) ? NULL : encoding_check_member(m->rule, moved(m));
 
 	if (error) {
-		task_reply_line(end(m), error);
+		task_say_error(end(m), error);
 		return;
 	}
 	prepare(m, OP_APPEND, m->target, pushed);
@@ -349,7 +348,7 @@ static void removed(struct op *op, const struct outcome *outcome)
 	struct task *task = end(move_of(op));
 
 	if (outcome->status == OUTCOME_MISSING || !outcome_ends(outcome, task))
-		task_reply_done(task);
+		task_say_done(task);
 }
 
 static void added(struct op *op, const struct outcome *outcome)
@@ -368,11 +367,11 @@ static void added(struct op *op, const struct outcome *outcome)
 static void both_sets_read(struct move *m)
 {
 	if (m->found == FOUND_NOTHING) {
-		task_reply_line(end(m), "NOT_FOUND");
+		task_say_word(end(m), WORD_NOT_FOUND);
 	} else if (fails(m)) {
 		/* The reply is the failure. */
 	} else if (slice_equal(m->source, m->target)) {
-		task_reply_done(end(m));
+		task_say_done(end(m));
 	} else {
 		prepare(m, OP_APPEND, m->target, added);
 		send(m);
@@ -418,10 +417,8 @@ static void popped(struct op *op, const struct outcome *outcome)
 	if (outcome->status == OUTCOME_MISSING || (outcome->status == OUTCOME_DONE && outcome->log.n == 0)) {
 		pop_next(p);
 	} else if (!outcome_ends(outcome, &p->task)) {
-		struct buf *out = task_reply(&p->task);
-		reply_value_head(out, op->key, 0, outcome->log.n, NULL);
-		reply_line(out, outcome->log);
-		task_reply_line(&p->task, "END");
+		const struct reply r = reply_value(op->key, outcome->log);
+		task_say(&p->task, &r);
 	}
 }
 
@@ -431,9 +428,9 @@ static void pop_next(struct pops *p)
 
 	/* What a client that has gone would get would be lost. */
 	if (key.n == 0 || p->task.abandoned) {
-		task_reply_line(&p->task, "END");
+		task_say_word(&p->task, WORD_END);
 	} else if (!args_allow_lists(rules_collection(p->task.host->env.rules, key))) {
-		task_reply_line(&p->task, args_no_list);
+		task_say_error(&p->task, args_no_list);
 	} else {
 		p->op = (struct op){ .kind = OP_LIST, .key = key, .list = &p->list, .done = popped };
 		task_owns(&p->task, &p->op);

@@ -3,45 +3,29 @@
 #define COMMAND_NEST_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
-#include "util/buf.h"
-#include "util/shared.h"
+#include "protocol/reply.h"
 
 struct task;
 
 /*
- * A place for a task inside of another one. The outer task gets the reply of a request as a text, and makes its own reply from it.
- * The reply is collected, and counts as a part of what the outer task holds.
+ * A place for a task inside of another one. The outer task gets the reply, and makes its own reply from it. A reply of several parts
+ * is collected as a LINE: the text of all parts without the last END and the last line end. What is collected counts as a
+ * part of what the outer task holds.
  */
 struct nest {
 	/* The outer task sets these. */
 	struct task *outer;
 	/*
-	 * The reply is complete; it is borrowed for the call, in which nest_take may take it. The outer task may be done, and the nest freed,
-	 * when this returns. If the client has gone, or the reply is too large, it is an error line.
+	 * The reply is complete; it is borrowed for the call. The outer task may be done, and the nest freed, when this returns. If the
+	 * client has gone, or the reply is larger than result_max, it is an ERROR. A LINE has the word of a META that it was made of.
 	 */
-	void (*done)(struct nest *nest, struct slice reply);
+	void (*done)(struct nest *nest, const struct reply *reply);
+	bool collects; /* a reply of a single VALUE is collected, too */
 
-	/* The outer task sets this too, if the reply is at most one value: that may be given as `text`, and `reply` lacks it then. */
-	bool takes_text;
-
-	struct task *task;   /* the task inside, while it runs; else NULL */
-	struct buf *reply;   /* that of `done`, while that is called; NULL if the task inside has not made it */
-	struct shared *text; /* of the value; the nest drops it behind `done`. NULL if it is in `reply` */
-	bool overflows;      /* the reply is larger than result_max, and an error instead */
-	uint64_t cas;        /* set by the task inside: of the set or list that it has read; else 0 */
-	int64_t ttl;         /* the same, of the set, list or item; else TTL_UNKNOWN */
+	struct task *task; /* the task inside, while it runs; else NULL */
+	bool overflows;    /* the reply is larger than result_max */
 };
-
-/* So many bytes of a reply are shared rather than copied. */
-enum { TASK_SHARES = 16 * 1024 };
-
-/*
- * For `done`: gives the text of the nest, if it has one, or else `part` of the reply as such a text, to be dropped. There is no copy if it
- * is large: then the reply is gone.
- */
-struct shared *nest_take(struct nest *nest, struct slice part);
 
 /* For the `resume` of an outer task that is abandoned: the task inside may stop early, too. `done` is called as ever. */
 void task_abandon_inside(struct nest *nest);

@@ -30,45 +30,54 @@ struct result outcome_result(const struct outcome *outcome)
 	return (struct result){ .status = RESULT_REFUSED, .line = slice_of(line, strlen(line)) };
 }
 
-void outcome_reply_failure(struct buf *out, const struct outcome *outcome)
+void outcome_add_error(struct buf *out, const struct outcome *outcome)
 {
 	const struct result r = outcome_result(outcome);
 
-	reply_failure(out, &r);
+	reply_add_error(out, &r);
 }
 
-/* The line of an outcome that is no failure. memcached's own verbs say of a missing item what memcached says. */
-static const char *line_of(enum outcome_status status, const struct command *command)
+void task_note_outcome(struct task *task, const struct outcome *outcome)
+{
+	if (!task_has_failed(task))
+		outcome_add_error(&task->scratch, outcome);
+}
+
+/* The word of an outcome that is no failure. memcached's own verbs say of a missing item what memcached says. */
+static enum reply_word word_of(enum outcome_status status, const struct command *command)
 {
 	switch (status) {
 	case OUTCOME_MISSING:
-		return command->grammar == GRAMMAR_STORAGE && command->id != COMMAND_CAS ? "NOT_STORED" : "NOT_FOUND";
+		return command->grammar == GRAMMAR_STORAGE && command->id != COMMAND_CAS ? WORD_NOT_STORED
+											 : WORD_NOT_FOUND;
 	case OUTCOME_PRESENT:
-		return "NOT_STORED";
+		return WORD_NOT_STORED;
 	case OUTCOME_CHANGED:
-		return "EXISTS";
+		return WORD_EXISTS;
 	default:
-		return NULL;
+		return WORD_NONE;
 	}
 }
 
 void outcome_end(const struct outcome *outcome, struct task *task)
 {
-	const char *line = line_of(outcome->status, task->command);
+	enum reply_word word = word_of(outcome->status, task->command);
+	struct result r;
 
-	if (line)
-		reply_text(task_reply(task), line);
-	else
-		outcome_reply_failure(task_reply(task), outcome);
-	task_done(task);
+	if (word) {
+		task_say_word(task, word);
+		return;
+	}
+	r = outcome_result(outcome);
+	task_say_failure(task, &r);
 }
 
-void outcome_tell_nest(const struct outcome *outcome, struct task *task)
+void outcome_describe(const struct outcome *outcome, const struct task *task, struct reply *reply)
 {
-	if (!task->nest || outcome->status != OUTCOME_DONE || order_class_changes(task->command->order))
+	if (order_class_changes(task->command->order))
 		return;
-	task->nest->cas = outcome->result->cas;
-	task->nest->ttl = outcome->result->ttl;
+	reply->cas = outcome->result->cas;
+	reply->ttl = outcome->result->ttl;
 }
 
 /* --- one operation --- */
@@ -109,7 +118,7 @@ void op_task_told(struct op *op, const struct outcome *outcome)
 	lookup_outcome(task, outcome->status);
 	/* If a repeated compaction finds no set, a later request of the same client may have deleted it meanwhile. */
 	if (outcome->status == OUTCOME_DONE)
-		task_reply_done(task);
+		task_say_done(task);
 	else
 		outcome_end(op->rounds && outcome->status == OUTCOME_MISSING ? &busy : outcome, task);
 }

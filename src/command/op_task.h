@@ -11,8 +11,9 @@
 /* An outcome other than DONE as the result of a call: a miss, or a failure with the error line. Borrows from `outcome`. */
 struct result outcome_result(const struct outcome *outcome);
 
-/* Appends the error line of an outcome that is neither DONE nor MISSING. */
-void outcome_reply_failure(struct buf *out, const struct outcome *outcome);
+/* Appends the error line, without its end, of an outcome that is neither DONE nor MISSING; task_note_outcome keeps it as task_note does. */
+void outcome_add_error(struct buf *out, const struct outcome *outcome);
+void task_note_outcome(struct task *task, const struct outcome *outcome);
 
 /* Of an outcome that is not DONE: replies NOT_FOUND, or another line that says why, and completes the task. */
 void outcome_end(const struct outcome *outcome, struct task *task);
@@ -26,8 +27,8 @@ static inline bool outcome_ends(const struct outcome *outcome, struct task *task
 	return true;
 }
 
-/* If a task inside of another one reads alone: tells its nest what the outcome of its READ or LIST says about the base. */
-void outcome_tell_nest(const struct outcome *outcome, struct task *task);
+/* If the task only reads: adds to the reply what the outcome of its READ or LIST, which is DONE, says about the base. */
+void outcome_describe(const struct outcome *outcome, const struct task *task, struct reply *reply);
 
 /* --- one operation --- */
 

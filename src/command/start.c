@@ -55,8 +55,7 @@ bool task_start(struct host *host, struct request *request, void *owner)
 
 bool task_start_inside(struct nest *nest, struct request *request)
 {
-	nest->ttl = TTL_UNKNOWN;
-	request->into = nest;
+	request->reply.into = nest;
 	request->noreply = false;
 	return task_start(nest->outer->host, request, nest->outer->owner);
 }

@@ -17,7 +17,7 @@ static void end(struct store *s)
 	if (s->writes)
 		run_writer_fini(&s->writer);
 	if (!task_fails(task))
-		task_reply_number(task, number);
+		task_say_number(task, number);
 }
 
 /* The tables go, unless a base may refer to them. */
@@ -27,7 +27,7 @@ static void replaced(struct op *op, const struct outcome *outcome)
 	bool unknown = outcome->status == OUTCOME_FAILED && !result_stored_nothing(outcome->result);
 
 	if (outcome->status != OUTCOME_DONE) {
-		outcome_reply_failure(&s->task->scratch, outcome);
+		task_note_outcome(s->task, outcome);
 		if (s->writes && !unknown)
 			part_writer_forget(&s->writer.parts);
 	}
@@ -36,7 +36,7 @@ static void replaced(struct op *op, const struct outcome *outcome)
 
 static void replace(struct store *s)
 {
-	if (buf_size(&s->task->scratch) > 0) {
+	if (task_has_failed(s->task)) {
 		if (s->writes)
 			part_writer_forget(&s->writer.parts);
 		end(s);
@@ -57,8 +57,8 @@ static void written(void *arg)
 	struct store *s = arg;
 	const struct failure *failure = &s->writer.parts.failure;
 
-	if (failure->happened && buf_size(&s->task->scratch) == 0)
-		reply_failure(&s->task->scratch, &failure->result);
+	if (failure->happened)
+		task_note_failure(s->task, &failure->result);
 	if (!s->finished)
 		s->wake(s);
 	else if (s->writer.parts.pending == 0)
@@ -100,8 +100,8 @@ static void add_to_log(struct store *s, struct slice member)
 	task_use(s->task, s->log.cap, before);
 	if (!error && options->result_max && buf_size(&s->log) > options->result_max)
 		error = task_too_large;
-	if (error && buf_size(&s->task->scratch) == 0)
-		reply_text(&s->task->scratch, error);
+	if (error)
+		task_note(s->task, error);
 	if (s->rule->encoding == ENCODING_OPLOG && buf_size(&s->log) > options->log_size)
 		begin_run(s);
 }

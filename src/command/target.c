@@ -171,7 +171,7 @@ size_t target_first(const struct rules *rules, struct slice all)
 		if (!command_key_is(&rules->commands, key))
 			continue;
 		command = command_key_find(&rules->commands, key, &words);
-		if (command && command->reply == REPLY_DATA)
+		if (command && command->reply == COMMAND_REPLY_DATA)
 			return ORDER_SETS_FIRST;
 	}
 	return ORDER_KEYS_FIRST;

@@ -7,23 +7,29 @@ const char task_too_large[] = "SERVER_ERROR result too large";
 
 void *task_new(struct host *host, const struct request *request, void *owner, size_t size)
 {
-	struct task *task = pool_get(host->env.pool, size);
+	const struct request_reply *way = &request->reply;
+	const struct request *sent = way->sent ? way->sent : request;
+	/* What the form needs to know follows the object, aligned. */
+	size_t aligned = (size + 7) / 8 * 8, all = way->asked_size ? aligned + way->asked_size : size;
+	struct task *task = pool_get(host->env.pool, all);
 
 	*task = (struct task){
 		.host = host,
 		.owner = owner,
-		.nest = request->into,
-		.size = size,
-		.taken = (uint32_t)request->consumed,
-		.values = (uint32_t)request->keys,
+		.nest = way->into,
+		.size = all,
+		.sent = { sent->command, (uint32_t)sent->consumed, (uint32_t)sent->keys },
 		.command = request->command,
+		.as = { .form = way->form ? way->form : reply_text_form },
 		.quiet = request->noreply,
 	};
+	if (way->asked_size)
+		task->as.asked = memcpy((char *)task + aligned, way->asked, way->asked_size);
 	if (task->nest) {
 		task->nest->task = task;
 		task->expected = task->nest->outer->expected;
 	} else {
-		task->order = order_effect(request);
+		task->order = order_effect(sent);
 		host->begin(task);
 	}
 	return task;
@@ -122,24 +128,39 @@ void task_use(struct task *task, size_t more, size_t less)
 void task_reply_shared(struct task *task, struct shared *text)
 {
 	struct host *host = task->host;
-	struct nest *nest = task->nest;
-	bool large = buf_size(&text->text) >= TASK_SHARES;
 
-	if (nest)
+	if (task->nest) {
 		bound_collected(task, buf_size(&text->text));
-	if (nest && task_is_full(task))
+		if (task_is_full(task))
+			return;
+	} else if (host->share && host->share(task, text)) {
 		return;
-	if (large && nest && nest->takes_text && !nest->text)
-		nest->text = shared_hold(text);
-	else if (!large || nest || !host->share || !host->share(task, text))
-		buf_add_slice(task_reply(task), buf_slice(&text->text));
+	}
+	buf_add_slice(task_reply(task), buf_slice(&text->text));
 }
 
-void task_reply_value(struct task *task, struct slice key, const uint64_t *cas, struct shared *text)
+bool task_write(const struct task *task, struct buf *out, const struct reply *r, struct slice *tail)
 {
-	reply_value_head(task_reply(task), key, 0, buf_size(&text->text), cas);
-	task_reply_shared(task, text);
-	BUF_ADD(task_reply(task), "\r\n");
+	struct reply copied;
+
+	if (!r->shared || buf_size(&r->shared->text) >= TASK_SHARES)
+		return task->as.form(out, r, task->as.asked, tail);
+	copied = *r;
+	copied.bytes = reply_bytes(r);
+	copied.shared = NULL;
+	return task->as.form(out, &copied, task->as.asked, tail);
+}
+
+static void add(struct task *task, const struct reply *r)
+{
+	struct slice tail;
+
+	if (!r->shared) {
+		(void)task->as.form(task_reply(task), r, task->as.asked, &tail);
+	} else if (task_write(task, task_reply(task), r, &tail)) {
+		task_reply_shared(task, r->shared);
+		buf_add_slice(task_reply(task), tail);
+	}
 }
 
 /* Keeps the memory of a short reply. */
@@ -155,56 +176,94 @@ static void reuse_spill(struct task *task)
 	task->spill = BUF_EMPTY;
 }
 
-/* What was discarded is no reply: says why. */
-static void refuse_inside(struct task *task)
+/* --- a task inside --- */
+
+/* Whether the outer task gets this reply as it is. */
+static bool is_whole(const struct task *task, const struct reply *r)
 {
-	shared_drop(task->nest->text);
-	task->nest->text = NULL;
-	buf_free(&task->spill);
-	reply_text(&task->spill, task->nest->overflows ? task_too_large : "SERVER_ERROR client closed");
+	if (r->more || r->kind == REPLY_META || task->as.form != reply_text_form || buf_size(&task->spill))
+		return false;
+	return r->kind != REPLY_VALUE || !task->nest->collects;
 }
 
-static void finish_inside(struct task *task)
+/* The END of what is collected is left out. */
+static void collect(struct task *task, const struct reply *r)
+{
+	bool ends = task->as.form == reply_text_form && r->kind == REPLY_WORD && r->word == WORD_END;
+	struct reply part = *r;
+
+	part.more |= task->as.form == reply_text_form;
+	bound_collected(task, reply_bytes(r).n);
+	if (!ends && r->kind != REPLY_ERROR && !task_is_full(task))
+		add(task, &part);
+}
+
+/* The reply to the outer task. `text` is what was collected, if it is large. */
+static struct reply told(struct task *task, const struct reply *last, struct shared **text)
+{
+	struct reply r = reply_line(buf_slice(&task->spill));
+
+	if (task->nest->overflows)
+		return reply_error(slice_of(task_too_large, strlen(task_too_large)));
+	if (task->abandoned)
+		return reply_error(SLICE("SERVER_ERROR client closed"));
+	if (last->kind == REPLY_ERROR || is_whole(task, last))
+		return *last;
+	if (r.bytes.n == 0)
+		return (struct reply){ .kind = REPLY_NOTHING };
+	r.bytes.n -= 2;
+	r.word = last->kind == REPLY_META || task->as.form != reply_text_form ? last->word : WORD_NONE;
+	if (r.bytes.n >= TASK_SHARES) {
+		task->spill.end -= 2;
+		*text = r.shared = shared_create(&task->spill);
+	}
+	return r;
+}
+
+static void finish_inside(struct task *task, const struct reply *last)
 {
 	struct nest *nest = task->nest;
-	struct shared *text;
+	struct shared *text = NULL;
+	struct reply r;
 
-	count_collected(task);
+	bound_collected(task, is_whole(task, last) ? reply_bytes(last).n : 0);
 	task_hold(nest->outer, 0, task->spilled);
-	if (task_is_full(task))
-		refuse_inside(task);
-	text = nest->text;
+	r = told(task, last, &text);
 	nest->task = NULL;
-	nest->reply = &task->spill;
-	nest->done(nest, buf_slice(&task->spill));
+	nest->done(nest, &r);
 	shared_drop(text);
 	reuse_spill(task);
 	task_free(task);
 }
 
-void task_done(struct task *task)
+static void say_inside(struct task *task, const struct reply *r)
 {
-	if (task->nest)
-		finish_inside(task);
-	else
+	if (!is_whole(task, r))
+		collect(task, r);
+	count_collected(task);
+	if (!r->more)
+		finish_inside(task, r);
+}
+
+/* --- replies --- */
+
+void task_say(struct task *task, const struct reply *r)
+{
+	if (__builtin_expect(task->nest != NULL, false)) {
+		say_inside(task, r);
+		return;
+	}
+	add(task, r);
+	if (!r->more)
 		task->host->done(task);
 }
 
-struct shared *nest_take(struct nest *nest, struct slice part)
+void task_done(struct task *task)
 {
-	struct buf text = BUF_EMPTY;
-
-	if (nest->text)
-		return shared_hold(nest->text);
-	if (part.n < TASK_SHARES || !nest->reply) {
-		buf_add_slice(&text, part);
-	} else {
-		text = *nest->reply;
-		text.start = (size_t)(part.p - text.data);
-		text.end = text.start + part.n;
-		*nest->reply = BUF_EMPTY;
-	}
-	return shared_create(&text);
+	if (task->nest)
+		finish_inside(task, &(struct reply){ .kind = REPLY_NOTHING });
+	else
+		task->host->done(task);
 }
 
 void task_abandon_inside(struct nest *nest)
@@ -221,59 +280,93 @@ void task_abandon_inside(struct nest *nest)
 		task->resume(task);
 }
 
-void task_reply_line(struct task *task, const char *line)
+void task_say_word(struct task *task, enum reply_word word)
 {
-	reply_text(task_reply(task), line);
-	task_done(task);
+	const struct reply r = reply_word(word);
+
+	task_say(task, &r);
 }
 
-void task_reply_number(struct task *task, uint64_t n)
+void task_say_number(struct task *task, uint64_t n)
 {
-	reply_number(task_reply(task), n);
-	task_done(task);
+	const struct reply r = reply_number(n);
+
+	task_say(task, &r);
 }
 
-void task_reply_failure(struct task *task, const struct result *r)
+void task_say_error(struct task *task, const char *line)
 {
-	reply_failure(task_reply(task), r);
-	task_done(task);
+	const struct reply r = reply_error(slice_of(line, strlen(line)));
+
+	task_say(task, &r);
 }
 
-struct slice task_done_word(const struct task *task)
+void task_say_failure(struct task *task, const struct result *r)
+{
+	task_note_failure(task, r);
+	(void)task_fails(task);
+}
+
+enum reply_word task_done_word(const struct task *task)
 {
 	switch (task->command->id) {
 	case COMMAND_DELETE:
 	case COMMAND_SREM:
-		return SLICE("DELETED");
+		return WORD_DELETED;
 	case COMMAND_TOUCH:
-		return SLICE("TOUCHED");
+		return WORD_TOUCHED;
 	case COMMAND_FLUSH_ALL:
 	case COMMAND_SCOMPACT:
-		return SLICE("OK");
+		return WORD_OK;
 	default:
-		return SLICE("STORED");
+		return WORD_STORED;
 	}
 }
 
-void task_reply_done(struct task *task)
+void task_say_done(struct task *task)
 {
-	reply_line(task_reply(task), task_done_word(task));
-	task_done(task);
+	task_say_word(task, task_done_word(task));
+}
+
+bool task_has_failed(const struct task *task)
+{
+	return buf_size(&task->scratch) > 0;
+}
+
+void task_note(struct task *task, const char *line)
+{
+	if (!task_has_failed(task))
+		buf_add(&task->scratch, line, strlen(line));
+}
+
+void task_note_failure(struct task *task, const struct result *r)
+{
+	if (!task_has_failed(task))
+		reply_add_error(&task->scratch, r);
 }
 
 bool task_fails(struct task *task)
 {
-	if (buf_size(&task->scratch) == 0)
+	struct reply r;
+
+	if (!task_has_failed(task))
 		return false;
-	buf_add_slice(task_reply(task), buf_slice(&task->scratch));
-	task_done(task);
+	r = reply_error(buf_slice(&task->scratch));
+	task_say(task, &r);
 	return true;
 }
 
-void task_reply_end(struct task *task)
+void task_say_end(struct task *task)
 {
 	if (!task_fails(task))
-		task_reply_line(task, "END");
+		task_say_word(task, WORD_END);
+}
+
+struct slice task_keep_key(struct task *task, const struct request *request, char **at)
+{
+	struct slice key = task_keep(at, request->key);
+
+	return key.n && !request->extras.odd_key ? task_keys(task, key, 1) : key;
 }
 
 struct slice task_keep(char **at, struct slice s)
@@ -286,5 +379,5 @@ struct slice task_keep(char **at, struct slice s)
 
 void task_refuse(struct host *host, const struct request *request, void *owner, const char *line)
 {
-	task_reply_line(task_new(host, request, owner, sizeof(struct task)), line);
+	task_say_error(task_new(host, request, owner, sizeof(struct task)), line);
 }

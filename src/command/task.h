@@ -11,6 +11,7 @@
 #include "command/host.h"
 #include "command/nest.h"
 #include "command/order.h"
+#include "protocol/reply.h"
 #include "protocol/request.h"
 #include "util/buf.h"
 #include "util/shared.h"
@@ -27,13 +28,21 @@ struct task {
 	struct {
 		struct slice list; /* separated by spaces, if there are several */
 		uint32_t count;
-	} keys;            /* set by task_keys: those of the request; none at first */
-	uint64_t began;    /* the host's: when the request came */
-	uint32_t taken;    /* bytes of the request */
-	uint32_t values;   /* that the reply may have, and the host's after that: at first the keys of the request */
-	uint32_t expected; /* set by the host in `begin`: for call.expected of each read of a value */
-	size_t spilled;    /* the host's: bytes of `spill` that it has counted */
-	const struct command *command;
+	} keys;         /* set by task_keys: those of the request; none at first */
+	uint64_t began; /* the host's: when the request came */
+	struct {
+		const struct command *command;
+		uint32_t bytes;
+		uint32_t
+			values; /* that the reply may have, and the host's after that: at first the keys of the request */
+	} sent;                 /* the request as the client has sent it */
+	uint32_t expected;      /* set by the host in `begin`: for call.expected of each read of a value */
+	size_t spilled;         /* the host's: bytes of `spill` that it has counted */
+	const struct command *command; /* what the task carries out; NULL for a refused request */
+	struct {
+		reply_form *form;
+		const void *asked;         /* for `form`: a copy at the end of the object */
+	} as;                              /* how the reply is written */
 	void (*resume)(struct task *task); /* set by a task that pauses while host->room is false; else NULL */
 	void *resume_arg;                  /* for the command */
 	bool quiet;                        /* the host discards the reply */
@@ -60,14 +69,25 @@ void task_owns(const struct task *task, struct op *op);
 /* For a task that works in slices, as env_is_over says: has the waiter called in the next slice of the task's client. */
 void task_pause(struct task *task, struct waiter *waiter);
 
-/* The buffer for the next bytes of the reply, as host->reply says. */
+/* Texts of this size are shared by replies, smaller ones are copied. */
+enum { TASK_SHARES = 16 * 1024 };
+
+/* Adds a part to the reply. After the last one, which has no `more`, the task is done, and may be freed when this returns. */
+void task_say(struct task *task, const struct reply *reply);
+
+/* These complete the reply. `line` is an error line without its end. */
+void task_say_word(struct task *task, enum reply_word word);
+void task_say_number(struct task *task, uint64_t n);
+void task_say_error(struct task *task, const char *line);
+void task_say_failure(struct task *task, const struct result *r);
+
+/*
+ * For tasks that hold parts of a reply. task_write appends a part to `out`, as reply_form does. task_reply returns the buffer for the next
+ * bytes of the reply, as host->reply does; task_reply_shared adds a text, without a copy if possible.
+ */
+bool task_write(const struct task *task, struct buf *out, const struct reply *reply, struct slice *tail);
 struct buf *task_reply(struct task *task);
-
-/* Adds a text to the reply: without a copy, if it is large and the host can. The caller keeps its reference. */
 void task_reply_shared(struct task *task, struct shared *text);
-
-/* Adds a VALUE whose data are such a text, with a cas id unless `cas` is NULL. */
-void task_reply_value(struct task *task, struct slice key, const uint64_t *cas, struct shared *text);
 
 /* The reply to a request that would collect more than result_max. */
 extern const char task_too_large[];
@@ -86,24 +106,23 @@ bool task_has_room(const struct task *task);
 void task_hold(struct task *task, size_t more, size_t less);
 void task_use(struct task *task, size_t more, size_t less);
 
-/* The reply is complete. The task may be freed when this returns. */
+/* Ends a task that has said all, or nothing. It may be freed when this returns. */
 void task_done(struct task *task);
 
-/* These reply with a line, a number, or the error line of a failed result. Then the task is done. */
-void task_reply_line(struct task *task, const char *line);
-void task_reply_number(struct task *task, uint64_t n);
-void task_reply_failure(struct task *task, const struct result *r);
-
 /*
- * For a task that keeps the first failure of its parts in the scratch, as the error line. If there is one, task_fails replies it instead
- * of anything else, and gives true; then the task is done. task_reply_end replies it or END: then the task is done, too.
+ * For a task that keeps the first failure of its parts in the scratch, as an error line without its end. task_note_... keep a failure
+ * unless there is one. If there is one, task_fails replies it and returns true; then the task is done. task_say_end replies it
+ * or END.
  */
+void task_note(struct task *task, const char *line);
+void task_note_failure(struct task *task, const struct result *r);
+bool task_has_failed(const struct task *task);
 bool task_fails(struct task *task);
-void task_reply_end(struct task *task);
+void task_say_end(struct task *task);
 
-/* The line that says that its command is done, such as STORED; and to reply it, after which the task is done. */
-struct slice task_done_word(const struct task *task);
-void task_reply_done(struct task *task);
+/* The word that says that the command of the task is done, such as STORED; and to reply it, after which the task is done. */
+enum reply_word task_done_word(const struct task *task);
+void task_say_done(struct task *task);
 
 /* The time to live of what this request creates: its own exptime, or `ttl`, that of the rule. */
 static inline int64_t task_ttl(const struct request *request, int64_t ttl)
@@ -121,6 +140,9 @@ static inline struct slice task_keys(struct task *task, struct slice keys, size_
 	task->keys.count = (uint32_t)count;
 	return keys;
 }
+
+/* Copies the key of a request, which the client may have sent with spaces or control bytes, to `*at`; says that it is the key unless it has. */
+struct slice task_keep_key(struct task *task, const struct request *request, char **at);
 
 /* Copies `s` to `*at`, and advances `*at`. Gives the copy: for slices of the request that a task keeps. */
 struct slice task_keep(char **at, struct slice s);

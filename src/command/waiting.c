@@ -172,17 +172,16 @@ static void leave(struct wait_task *w)
 
 /* --- a task --- */
 
-static void end(struct wait_task *w, struct slice reply)
+static void end(struct wait_task *w, const struct reply *reply)
 {
 	leave(w);
-	if (!w->task.abandoned)
-		buf_add_slice(task_reply(&w->task), reply);
-	task_done(&w->task);
+	task_say(&w->task, reply);
 }
 
 static void end_in_vain(struct wait_task *w)
 {
-	end(w, SLICE("END\r\n"));
+	leave(w);
+	task_say_word(&w->task, WORD_END);
 }
 
 static bool is_over(const struct wait_task *w)
@@ -213,7 +212,7 @@ static void join(struct wait_task *w)
 		return;
 	}
 	if (!enter(room)) {
-		end(w, SLICE("SERVER_ERROR too many clients wait\r\n"));
+		task_say_error(&w->task, "SERVER_ERROR too many clients wait");
 		return;
 	}
 	w->waits = true;
@@ -266,11 +265,11 @@ static void catch_up(struct wait_task *w)
 	}
 }
 
-static void tried(struct nest *nest, struct slice reply)
+static void tried(struct nest *nest, const struct reply *reply)
 {
 	struct wait_task *w = (struct wait_task *)nest->outer;
 	struct wait_key *line = w->line;
-	bool nothing = slice_equal(reply, SLICE("END\r\n"));
+	bool nothing = reply->word == WORD_END;
 
 	/* All are tried once, even if the time is over soon. */
 	if (nothing && ++w->at < w->end && !w->task.abandoned) {

@@ -578,13 +578,13 @@ void config_print(const struct config *config, struct buf *out)
 	for (const struct config_option *o = config_options; o->name; o++) {
 		struct buf texts = BUF_EMPTY;
 		if (o->shown == OPTION_AS_DIGIT)
-			reply_stat(out, o->name, *(const bool *)value_of(config, o));
+			reply_add_stat(out, o->name, *(const bool *)value_of(config, o));
 		else if (o->shown == OPTION_OF_RING && config->servers.string)
-			reply_stat_text(out, o->name, "libmemcached string");
+			reply_add_stat_text(out, o->name, "libmemcached string");
 		else if (o->shown != OPTION_HIDDEN)
 			config_texts(config, o, &texts);
 		for (struct slice rest = buf_slice(&texts); rest.n; rest = slice_skip(rest, strlen(rest.p) + 1))
-			reply_stat_text(out, o->name, rest.p);
+			reply_add_stat_text(out, o->name, rest.p);
 		buf_free(&texts);
 	}
 }

@@ -61,11 +61,11 @@ bool meter_other_done(struct meter *m, const struct task *task)
 	uint64_t took = m->loop->now_us - task->began;
 
 	if (took >= m->slow_us) {
-		count(m, task->command, took, 1);
+		count(m, task->sent.command, took, 1);
 		return notes_have_room(&m->notes, m->loop->now_us);
 	}
 	meter_turn(m);
-	m->command = task->command;
+	m->command = task->sent.command;
 	m->began = task->began;
 	m->took = took;
 	m->waiting = 1;
@@ -87,7 +87,7 @@ static uint64_t least(uint64_t a, uint64_t b)
 
 void meter_note_slow(struct meter *m, const struct task *task, const char *client, uint64_t on_client)
 {
-	struct slow_request r = { .command = task->command ? task->command->name.p : "" };
+	struct slow_request r = { .command = task->sent.command ? task->sent.command->name.p : "" };
 	struct slice keys = task->keys.list;
 
 	r.time = clock_us(CLOCK_REALTIME) / 1000;

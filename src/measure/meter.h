@@ -121,7 +121,7 @@ bool meter_other_done(struct meter *meter, const struct task *task);
 /* A task is done. Gives whether it is to be noted as slow: then call meter_note_slow. */
 static inline bool meter_task_done(struct meter *meter, const struct task *task)
 {
-	if (meter->began != task->began || meter->command != task->command)
+	if (meter->began != task->began || meter->command != task->sent.command)
 		return meter_other_done(meter, task);
 	meter->waiting++;
 	return false;
@@ -138,7 +138,7 @@ static inline void meter_sample_keys(struct meter *meter, const struct task *tas
 {
 	if (!topk_sample_passes(&meter->notes.sample, task->keys.count))
 		notes_sample_keys(
-			&meter->notes, task->keys.list, task->keys.count, bytes + task->taken, meter->loop->now);
+			&meter->notes, task->keys.list, task->keys.count, bytes + task->sent.bytes, meter->loop->now);
 }
 
 #endif

@@ -585,7 +585,6 @@ bool report_stats(struct daemon *d, const struct meter *from, struct slice group
 void report_version(struct daemon *d, struct buf *out)
 {
 	add_version(out, collect_version(d));
-	BUF_ADD(out, "\r\n");
 }
 
 void report_json(struct daemon *d, const struct timeline *timeline, const char *obstacle, struct buf *out)

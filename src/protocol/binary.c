@@ -1,5 +1,7 @@
 #include "protocol/binary.h"
 
+#include <stddef.h>
+
 #include "protocol/commands.h"
 #include "protocol/dialect.h"
 #include "protocol/reply.h"
@@ -110,8 +112,11 @@ static void take_arguments(const char *p, const struct header *h, struct request
 	case COMMAND_DELETE:
 		r->extras.compare = h->cas;
 		break;
-	case COMMAND_GAT:
 	case COMMAND_TOUCH:
+		r->extras.wants_cas = true;
+		r->exptime = exptime(p);
+		break;
+	case COMMAND_GAT:
 	case COMMAND_FLUSH_ALL:
 		r->exptime = h->extras ? exptime(p) : 0;
 		break;
@@ -124,8 +129,10 @@ static void take_arguments(const char *p, const struct header *h, struct request
 	default:
 		break;
 	}
-	if (r->command->grammar == GRAMMAR_KEYS || r->command->grammar == GRAMMAR_TOUCH_KEYS)
+	if (r->command->grammar == GRAMMAR_KEYS || r->command->grammar == GRAMMAR_TOUCH_KEYS) {
 		r->keys = 1;
+		r->extras.wants_cas = true;
+	}
 	r->extras.odd_key = r->key.n > 0 && r->command->order != ORDER_READ && !request_key_valid(r->key, KEY_MAX);
 }
 
@@ -167,14 +174,39 @@ static enum request_status parse_body(struct slice in, const struct request_limi
 	return REQUEST_READY;
 }
 
-enum request_status binary_parse(struct slice in, const struct request_limits *limits,
-	struct request_progress *progress, struct binary_request *out)
+static bool returns_key(uint8_t opcode)
 {
-	struct request *r = &out->request;
+	return opcode == BINARY_GETK || opcode == BINARY_GETKQ || opcode == BINARY_GATK || opcode == BINARY_GATKQ;
+}
+
+static void take_asked(const char *p, const struct header *h, struct request *r, struct binary_asked *asked)
+{
+	asked->opcode = h->opcode;
+	asked->quiet = shapes[h->opcode].quiet;
+	asked->key_size = 0;
+	memcpy(&asked->opaque, p + 12, sizeof(asked->opaque));
+	r->reply.form = binary_form;
+	r->reply.asked = asked;
+	r->reply.asked_size = offsetof(struct binary_asked, key);
+}
+
+static void keep_key(struct request *r, struct binary_asked *asked)
+{
+	if (!returns_key(asked->opcode))
+		return;
+	asked->key_size = (uint8_t)r->key.n;
+	(void)slice_write(asked->key, r->key);
+	r->reply.asked_size += r->key.n;
+}
+
+enum request_status binary_parse(struct slice in, const struct request_limits *limits,
+	struct request_progress *progress, struct request *out, struct binary_asked *asked)
+{
 	const struct shape *shape;
+	enum request_status status;
 	struct header h;
 
-	*out = (struct binary_request){ 0 };
+	*out = (struct request){ 0 };
 	if (in.n == 0 || in.n < progress->needed)
 		return REQUEST_MORE;
 	if ((unsigned char)in.p[0] != BINARY_REQUEST)
@@ -182,23 +214,24 @@ enum request_status binary_parse(struct slice in, const struct request_limits *l
 	if (in.n < BINARY_HEADER)
 		return request_wait(progress, BINARY_HEADER);
 	h = read_header(in.p);
-	out->head.opcode = h.opcode;
-	memcpy(&out->head.opaque, in.p + 12, sizeof(out->head.opaque));
+	take_asked(in.p, &h, out, asked);
 	shape = &shapes[h.opcode];
-	out->head.quiet = shape->quiet;
-	r->consumed = BINARY_HEADER;
+	out->consumed = BINARY_HEADER;
 	if ((uint32_t)h.key + h.extras > h.body)
-		return fail(r, REQUEST_FATAL, "ERROR");
+		return fail(out, REQUEST_FATAL, "ERROR");
 	if (h.key > KEY_MAX || h.body > body_max)
-		return fail(r, REQUEST_FATAL, invalid);
+		return fail(out, REQUEST_FATAL, invalid);
 	if (!shape->known) {
-		r->skip.bytes = h.body;
-		return fail(r, REQUEST_REFUSED, "ERROR");
+		out->skip.bytes = h.body;
+		return fail(out, REQUEST_REFUSED, "ERROR");
 	}
 	if (!fits(shape, &h))
-		return fail(r, REQUEST_FATAL, invalid);
-	r->command = command_get(shape->command);
-	return parse_body(in, limits, &h, progress, r);
+		return fail(out, REQUEST_FATAL, invalid);
+	out->command = command_get(shape->command);
+	status = parse_body(in, limits, &h, progress, out);
+	if (status != REQUEST_MORE)
+		keep_key(out, asked);
+	return status;
 }
 
 /* --- responses --- */
@@ -217,10 +250,11 @@ static char *put(char *p, uint64_t n, size_t bytes)
 	return p + bytes;
 }
 
-static void write_response(struct buf *out, const struct binary_head *head, const struct response *r)
+/* If `shares`, the caller adds the value. */
+static void write_response(struct buf *out, const struct binary_asked *head, const struct response *r, bool shares)
 {
-	size_t body = r->extras.n + r->key.n + r->value.n;
-	char *p = buf_reserve(out, BINARY_HEADER + body);
+	size_t body = r->extras.n + r->key.n + r->value.n, inside = shares ? body - r->value.n : body;
+	char *p = buf_reserve(out, BINARY_HEADER + inside);
 
 	*p++ = (char)BINARY_RESPONSE;
 	*p++ = (char)head->opcode;
@@ -233,13 +267,14 @@ static void write_response(struct buf *out, const struct binary_head *head, cons
 	p = put(p + sizeof(head->opaque), r->cas, 8);
 	p = slice_write(p, r->extras);
 	p = slice_write(p, r->key);
-	(void)slice_write(p, r->value);
-	buf_commit(out, BINARY_HEADER + body);
+	if (!shares)
+		(void)slice_write(p, r->value);
+	buf_commit(out, BINARY_HEADER + inside);
 }
 
-void binary_reply_text(struct buf *out, const struct binary_head *head, enum binary_status status, struct slice text)
+void binary_reply_text(struct buf *out, const struct binary_asked *head, enum binary_status status, struct slice text)
 {
-	write_response(out, head, &(struct response){ .status = status, .value = text });
+	write_response(out, head, &(struct response){ .status = status, .value = text }, false);
 }
 
 /* --- errors --- */
@@ -275,7 +310,7 @@ static bool ends_with(struct slice s, struct slice end)
 }
 
 /* memcached has other statuses for add and replace. */
-static void tell_why(const struct binary_head *head, struct response *r)
+static void tell_why(const struct binary_asked *head, struct response *r)
 {
 	command_id id = shapes[head->opcode].command;
 
@@ -285,7 +320,7 @@ static void tell_why(const struct binary_head *head, struct response *r)
 		*r = (struct response){ .status = BINARY_NOT_FOUND, .value = SLICE("Not found") };
 }
 
-static void write_error(struct buf *out, const struct binary_head *head, struct slice line)
+static void write_error(struct buf *out, const struct binary_asked *head, struct slice line)
 {
 	const struct error *e = errors;
 	struct response r = { 0 };
@@ -298,89 +333,140 @@ static void write_error(struct buf *out, const struct binary_head *head, struct 
 		r.status = BINARY_UNAVAILABLE;
 	if (e->status == BINARY_NOT_STORED)
 		tell_why(head, &r);
-	write_response(out, head, &r);
+	write_response(out, head, &r, false);
 }
 
-/* --- what is done --- */
+/* --- replies --- */
 
-void binary_reply_line(struct buf *out, const struct binary_head *head, struct slice line)
+static void write_line(struct buf *out, const struct binary_asked *head, const struct reply *r)
 {
-	struct slice rest = line, word = slice_token(&rest), cas = slice_token(&rest);
-	command_id id = shapes[head->opcode].command;
-	struct response r = { 0 };
-	char bytes[8];
-	uint64_t n;
+	struct buf line = BUF_EMPTY;
 
-	if ((id == COMMAND_INCR || id == COMMAND_DECR) && num_parse_u64(word, &n)) {
-		(void)put(bytes, n, sizeof(bytes));
-		r.value = slice_of(bytes, sizeof(bytes));
-	} else if (!slice_equal(word, SLICE("STORED")) && !slice_equal(word, SLICE("DELETED")) &&
-		!slice_equal(word, SLICE("OK")) && !slice_equal(word, SLICE("MN"))) {
-		write_error(out, head, line);
-		return;
-	}
-	if (head->quiet)
-		return;
-	if (cas.n && !num_parse_u64(cas, &r.cas))
-		r.cas = 0;
-	write_response(out, head, &r);
+	reply_add_line(&line, r);
+	write_error(out, head, buf_slice(&line));
+	buf_free(&line);
 }
 
-static bool gives_key(const struct binary_head *head)
+static bool reads(command_id id)
 {
-	return head->opcode == BINARY_GETK || head->opcode == BINARY_GETKQ || head->opcode == BINARY_GATK ||
-		head->opcode == BINARY_GATKQ;
+	return id == COMMAND_GET || id == COMMAND_GAT || id == COMMAND_TOUCH;
 }
 
-void binary_reply_read(struct buf *out, const struct binary_head *head, struct slice key, const struct result *r)
+/* A shared value is left out: the caller adds it. */
+static bool write_value(struct buf *out, const struct binary_asked *head, struct slice key, const struct reply *r)
 {
-	struct slice none = slice_of("", 0), own = gives_key(head) ? key : none;
-	struct response miss = { .status = BINARY_NOT_FOUND, .key = own, .value = own.n ? none : SLICE("Not found") };
-	struct buf text = BUF_EMPTY;
+	struct slice value = head->opcode == BINARY_TOUCH ? slice_of("", 0) : reply_bytes(r);
+	struct response response = { .key = key, .value = value, .cas = r->cas };
+	bool shares = r->shared && value.n;
 	char flags[4];
 
-	if (r->status == RESULT_MISS) {
-		if (!head->quiet)
-			write_response(out, head, &miss);
-		return;
-	}
-	if (r->status != RESULT_HIT) {
-		reply_failure(&text, r);
-		write_error(out, head, slice_of(buf_slice(&text).p, buf_size(&text) - 2));
-		buf_free(&text);
-		return;
-	}
 	(void)put(flags, r->flags, sizeof(flags));
-	write_response(out, head,
-		&(struct response){
-			.extras = slice_of(flags, sizeof(flags)),
-			.key = own,
-			.value = head->opcode == BINARY_TOUCH ? none : r->value,
-			.cas = r->cas,
-		});
+	response.extras = slice_of(flags, sizeof(flags));
+	write_response(out, head, &response, shares);
+	return shares;
 }
 
-void binary_reply_stats(struct buf *out, const struct binary_head *head, struct slice lines)
+static void write_number(struct buf *out, const struct binary_asked *head, const struct reply *r)
+{
+	command_id id = shapes[head->opcode].command;
+	char bytes[8];
+
+	(void)put(bytes, r->number, sizeof(bytes));
+	if (id != COMMAND_INCR && id != COMMAND_DECR)
+		write_line(out, head, r);
+	else if (!head->quiet)
+		write_response(
+			out, head, &(struct response){ .value = slice_of(bytes, sizeof(bytes)), .cas = r->cas }, false);
+}
+
+static void write_miss(struct buf *out, const struct binary_asked *head, struct slice key)
+{
+	if (head->quiet)
+		return;
+	write_response(out, head,
+		&(struct response){
+			.status = BINARY_NOT_FOUND,
+			.key = key,
+			.value = key.n ? slice_of("", 0) : SLICE("Not found"),
+		},
+		false);
+}
+
+static void write_word(struct buf *out, const struct binary_asked *head, struct slice key, const struct reply *r)
+{
+	command_id id = shapes[head->opcode].command;
+
+	switch (r->word) {
+	case WORD_TOUCHED:
+		(void)write_value(out, head, slice_of("", 0), r);
+		break;
+	case WORD_END:
+		if (reads(id))
+			write_miss(out, head, key);
+		else
+			binary_reply_text(out, head, BINARY_OK, slice_of("", 0));
+		break;
+	case WORD_DELETED:
+	case WORD_MN:
+	case WORD_OK:
+	case WORD_RESET:
+	case WORD_STORED:
+	case WORD_VERSION:
+		if (!head->quiet)
+			write_response(out, head, &(struct response){ .value = r->bytes, .cas = r->cas }, false);
+		break;
+	default:
+		write_line(out, head, r);
+	}
+}
+
+/* A response for each line STAT <name> <value>. */
+static void write_stats(struct buf *out, const struct binary_asked *head, struct slice lines)
 {
 	struct slice line;
 	size_t n;
 
 	while (dialect_line(lines, &line, &n)) {
-		struct slice rest = line;
+		struct response r = { 0 };
 		lines = slice_skip(lines, n);
-		if (slice_equal(line, SLICE("END")) || slice_equal(line, SLICE("RESET")) ||
-			slice_equal(line, SLICE("OK"))) {
-			binary_reply_text(out, head, BINARY_OK, slice_of("", 0));
-			return;
-		}
-		if (!slice_equal(slice_token(&rest), SLICE("STAT"))) {
-			const char *usage = command_usage(COMMAND_STATS);
-			bool unknown = slice_equal(line, slice_of(usage, strlen(usage)));
-			write_error(out, head, unknown ? SLICE("NOT_FOUND") : line);
-			return;
-		}
-		struct response r = { .key = slice_token(&rest) };
-		r.value = rest.n ? slice_skip(rest, 1) : rest;
-		write_response(out, head, &r);
+		(void)slice_token(&line);
+		r.key = slice_token(&line);
+		r.value = line.n ? slice_skip(line, 1) : line;
+		write_response(out, head, &r, false);
 	}
+}
+
+bool binary_form(struct buf *out, const struct reply *r, const void *asked, struct slice *tail)
+{
+	const struct binary_asked *head = asked;
+	struct slice key = slice_of(head->key, head->key_size);
+
+	*tail = slice_of("", 0);
+	switch (r->kind) {
+	case REPLY_NOTHING:
+		if (head->opcode == BINARY_QUIT)
+			binary_reply_text(out, head, BINARY_OK, slice_of("", 0));
+		break;
+	case REPLY_VALUE:
+		return write_value(out, head, key, r);
+	case REPLY_NUMBER:
+		write_number(out, head, r);
+		break;
+	case REPLY_WORD:
+		write_word(out, head, key, r);
+		break;
+	case REPLY_LINES:
+		write_stats(out, head, r->bytes);
+		break;
+	case REPLY_ERROR:
+		if (r->word == WORD_NOT_FOUND)
+			write_error(out, head, SLICE("NOT_FOUND"));
+		else
+			write_error(out, head, r->bytes);
+		break;
+	case REPLY_LINE:
+	case REPLY_META:
+		write_line(out, head, r);
+	}
+	return false;
 }

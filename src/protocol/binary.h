@@ -1,11 +1,11 @@
 /*
- * memcached's binary protocol, as clients speak it. The parser makes the same struct request as the parser of lines. So all behind
- * it is the same, up to the reply in text, which binary_reply_... turn into a response.
+ * memcached's binary protocol, as clients speak it: its parser, which makes the same struct request as that of lines, and its form of
+ * replies.
  */
 #ifndef PROTOCOL_BINARY_H
 #define PROTOCOL_BINARY_H
 
-#include "protocol/call.h"
+#include "protocol/reply.h"
 #include "protocol/request.h"
 #include "util/buf.h"
 
@@ -17,27 +17,25 @@ enum binary_opcode {
 
 enum { BINARY_REQUEST = 0x80, BINARY_RESPONSE = 0x81, BINARY_HEADER = 24 /* bytes of each */ };
 
-/* The parts of a request that its response repeats or depends on. */
-struct binary_head {
+/* The parts of a request that its responses repeat or depend on: for binary_form. */
+struct binary_asked {
 	uint8_t opcode;
 	bool quiet;
-	uint32_t opaque; /* the bytes as they came */
+	uint8_t key_size; /* of GETK and its kind, whose response has the key; else 0 */
+	uint32_t opaque;  /* the bytes as they came */
+	char key[KEY_MAX];
 };
 
 /*
- * Of `request`, `consumed` counts all bytes that were taken, and `skip` the body behind them. `rest` is empty, except for the group of
- * STAT. Of VERBOSITY, `number` is the level. Of SASL_..., `key` is the mechanism and `data` what the client says.
+ * As request_parse. Of `out`, `consumed` counts all bytes that were taken, and `skip` the body behind them. `rest` is empty, except
+ * for the group of STAT. Of VERBOSITY, `number` is the level. Of SASL_..., `key` is the mechanism and `data` what the client says. Unless
+ * the result is MORE or HANGUP, `asked` is filled in, and `out->reply` refers to it. HANGUP: the request does not begin as
+ * a binary one.
  */
-struct binary_request {
-	struct request request;
-	struct binary_head head;
-};
-
-/* As request_parse. HANGUP: the request does not begin as a binary one. With REFUSED and FATAL, `head` is filled in as well. */
 enum request_status binary_parse(struct slice in, const struct request_limits *limits,
-	struct request_progress *progress, struct binary_request *out);
+	struct request_progress *progress, struct request *out, struct binary_asked *asked);
 
-/* --- responses: all functions append to `out`; `head` is that of the request --- */
+/* --- responses --- */
 
 enum binary_status {
 	BINARY_OK = 0x00,
@@ -57,18 +55,9 @@ enum binary_status {
 };
 
 /* A response with this text as its value, whether the request is quiet or not. */
-void binary_reply_text(struct buf *out, const struct binary_head *head, enum binary_status status, struct slice text);
+void binary_reply_text(struct buf *out, const struct binary_asked *asked, enum binary_status status, struct slice text);
 
-/*
- * The response to a request that is not a read and not STAT, from the line of its reply in text without its end: a word, a number
- * or an error, with a cas id behind it as request.extras.wants_cas says. Nothing, if it is quiet and done.
- */
-void binary_reply_line(struct buf *out, const struct binary_head *head, struct slice line);
-
-/* The response to a read, or to TOUCH, from what its GET or GAT gave. Nothing, if it is quiet and a miss. */
-void binary_reply_read(struct buf *out, const struct binary_head *head, struct slice key, const struct result *r);
-
-/* The responses to STAT: one for each line STAT <name> <value>, and an empty one, or the one to an error. */
-void binary_reply_stats(struct buf *out, const struct binary_head *head, struct slice lines);
+/* The responses to a request; `asked` is a struct binary_asked. */
+reply_form binary_form;
 
 #endif

@@ -5,7 +5,7 @@
 
 static const struct command commands[COMMAND_COUNT] = {
 #define COMMAND(id, name, grammar, start, order, counter, reply, noreply, usage, summary) \
-	{ COMMAND_##id, GRAMMAR_##grammar, ORDER_##order, REPLY_##reply, noreply, \
+	{ COMMAND_##id, GRAMMAR_##grammar, ORDER_##order, COMMAND_REPLY_##reply, noreply, \
 		READS_VALUES(COMMAND_##id, GRAMMAR_##grammar), { name, sizeof(name) - 1 }, usage, summary },
 #define PROXY_COMMAND COMMAND
 #include "protocol/commands.def"

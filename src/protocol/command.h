@@ -85,16 +85,16 @@ enum order_class {
 	ORDER_FLUSH        /* invalidates everything */
 };
 
-enum reply_kind {
-	REPLY_LINE, /* one short line */
-	REPLY_DATA  /* a text or values of any size */
+enum command_reply {
+	COMMAND_REPLY_LINE, /* one short line */
+	COMMAND_REPLY_DATA  /* a text or values of any size */
 };
 
 struct command {
 	command_id id;
 	enum grammar grammar;
 	enum order_class order;
-	enum reply_kind reply;
+	enum command_reply reply;
 	bool noreply;
 	bool reads_values; /* whether it asks for plain values; sets and lists are read piece by piece, as their client takes them */
 	struct slice name;

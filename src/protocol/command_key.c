@@ -39,7 +39,7 @@ static bool changes(const struct command *command)
 unsigned command_key_reach(const struct command *command)
 {
 	bool get = !has_data(command) && (!command->noreply || is_answered_by_number(command));
-	bool set = changes(command) && command->reply == REPLY_LINE;
+	bool set = changes(command) && command->reply == COMMAND_REPLY_LINE;
 
 	if (command->id == COMMAND_QUIT)
 		return 0;
@@ -231,15 +231,10 @@ bool command_key_parse(const struct command_keys *keys, const struct request *ou
 
 /* --- its reply --- */
 
-/* Whether the line is the word of a classic command, or begins with that of a meta command, which puts flags behind it. */
-static bool says(struct slice line, struct slice classic, struct slice meta)
+static bool is_miss(const struct reply *r)
 {
-	return slice_equal(line, classic) || slice_equal(slice_token(&line), meta);
-}
-
-static bool is_miss(struct slice line)
-{
-	return says(line, SLICE("END"), SLICE("EN")) || says(line, SLICE("NOT_FOUND"), SLICE("NF"));
+	return r->kind == REPLY_NOTHING ||
+		(r->kind != REPLY_ERROR && (r->word == WORD_END || r->word == WORD_NOT_FOUND));
 }
 
 bool command_key_has_one_value(const struct command *command, size_t keys)
@@ -248,46 +243,40 @@ bool command_key_has_one_value(const struct command *command, size_t keys)
 		(command->order != ORDER_EVENT_READ && keys <= 1);
 }
 
-enum command_key_answer command_key_value(
-	const struct command *command, size_t keys, struct slice reply, struct slice *out)
+struct reply command_key_read(const struct reply *reply, struct buf *line)
 {
-	struct slice rest = reply;
-	struct reply_part first, part;
-	size_t size;
+	struct reply r = *reply;
 
 	/* A meta command with q may say nothing. */
-	if (!reply_next(&rest, &first) || is_miss(first.line))
-		return COMMAND_KEY_MISS;
-	if (first.kind == REPLY_PART_NUMBER && rest.n == 0) {
-		*out = first.line;
-		return COMMAND_KEY_VALUE;
+	if (is_miss(reply))
+		return reply_word(WORD_END);
+	if (reply->kind == REPLY_ERROR)
+		return reply_error(reply->bytes);
+	if (reply->kind == REPLY_NUMBER || reply->kind == REPLY_WORD) {
+		reply_add_line(line, reply);
+		r.bytes = buf_slice(line);
 	}
-	part = first;
-	do {
-		if (part.kind == REPLY_PART_ERROR) {
-			*out = part.line;
-			return COMMAND_KEY_FAILED;
-		}
-		size = reply.n - rest.n;
-	} while (reply_next(&rest, &part) && part.kind != REPLY_PART_END);
-	*out = first.key.n && command_key_has_one_value(command, keys) ? first.data : slice_of(reply.p, size - 2);
-	return COMMAND_KEY_VALUE;
+	r.kind = REPLY_VALUE;
+	r.word = WORD_NONE;
+	r.flags = 0;
+	return r;
 }
 
-struct slice command_key_stored(const struct command *outer, struct slice reply)
+/* A miss answers a set with NOT_STORED, since memcached never answers it with NOT_FOUND. */
+static enum reply_word stored_word(const struct command *outer, const struct reply *reply)
 {
-	struct reply_part part;
+	if (reply->kind == REPLY_NOTHING)
+		return WORD_STORED;
+	if (is_miss(reply))
+		return outer->id == COMMAND_CAS ? WORD_NOT_FOUND : WORD_NOT_STORED;
+	return reply->word == WORD_EXISTS || reply->word == WORD_NOT_STORED ? reply->word : WORD_STORED;
+}
 
-	if (!reply_next(&reply, &part))
-		return SLICE("STORED");
-	if (part.kind == REPLY_PART_ERROR || outer->id == COMMAND_INCR)
-		return part.line;
-	if (says(part.line, SLICE("EXISTS"), SLICE("EX")))
-		return SLICE("EXISTS");
-	if (says(part.line, SLICE("NOT_STORED"), SLICE("NS")))
-		return SLICE("NOT_STORED");
-	/* A miss answers a set with NOT_STORED, since memcached never answers it with NOT_FOUND. */
-	if (is_miss(part.line))
-		return outer->id == COMMAND_CAS ? SLICE("NOT_FOUND") : SLICE("NOT_STORED");
-	return SLICE("STORED");
+struct reply command_key_stored(const struct command *outer, const struct reply *reply)
+{
+	if (reply->kind == REPLY_ERROR)
+		return reply_error(reply->bytes);
+	if (outer->id == COMMAND_INCR && reply->kind != REPLY_NOTHING)
+		return *reply;
+	return reply_word(stored_word(outer, reply));
 }

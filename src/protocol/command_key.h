@@ -8,6 +8,7 @@
 #ifndef PROTOCOL_COMMAND_KEY_H
 #define PROTOCOL_COMMAND_KEY_H
 
+#include "protocol/reply.h"
 #include "protocol/request.h"
 #include "util/num.h"
 #include "util/slice.h"
@@ -53,24 +54,16 @@ bool command_key_parse(const struct command_keys *keys, const struct request *ou
 /* The key of the item that a get of this key reads as a whole: the key, unless it is a command; empty if it reads none. */
 struct slice command_key_item(const struct command_keys *keys, struct slice key);
 
-enum command_key_answer {
-	COMMAND_KEY_VALUE,  /* a value */
-	COMMAND_KEY_MISS,   /* nothing is there */
-	COMMAND_KEY_FAILED, /* an error line */
-};
-
 /* Whether the reply has no more than one VALUE, however much is stored. `keys` is the number of keys that its request names. */
 bool command_key_has_one_value(const struct command *command, size_t keys);
 
 /*
- * What the whole reply to `command` is for a get. `keys` is the number of keys that its request names. `out` is the value, or the
- * error line without its end. It points into `reply`. If the reply has one VALUE at most, whatever is stored, the value is its data.
- * Else it is the reply, without END and the last line end.
+ * The reply to a get of a key, from that to its command: a VALUE without a key, END, or an ERROR. It borrows from `reply`, or from
+ * `line`, an empty buffer that the caller frees. The value is that of a VALUE, a number, or a text in the text protocol.
  */
-enum command_key_answer command_key_value(
-	const struct command *command, size_t keys, struct slice reply, struct slice *out);
+struct reply command_key_read(const struct reply *reply, struct buf *line);
 
-/* The line that answers a set, cas or incr with this reply of its command. It is static or points into `reply`. */
-struct slice command_key_stored(const struct command *outer, struct slice reply);
+/* The reply to a set, cas or incr, from that to the command of its key. Borrows from `reply`. */
+struct reply command_key_stored(const struct command *outer, const struct reply *reply);
 
 #endif

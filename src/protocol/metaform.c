@@ -1,7 +1,6 @@
 #include "protocol/metaform.h"
 
 #include <assert.h>
-#include <stdlib.h>
 
 #include "protocol/commands.h"
 #include "protocol/reply.h"
@@ -145,27 +144,37 @@ const char *metaform_parse(const struct request *meta, struct slice key, struct 
 
 /* --- its reply --- */
 
-/* The code of the reply; empty: the line is an error. */
-static struct slice code_of(const struct metaform *form, const struct reply_part *part)
+size_t metaform_size(const struct request *meta)
 {
-	static const struct {
-		struct slice line, code;
-	} codes[] = {
-		{ { "STORED", 6 }, { "HD", 2 } },
-		{ { "DELETED", 7 }, { "HD", 2 } },
-		{ { "NOT_STORED", 10 }, { "NS", 2 } },
-		{ { "EXISTS", 6 }, { "EX", 2 } },
-		{ { "NOT_FOUND", 9 }, { "NF", 2 } },
-		{ { "END", 3 }, { "EN", 2 } },
+	return sizeof(struct metaform) + meta->key.n + meta->rest.n;
+}
+
+void metaform_init(const struct request *meta, struct metaform *room)
+{
+	*room = (struct metaform){
+		.command = meta->command->id,
+		.flags = meta->meta,
+		.key_size = (uint32_t)meta->key.n,
+		.line_size = (uint32_t)meta->rest.n,
+	};
+	(void)slice_write(slice_write(room->bytes, meta->key), meta->rest);
+}
+
+/* The code of the reply; empty if it is not one of a meta command, such as an error. */
+static struct slice code_of(const struct metaform *form, const struct reply *r)
+{
+	static const struct slice codes[WORDS] = {
+		[WORD_STORED] = { "HD", 2 },
+		[WORD_DELETED] = { "HD", 2 },
+		[WORD_NOT_STORED] = { "NS", 2 },
+		[WORD_EXISTS] = { "EX", 2 },
+		[WORD_NOT_FOUND] = { "NF", 2 },
+		[WORD_END] = { "EN", 2 },
 	};
 
-	if (part->kind == REPLY_PART_VALUE || part->kind == REPLY_PART_NUMBER)
+	if (r->kind == REPLY_VALUE || r->kind == REPLY_NUMBER)
 		return metaflags_has(&form->flags, 'v') ? SLICE("VA") : SLICE("HD");
-	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
-		if (slice_equal(part->line, codes[i].line))
-			return codes[i].code;
-	}
-	return slice_of("", 0);
+	return r->kind == REPLY_WORD ? codes[r->word] : slice_of(NULL, 0);
 }
 
 static void add_number(struct buf *out, const char *letter, uint64_t number)
@@ -182,21 +191,21 @@ static void add_returned(struct buf *out, const struct metaform *form, struct sl
 		buf_add_slice(out, flag);
 	} else if (flag.p[0] == 'k') {
 		BUF_ADD(out, " k");
-		buf_add_slice(out, form->key);
+		buf_add(out, form->bytes, form->key_size);
 		if (metaflags_has(&form->flags, 'b'))
 			BUF_ADD(out, " b");
 	}
 }
 
-/* What the reply has of this flag if there is an item. A number that is not known is that of a new item. */
-static void add_read(struct buf *out, char flag, const struct reply_part *part, struct slice value, int64_t ttl)
+/* What the reply has of this flag if there is an item. */
+static void add_read(struct buf *out, char flag, const struct reply *r, size_t size)
 {
 	switch (flag) {
 	case 'c':
-		add_number(out, " c", part->cas);
+		add_number(out, " c", r->cas);
 		break;
 	case 'f':
-		add_number(out, " f", part->flags);
+		add_number(out, " f", r->flags);
 		break;
 	case 'h':
 		BUF_ADD(out, " h0");
@@ -205,42 +214,53 @@ static void add_read(struct buf *out, char flag, const struct reply_part *part, 
 		BUF_ADD(out, " l0");
 		break;
 	case 's':
-		add_number(out, " s", value.n);
+		add_number(out, " s", size);
 		break;
 	case 't':
 		BUF_ADD(out, " t");
-		buf_add_i64(out, ttl == TTL_UNKNOWN ? TTL_NEVER : ttl);
+		buf_add_i64(out, r->ttl == TTL_UNKNOWN ? TTL_NEVER : r->ttl);
 		break;
 	}
 }
 
-bool metaform_reply(struct buf *out, const struct metaform *form, struct slice reply, int64_t ttl, struct slice *value)
+static void add_line(
+	struct buf *out, const struct metaform *form, const struct reply *r, struct slice code, size_t size)
 {
-	struct slice rest = form->line, flag, code;
-	struct reply_part part;
-	bool found;
+	struct slice rest = slice_of(form->bytes + form->key_size, form->line_size), flag;
+	bool found = r->kind == REPLY_VALUE || r->kind == REPLY_NUMBER || slice_equal(code, SLICE("HD"));
 
-	if (!reply_head(&reply, &part))
-		abort();
-	code = code_of(form, &part);
-	if (code.n == 0) {
-		reply_line(out, part.line);
-		return false;
-	}
-	if (metaflags_hide(&form->flags, form->command, code))
-		return false;
-	*value = part.kind == REPLY_PART_NUMBER ? part.line : part.data;
-	found = slice_equal(code, SLICE("VA")) || slice_equal(code, SLICE("HD"));
 	buf_add_slice(out, code);
 	if (slice_equal(code, SLICE("VA"))) {
 		BUF_ADD(out, " ");
-		buf_add_u64(out, value->n);
+		buf_add_u64(out, size);
 	}
 	while ((flag = slice_token(&rest)).n) {
 		add_returned(out, form, flag);
 		if (found)
-			add_read(out, flag.p[0], &part, *value, ttl);
+			add_read(out, flag.p[0], r, size);
 	}
 	BUF_ADD(out, "\r\n");
-	return slice_equal(code, SLICE("VA"));
+}
+
+bool metaform_form(struct buf *out, const struct reply *r, const void *asked, struct slice *tail)
+{
+	const struct metaform *form = asked;
+	struct slice code = code_of(form, r), value = reply_bytes(r);
+	char digits[NUM_U64_MAX];
+
+	if (code.n == 0)
+		return reply_text_form(out, r, NULL, tail);
+	if (metaflags_hide(&form->flags, form->command, code))
+		return false;
+	if (r->kind == REPLY_NUMBER)
+		value = slice_of(digits, num_format_u64(digits, r->number));
+	add_line(out, form, r, code, value.n);
+	if (!slice_equal(code, SLICE("VA")))
+		return false;
+	*tail = SLICE("\r\n");
+	if (r->shared)
+		return true;
+	buf_add_slice(out, value);
+	buf_add_slice(out, *tail);
+	return false;
 }

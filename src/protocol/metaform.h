@@ -1,14 +1,14 @@
 /*
  * The meta form of requests whose key is more than an item: a command, a set, a list, or a type of events. A meta command on such a
- * key is carried out as the classic command of the same meaning. Its reply in text is given in the form that the flags ask for:
+ * key is carried out as the classic command of the same meaning. Its reply has the form that the flags ask for:
  *
- *     mg q|scard|topic-1 k v    -> gets q|scard|topic-1    -> VALUE q|scard|topic-1 0 1 0  -> VA 1 kq|scard|topic-1
- *     ms tags-ann 4 MA          -> append tags-ann 0 0 4   -> STORED                       -> HD
+ *     mg q|scard|topic-1 k v    -> gets q|scard|topic-1    -> a value     -> VA 1 kq|scard|topic-1
+ *     ms tags-ann 4 MA          -> append tags-ann 0 0 4   -> stored      -> HD
  */
 #ifndef PROTOCOL_METAFORM_H
 #define PROTOCOL_METAFORM_H
 
-#include "protocol/call.h"
+#include "protocol/reply.h"
 #include "protocol/request.h"
 #include "util/buf.h"
 
@@ -21,20 +21,22 @@ bool metaform_has(const struct command *command);
  */
 const char *metaform_parse(const struct request *meta, struct slice key, struct request *out);
 
-/* What a reply depends on. */
+/* What the form of the reply depends on: the request, with copies of its key and flags as the client wrote them. */
 struct metaform {
 	command_id command;
 	struct metaflags flags;
-	struct slice key;  /* as the client wrote it */
-	struct slice line; /* the flags as the client wrote them */
+	uint32_t key_size, line_size;
+	char bytes[]; /* the key, the flags */
 };
 
+/* The bytes of the metaform of a request; to write it to `room`, which is aligned for it. */
+size_t metaform_size(const struct request *meta);
+void metaform_init(const struct request *meta, struct metaform *room);
+
 /*
- * Appends the reply in the meta form; nothing, if q suppresses it. `reply` is the whole reply to the classic request, except for the data
- * of its VALUE perhaps, and `ttl` the time to live of what was read, as in struct result. True: the caller adds `value` and a line end. If
- * `reply` lacks the data, only the size of `value` is right.
+ * The meta form of the reply to the classic request: of a part that is complete, `asked` is the metaform. Nothing, if q suppresses
+ * the reply. A number that is not known is that of a new item.
  */
-bool metaform_reply(struct buf *out, const struct metaform *form, struct slice reply, int64_t ttl, struct slice *value)
-	__attribute__((warn_unused_result));
+reply_form metaform_form;
 
 #endif

@@ -1,57 +1,139 @@
 #include "protocol/reply.h"
 
 #include <assert.h>
-#include <stdlib.h>
 
 #include "util/num.h"
 
-void reply_line(struct buf *out, struct slice line)
+static const struct slice line_end = { "\r\n", 2 };
+
+/* Most replies are a word: it is copied as a whole, with the bytes behind it. */
+static const struct line {
+	char text[16];
+	size_t n; /* bytes of the word */
+} words[WORDS] = {
+#define WORD(word) [WORD_##word] = { #word "\r\n", sizeof(#word) - 1 }
+	WORD(COUNT),
+	WORD(DELETED),
+	WORD(END),
+	WORD(EVENT),
+	WORD(EXISTS),
+	WORD(LEASE),
+	WORD(MN),
+	WORD(NOT_FOUND),
+	WORD(NOT_STORED),
+	WORD(OK),
+	WORD(RESET),
+	WORD(STORED),
+	WORD(TOUCHED),
+	WORD(VERSION),
+	WORD(WAIT),
+#undef WORD
+};
+
+static void add_line(struct buf *out, struct slice line)
 {
-	char *p = buf_reserve(out, line.n + 2);
+	char *p = buf_reserve(out, line.n + line_end.n);
 
 	p = slice_write(p, line);
-	(void)slice_write(p, SLICE("\r\n"));
-	buf_commit(out, line.n + 2);
+	(void)slice_write(p, line_end);
+	buf_commit(out, line.n + line_end.n);
 }
 
-void reply_text(struct buf *out, const char *line)
+static void add_number(struct buf *out, uint64_t n)
 {
-	reply_line(out, slice_of(line, strlen(line)));
-}
+	char *start = buf_reserve(out, NUM_U64_MAX + line_end.n), *p = start + num_format_u64(start, n);
 
-void reply_number(struct buf *out, uint64_t n)
-{
-	char *start = buf_reserve(out, NUM_U64_MAX + 2), *p = start + num_format_u64(start, n);
-
-	p = slice_write(p, SLICE("\r\n"));
+	p = slice_write(p, line_end);
 	buf_commit(out, (size_t)(p - start));
 }
 
-void reply_value_head(struct buf *out, struct slice key, uint32_t flags, size_t bytes, const uint64_t *cas)
+static void add_word(struct buf *out, const struct reply *r)
 {
-	char *start = buf_reserve(out, key.n + 6 + 3 * (NUM_U64_MAX + 1) + 2), *p = start;
+	const struct line *line = &words[r->word];
+	char *start = buf_reserve(out, sizeof(line->text) + 1 + r->bytes.n + line_end.n), *p = start + line->n;
 
-	p = slice_write(p, SLICE("VALUE "));
-	p = slice_write(p, key);
-	*p++ = ' ';
-	p += num_format_u64(p, flags);
-	*p++ = ' ';
-	p += num_format_u64(p, bytes);
-	if (cas) {
+	memcpy(start, line->text, sizeof(line->text));
+	if (r->bytes.n) {
 		*p++ = ' ';
-		p += num_format_u64(p, *cas);
+		p = slice_write(p, r->bytes);
+		memcpy(p, line_end.p, 2);
 	}
-	p = slice_write(p, SLICE("\r\n"));
-	buf_commit(out, (size_t)(p - start));
+	buf_commit(out, (size_t)(p - start) + 2);
 }
 
-void reply_value(struct buf *out, struct slice key, const struct result *r, bool cas)
+/* Whether the caller adds the value and the tail. */
+static bool add_value(struct buf *out, const struct reply *r, struct slice *tail)
 {
-	reply_value_head(out, key, r->flags, r->value.n, cas ? &r->cas : NULL);
-	reply_line(out, r->value);
+	struct slice value = reply_bytes(r);
+	static const char end[8] = "\r\nEND\r\n";
+	size_t inside = r->shared ? 0 : value.n;
+	char *start = buf_reserve(out, r->key.n + inside + 6 + 3 * (NUM_U64_MAX + 1) + 2 + sizeof(end)), *p = start;
+
+	*tail = slice_of(end, r->more ? 2 : 7);
+	p = slice_write(p, SLICE("VALUE "));
+	p = slice_write(p, r->key);
+	*p++ = ' ';
+	p += num_format_u64(p, r->flags);
+	*p++ = ' ';
+	p += num_format_u64(p, value.n);
+	if (r->shows_cas) {
+		*p++ = ' ';
+		p += num_format_u64(p, r->cas);
+	}
+	p = slice_write(p, line_end);
+	if (!r->shared) {
+		p = slice_write(p, value);
+		memcpy(p, end, sizeof(end));
+		p += tail->n;
+	}
+	buf_commit(out, (size_t)(p - start));
+	return r->shared;
 }
 
-void reply_failure(struct buf *out, const struct result *r)
+bool reply_text_form(struct buf *out, const struct reply *r, const void *asked, struct slice *tail)
+{
+	(void)asked;
+	switch (r->kind) {
+	case REPLY_NOTHING:
+		break;
+	case REPLY_WORD:
+		add_word(out, r);
+		break;
+	case REPLY_NUMBER:
+		add_number(out, r->number);
+		break;
+	case REPLY_VALUE:
+		return add_value(out, r, tail);
+	case REPLY_META:
+		add_line(out, r->key);
+		if (r->has_value)
+			add_line(out, r->bytes);
+		break;
+	case REPLY_LINES:
+		buf_add_slice(out, r->bytes);
+		break;
+	case REPLY_LINE:
+	case REPLY_ERROR:
+		if (r->shared) {
+			*tail = line_end;
+			return true;
+		}
+		add_line(out, r->bytes);
+	}
+	return false;
+}
+
+void reply_add_line(struct buf *out, const struct reply *r)
+{
+	struct slice tail;
+
+	if (reply_text_form(out, r, NULL, &tail))
+		buf_add_slice(out, reply_bytes(r));
+	else
+		out->end -= line_end.n;
+}
+
+void reply_add_error(struct buf *out, const struct result *r)
 {
 	static const char *const whats[] = {
 		[RESULT_UNAVAILABLE] = "unavailable",
@@ -60,106 +142,22 @@ void reply_failure(struct buf *out, const struct result *r)
 	};
 
 	assert(result_failed(r));
-	if (r->status == RESULT_REFUSED) {
-		reply_line(out, r->line);
-	} else if (r->status == RESULT_TOO_LARGE) {
-		reply_text(out, "SERVER_ERROR object too large for cache");
-	} else if (r->status == RESULT_BUSY) {
-		reply_text(out, "SERVER_ERROR busy");
-	} else {
-		BUF_ADD(out, "SERVER_ERROR upstream ");
-		buf_add(out, r->server, strlen(r->server));
-		BUF_ADD(out, " ");
-		reply_text(out, whats[r->status]);
-	}
+	if (r->status == RESULT_REFUSED)
+		buf_add_slice(out, r->line);
+	else if (r->status == RESULT_TOO_LARGE)
+		BUF_ADD(out, "SERVER_ERROR object too large for cache");
+	else if (r->status == RESULT_BUSY)
+		BUF_ADD(out, "SERVER_ERROR busy");
+	else
+		buf_printf(out, "SERVER_ERROR upstream %s %s", r->server, whats[r->status]);
 }
 
-void reply_stat(struct buf *out, const char *name, uint64_t value)
+void reply_add_stat(struct buf *out, const char *name, uint64_t value)
 {
 	buf_printf(out, "STAT %s %llu\r\n", name, (unsigned long long)value);
 }
 
-void reply_stat_text(struct buf *out, const char *name, const char *value)
+void reply_add_stat_text(struct buf *out, const char *name, const char *value)
 {
 	buf_printf(out, "STAT %s %s\r\n", name, value);
-}
-
-/* --- reading --- */
-
-static struct slice take_line(struct slice *reply)
-{
-	const char *end = memchr(reply->p, '\n', reply->n);
-	struct slice line;
-
-	assert(end && end > reply->p && end[-1] == '\r');
-	line = slice_of(reply->p, (size_t)(end - 1 - reply->p));
-	*reply = slice_skip(*reply, line.n + 2);
-	return line;
-}
-
-/* The data behind a line, of this size. They are not looked at. */
-static struct slice data_behind(struct slice reply, struct slice bytes)
-{
-	uint64_t n;
-
-	if (!num_parse_u64(bytes, &n))
-		abort();
-	return slice_of(reply.p, (size_t)n);
-}
-
-static void read_value(struct slice reply, struct slice rest, struct reply_part *out)
-{
-	out->kind = REPLY_PART_VALUE;
-	out->key = slice_token(&rest);
-	if (!num_parse_u32(slice_token(&rest), &out->flags))
-		abort();
-	out->data = data_behind(reply, slice_token(&rest));
-	if (!num_parse_u64(slice_token(&rest), &out->cas))
-		out->cas = 0;
-}
-
-static bool is_number(struct slice line)
-{
-	for (size_t i = 0; i < line.n; i++) {
-		if (line.p[i] < '0' || line.p[i] > '9')
-			return false;
-	}
-	return line.n > 0;
-}
-
-bool reply_head(struct slice *reply, struct reply_part *out)
-{
-	struct slice rest, word;
-
-	if (reply->n == 0)
-		return false;
-	*out = (struct reply_part){ .kind = REPLY_PART_LINE, .line = take_line(reply) };
-	rest = out->line;
-	word = slice_token(&rest);
-	if (is_number(out->line)) {
-		out->kind = REPLY_PART_NUMBER;
-	} else if (slice_equal(word, SLICE("VALUE"))) {
-		read_value(*reply, rest, out);
-	} else if (slice_equal(word, SLICE("VA"))) {
-		out->kind = REPLY_PART_VALUE;
-		out->data = data_behind(*reply, slice_token(&rest));
-	} else if (slice_equal(out->line, SLICE("END"))) {
-		out->kind = REPLY_PART_END;
-	} else if (slice_equal(word, SLICE("ERROR")) || slice_equal(word, SLICE("CLIENT_ERROR")) ||
-		slice_equal(word, SLICE("SERVER_ERROR"))) {
-		out->kind = REPLY_PART_ERROR;
-	}
-	return true;
-}
-
-bool reply_next(struct slice *reply, struct reply_part *out)
-{
-	if (!reply_head(reply, out))
-		return false;
-	if (out->kind != REPLY_PART_VALUE)
-		return true;
-	if (reply->n < out->data.n + 2)
-		abort();
-	*reply = slice_skip(*reply, out->data.n + 2);
-	return true;
 }

@@ -1,57 +1,116 @@
 /*
- * Replies to clients, in memcached's text protocol. The functions that write them append to `out`. reply_next
- * reads a reply part by part, to give it in another form, whatever its command was.
+ * Replies to clients. A task makes a struct reply, which is independent of the protocol; the form of the protocol writes it:
+ *
+ *     task_say -> struct reply -> reply_text_form, metaform_form, binary_form -> bytes
+ *                              -> the task around it, if it runs inside of another one
  */
 #ifndef PROTOCOL_REPLY_H
 #define PROTOCOL_REPLY_H
 
 #include "protocol/call.h"
 #include "util/buf.h"
+#include "util/shared.h"
 
-/* A line and its end. */
-void reply_line(struct buf *out, struct slice line);
-void reply_text(struct buf *out, const char *line);
-
-/* A number as a line. */
-void reply_number(struct buf *out, uint64_t n);
-
-/* The line VALUE <key> <flags> <bytes> [<cas>], without a cas id if `cas` is NULL. The data must follow. */
-void reply_value_head(struct buf *out, struct slice key, uint32_t flags, size_t bytes, const uint64_t *cas);
-
-/* A VALUE line with its data; `cas` adds the cas id. */
-void reply_value(struct buf *out, struct slice key, const struct result *r, bool cas);
-
-/* The error line of a result for which result_failed() holds. */
-void reply_failure(struct buf *out, const struct result *r);
-
-/* The line STAT <name> <value>. */
-void reply_stat(struct buf *out, const char *name, uint64_t value);
-void reply_stat_text(struct buf *out, const char *name, const char *value);
-
-/* --- reading --- */
-
-enum reply_part_kind {
-	REPLY_PART_VALUE,  /* a VALUE line and its data, or a VA line of a meta command and its data */
-	REPLY_PART_NUMBER, /* a line of digits */
-	REPLY_PART_END,    /* END */
-	REPLY_PART_ERROR,  /* ERROR, CLIENT_ERROR ..., SERVER_ERROR ... */
-	REPLY_PART_LINE    /* any other line, such as STORED, or HD and its flags */
+/* The fixed words of replies. */
+enum reply_word {
+	WORD_NONE,
+	WORD_COUNT, /* these four have an argument */
+	WORD_EVENT,
+	WORD_LEASE,
+	WORD_VERSION,
+	WORD_DELETED,
+	WORD_END,
+	WORD_EXISTS,
+	WORD_MN,
+	WORD_NOT_FOUND,
+	WORD_NOT_STORED,
+	WORD_OK,
+	WORD_RESET,
+	WORD_STORED,
+	WORD_TOUCHED,
+	WORD_WAIT,
+	WORDS
 };
 
-/* Its slices point into the reply. */
-struct reply_part {
-	enum reply_part_kind kind;
-	struct slice line; /* without its end */
-	struct slice key;  /* VALUE: of a VALUE line */
-	struct slice data; /* VALUE */
-	uint32_t flags;    /* VALUE: of a VALUE line */
-	uint64_t cas;      /* VALUE: of a VALUE line; 0 if there is none */
+enum reply_kind {
+	REPLY_NOTHING,
+	REPLY_WORD,   /* `word`; its argument, if it has one, is `bytes` */
+	REPLY_NUMBER, /* `number` */
+	REPLY_VALUE,  /* the value of `key`, with `flags` */
+	REPLY_LINE,   /* a line without a fixed word */
+	REPLY_LINES,  /* complete lines, with their ends: those of stats begin with STAT */
+	REPLY_META,   /* a server's reply to a meta command: its line is `key`; `word` is what its code means */
+	REPLY_ERROR   /* an error line. `word` is NOT_FOUND if the command has no such subject, as `stats foo` */
 };
 
-/* Takes the next part off the front of `reply`. Gives false at its end. The reply must be well-formed. */
-bool reply_next(struct slice *reply, struct reply_part *out);
+/*
+ * A reply, or a part of one: if `more` is set, further parts follow. A VALUE that is the last part is a complete reply to a read. The
+ * slices are borrowed for the call that takes the reply.
+ */
+struct reply {
+	enum reply_kind kind;
+	enum reply_word word;
+	bool more;
+	bool has_value; /* META */
+	bool shows_cas; /* VALUE: the client has asked for the CAS id */
+	uint32_t flags;
+	uint64_t number;
+	uint64_t cas; /* of the item that was read or written; 0 if unknown */
+	int64_t ttl;  /* seconds, TTL_NEVER or TTL_UNKNOWN */
+	struct slice key;
+	struct slice bytes;
+	struct shared *shared; /* VALUE, LINE: a text in the place of `bytes`; or NULL */
+};
 
-/* The same for the line of the part alone: behind it stand the data of a VALUE, or they are elsewhere, and only their size is right. */
-bool reply_head(struct slice *reply, struct reply_part *out);
+static inline struct reply reply_word(enum reply_word word)
+{
+	return (struct reply){ .kind = REPLY_WORD, .word = word, .ttl = TTL_UNKNOWN };
+}
+
+static inline struct reply reply_number(uint64_t n)
+{
+	return (struct reply){ .kind = REPLY_NUMBER, .number = n, .ttl = TTL_UNKNOWN };
+}
+
+static inline struct reply reply_value(struct slice key, struct slice value)
+{
+	return (struct reply){ .kind = REPLY_VALUE, .key = key, .bytes = value, .ttl = TTL_UNKNOWN };
+}
+
+/* `line` is without its end. */
+static inline struct reply reply_line(struct slice line)
+{
+	return (struct reply){ .kind = REPLY_LINE, .bytes = line, .ttl = TTL_UNKNOWN };
+}
+
+static inline struct reply reply_error(struct slice line)
+{
+	return (struct reply){ .kind = REPLY_ERROR, .bytes = line };
+}
+
+/* What `bytes` or `shared` holds. */
+static inline struct slice reply_bytes(const struct reply *r)
+{
+	return r->shared ? buf_slice(&r->shared->text) : r->bytes;
+}
+
+/*
+ * Appends a reply, or a part of one, to `out`. `asked` is what the form needs to know of the request. If the bytes are shared, it may
+ * leave them out and return true: then the caller adds them, and `tail` after them.
+ */
+typedef bool reply_form(struct buf *out, const struct reply *reply, const void *asked, struct slice *tail);
+
+/* The text protocol. `asked` is not used. */
+reply_form reply_text_form;
+
+/* Appends the line of a reply of one line in the text protocol, without its end. */
+void reply_add_line(struct buf *out, const struct reply *reply);
+
+/* Appends the error line, without its end, of a result for which result_failed() holds. */
+void reply_add_error(struct buf *out, const struct result *r);
+
+/* Append the line STAT <name> <value> and its end, for LINES. */
+void reply_add_stat(struct buf *out, const char *name, uint64_t value);
+void reply_add_stat_text(struct buf *out, const char *name, const char *value);
 
 #endif

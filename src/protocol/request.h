@@ -9,6 +9,7 @@
 
 #include "protocol/command.h"
 #include "protocol/metaflags.h"
+#include "protocol/reply.h"
 #include "util/slice.h"
 
 struct args;
@@ -45,8 +46,8 @@ struct request_progress {
 };
 
 /*
- * Extras that only a request of the binary protocol can have. A storage command, `incr` and `decr` may ask for the cas id that the item
- * gets. The reply then has the id behind its word or number, after a space; if it has none, the id is not known.
+ * Extras that only a request of the binary protocol can have. A read, a storage command, `incr` and `decr` may ask for the CAS id of the
+ * item, for the reply.
  */
 struct request_extras {
 	bool wants_cas;
@@ -71,6 +72,15 @@ static inline enum request_status request_wait(struct request_progress *progress
 	return REQUEST_MORE;
 }
 
+/* Who gets the reply, and how it is written. All zeroes: the client, in the text protocol. */
+struct request_reply {
+	struct nest *into; /* the task that gets the reply, see command/task.h; or NULL */
+	reply_form *form;
+	const void *asked; /* for `form`: `asked_size` bytes, which the task copies */
+	size_t asked_size;
+	const struct request *sent; /* the request that the client has sent, if this one carries it out; or NULL */
+};
+
 struct request {
 	const struct command *command; /* NULL if unknown */
 	struct slice key;              /* the first key, or an event's type */
@@ -88,7 +98,7 @@ struct request {
 	const char *error;        /* REFUSED, FATAL: the reply without its line end */
 	size_t consumed;          /* the size of the request in the input */
 	struct request_skip skip; /* REFUSED: the data block behind it */
-	struct nest *into;        /* the task that gets the reply, see command/task.h; NULL: the client */
+	struct request_reply reply;
 	/* The parser leaves these empty; see command/target.h, and command/args.h. */
 	enum target target;
 	const struct args *args;         /* what `rest` says; NULL if it is not parsed */

@@ -40,7 +40,7 @@ struct daemon {
 	struct push_board *board;
 	struct news *server_news;
 	/* Carries out a PROXY_COMMAND for a worker: see struct clients_ops. */
-	void (*command)(struct worker *worker, const struct request *request, struct buf *out);
+	struct reply (*command)(struct worker *worker, const struct request *request, struct buf *text);
 	char *listens;        /* of the main thread: the addresses where clients connect, with spaces between
 				 them */
 	bool serving;         /* of the main thread: all servers were tried once */

@@ -213,11 +213,11 @@ static void replace(struct worker *w, int fd, struct tls *tls)
 
 /* --- what clients need --- */
 
-static void command(void *arg, const struct request *request, struct buf *out)
+static struct reply command(void *arg, const struct request *request, struct buf *text)
 {
 	struct worker *w = arg;
 
-	w->daemon->command(w, request, out);
+	return w->daemon->command(w, request, text);
 }
 
 static bool reclaim_elsewhere(void *arg)

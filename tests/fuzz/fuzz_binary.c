@@ -6,11 +6,16 @@
 
 static const struct request_limits limits = { .max_line = 600, .max_value = 300, .max_keys = 1 };
 
+struct binary_request {
+	struct request request;
+	struct binary_asked asked;
+};
+
 static enum request_status parse(struct slice in, struct request_progress *progress, struct binary_request *b)
 {
 	char *copy = input_copy(in);
 	struct slice all = slice_of(copy, in.n);
-	enum request_status status = binary_parse(all, &limits, progress, b);
+	enum request_status status = binary_parse(all, &limits, progress, &b->request, &b->asked);
 	const struct request *r = &b->request;
 
 	MUST(status != REQUEST_MORE || progress->needed == 0 || progress->needed > in.n);
@@ -38,28 +43,39 @@ static void check_response(const struct buf *out, const struct binary_request *b
 	size_t n = buf_size(out);
 
 	if (n == 0) {
-		MUST(b->head.quiet);
+		MUST(b->asked.quiet);
 		return;
 	}
-	MUST(n >= BINARY_HEADER && p[0] == BINARY_RESPONSE && p[1] == b->head.opcode);
+	MUST(n >= BINARY_HEADER && p[0] == BINARY_RESPONSE && p[1] == b->asked.opcode);
 	MUST(n - BINARY_HEADER == ((size_t)p[8] << 24 | (size_t)p[9] << 16 | (size_t)p[10] << 8 | p[11]));
 	MUST(((size_t)p[2] << 8 | p[3]) + p[4] <= n - BINARY_HEADER);
 }
 
-/* Any line, and any value, makes one response or none. */
+static void respond_with(const struct binary_request *b, struct reply reply)
+{
+	struct buf out = BUF_EMPTY;
+	struct slice tail;
+
+	MUST(!binary_form(&out, &reply, &b->asked, &tail));
+	if (reply.kind != REPLY_LINES)
+		check_response(&out, b);
+	buf_free(&out);
+}
+
+/* Any line, word and value makes one response or none. */
 static void respond(const struct binary_request *b, struct slice text)
 {
-	struct result hit = { .status = RESULT_HIT, .value = text, .flags = 7, .cas = 9 };
-	struct buf out = BUF_EMPTY;
+	struct reply value = reply_value(SLICE("k"), text);
 
-	binary_reply_line(&out, &b->head, text);
-	check_response(&out, b);
-	buf_free(&out);
-	binary_reply_read(&out, &b->head, slice_of(text.p, text.n < KEY_MAX ? text.n : KEY_MAX), &hit);
-	check_response(&out, b);
-	buf_free(&out);
-	binary_reply_stats(&out, &b->head, text);
-	buf_free(&out);
+	value.flags = 7;
+	value.cas = 9;
+	respond_with(b, value);
+	respond_with(b, reply_error(text));
+	respond_with(b, reply_line(text));
+	respond_with(b, reply_number(17));
+	respond_with(b, (struct reply){ .kind = REPLY_LINES, .bytes = text });
+	for (enum reply_word word = WORD_COUNT; word < WORDS; word++)
+		respond_with(b, reply_word(word));
 }
 
 /* What a prefix is decided to be stays what it is when more comes. */
@@ -79,7 +95,7 @@ static void check_prefixes(struct slice in, enum request_status status, const st
 		MUST(b.request.consumed == whole->request.consumed &&
 			b.request.skip.bytes == whole->request.skip.bytes &&
 			b.request.command == whole->request.command && b.request.error == whole->request.error &&
-			b.request.number == whole->request.number && b.head.opcode == whole->head.opcode);
+			b.request.number == whole->request.number && b.asked.opcode == whole->asked.opcode);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

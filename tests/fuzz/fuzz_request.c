@@ -8,14 +8,13 @@
 static const struct request_limits limits = { .max_line = 600, .max_value = 300, .max_keys = 8 };
 
 /* One line, and behind VA its data. */
-static void check_reply(const struct metaform *form, struct slice reply, int64_t ttl)
+static void check_reply(const struct metaform *form, struct reply reply)
 {
 	struct buf out = BUF_EMPTY;
-	struct slice text, value;
+	struct slice text, tail;
 	int lines = 0;
 
-	if (metaform_reply(&out, form, reply, ttl, &value))
-		reply_line(&out, value);
+	MUST(!metaform_form(&out, &reply, form, &tail));
 	text = buf_slice(&out);
 	for (size_t i = 0; i < text.n; i++)
 		lines += text.p[i] == '\n';
@@ -26,19 +25,21 @@ static void check_reply(const struct metaform *form, struct slice reply, int64_t
 
 static void check_form(const struct request *r)
 {
-	const struct metaform form = { r->command->id, r->meta, r->key, r->rest };
+	struct metaform *form;
 	struct request classic;
 
 	if (metaform_parse(r, r->key, &classic))
 		return;
 	MUST(classic.command && !classic.error && classic.command->grammar <= GRAMMAR_TOUCH);
 	MUST(classic.keys == (r->command->id == COMMAND_MG) && classic.data.n == r->data.n);
-	check_reply(&form, SLICE("VALUE key 1 2 3\r\nab\r\nEND\r\n"), 7);
-	check_reply(&form, SLICE("END\r\n"), TTL_UNKNOWN);
-	check_reply(&form, SLICE("17\r\n"), TTL_UNKNOWN);
-	check_reply(&form, SLICE("STORED\r\n"), TTL_UNKNOWN);
-	check_reply(&form, SLICE("NOT_FOUND\r\n"), TTL_UNKNOWN);
-	check_reply(&form, SLICE("CLIENT_ERROR no\r\n"), TTL_UNKNOWN);
+	form = malloc(metaform_size(r));
+	metaform_init(r, form);
+	check_reply(form, reply_value(SLICE("key"), SLICE("ab")));
+	check_reply(form, reply_number(17));
+	for (enum reply_word word = WORD_DELETED; word < WORDS; word++)
+		check_reply(form, reply_word(word));
+	check_reply(form, reply_error(SLICE("CLIENT_ERROR no")));
+	free(form);
 }
 
 static bool takes_any_key(const struct command *command)

@@ -104,7 +104,7 @@ static inline void form_check(
 		MUST(form_has_flag(words, 'q'));
 	} else if (meta) {
 		form_check_meta(in);
-	} else if (command && command->reply == REPLY_DATA) {
+	} else if (command && command->reply == COMMAND_REPLY_DATA) {
 		form_check_values(command, words, in, given);
 	} else {
 		(void)form_line(&in);

@@ -3,8 +3,8 @@
  * lies after the command and the earlier writes of its client, and before the reply and the later writes of its client. A set
  * in another encoding is read in parts, so each member has a moment of its own. So is any set that is read in blocks.
  */
+#include "../unit/parts.h"
 #include "protocol/commands.h"
-#include "protocol/reply.h"
 #include "util/num.h"
 #include "world.h"
 
@@ -91,12 +91,12 @@ static void read_list(struct sim_op *op, struct slice line, struct answer *a)
 static void read_answer(struct sim_op *op, struct answer *a)
 {
 	struct slice rest = buf_slice(&op->reply);
-	struct reply_part part = { .line = { "", 0 } };
+	struct part part = { .line = { "", 0 } };
 
 	*a = (struct answer){ .missing = check_says(op, "NOT_FOUND"), .nothing = check_says(op, "END") };
 	if (a->nothing && op->command == COMMAND_SMEMBERS)
 		a->missing = true;
-	if (a->missing || !reply_next(&rest, &part))
+	if (a->missing || !parts_next(&rest, &part))
 		return;
 	switch (op->command) {
 	case COMMAND_SISMEMBER:
@@ -301,9 +301,9 @@ static void check_blocks(struct sim_op *op, const struct answer *a)
 static bool next_value(struct slice *rest, int key, struct slice *members)
 {
 	struct slice behind = *rest;
-	struct reply_part part;
+	struct part part;
 
-	if (!reply_next(&behind, &part) || part.kind != REPLY_PART_VALUE || world_set(part.key) != key)
+	if (!parts_next(&behind, &part) || part.key.n == 0 || world_set(part.key) != key)
 		return false;
 	*members = part.data;
 	*rest = behind;

@@ -1,7 +1,7 @@
 /* What clients ask of lists, and the replies that they get. */
+#include "../unit/parts.h"
 #include "lists.h"
 #include "protocol/commands.h"
-#include "protocol/reply.h"
 #include "util/alloc.h"
 #include "util/num.h"
 
@@ -170,10 +170,10 @@ void lists_write_line(struct world *w, struct sim_op *op, struct buf *line)
 static void read_reply(struct sim_op *op, struct list_sequence *out)
 {
 	struct slice rest = buf_slice(&op->reply), word;
-	struct reply_part part;
+	struct part part;
 
 	out->count = 0;
-	if (!reply_next(&rest, &part) || part.kind != REPLY_PART_VALUE)
+	if (!parts_next(&rest, &part) || part.key.n == 0)
 		return;
 	while ((word = slice_token(&part.data)).n)
 		out->items[out->count++] = lists_item_number(op->world, word);

@@ -22,6 +22,11 @@ static struct slice packet_of(
 	return buf_slice(out);
 }
 
+struct binary_request {
+	struct request request;
+	struct binary_asked asked;
+};
+
 static void show(enum request_status status, const struct binary_request *b, struct buf *out)
 {
 	static const char *const names[] = { "more", "", "refused", "fatal", "hang up" };
@@ -40,7 +45,7 @@ static void show(enum request_status status, const struct binary_request *b, str
 		if (r->data.n)
 			buf_printf(out, " {%.*s}", (int)r->data.n, r->data.p);
 		buf_printf(out, "%s%s%s", r->flags ? " flags" : "", r->extras.wants_cas ? " wants" : "",
-			b->head.quiet ? " quiet" : "");
+			b->asked.quiet ? " quiet" : "");
 		if (r->exptime)
 			buf_printf(out, " exptime=%lld", (long long)r->exptime);
 		if (r->number)
@@ -65,8 +70,8 @@ static void parses(struct slice packet, const char *outcome)
 	for (size_t n = 0; n <= packet.n && status == REQUEST_MORE; n++) {
 		struct request_progress fresh = { 0 };
 		struct slice part = guard_place(slice_of(packet.p, n));
-		status = binary_parse(part, &limits, &fresh, &b);
-		ck_assert_int_eq(status, binary_parse(part, &limits, &kept, &b));
+		status = binary_parse(part, &limits, &fresh, &b.request, &b.asked);
+		ck_assert_int_eq(status, binary_parse(part, &limits, &kept, &b.request, &b.asked));
 		ck_assert_uint_eq(fresh.needed, status == REQUEST_MORE ? kept.needed : fresh.needed);
 	}
 	show(status, &b, &text);
@@ -76,7 +81,7 @@ static void parses(struct slice packet, const char *outcome)
 	if (status == REQUEST_REFUSED)
 		ck_assert_uint_le(b.request.consumed + b.request.skip.bytes, packet.n);
 	if (status != REQUEST_MORE && status != REQUEST_HANGUP)
-		ck_assert_mem_eq(&b.head.opaque, "\1\2\3\4", 4);
+		ck_assert_mem_eq(&b.asked.opaque, "\1\2\3\4", 4);
 	buf_free(&text);
 }
 
@@ -103,9 +108,9 @@ static void check_all(const struct packet *packets, size_t count)
 TEST(requests)
 {
 	static const struct packet packets[] = {
-		{ 0x00, 1, 0, 0, BYTES("k"), "get k" },
-		{ 0x09, 1, 0, 0, BYTES("k"), "get k quiet" },
-		{ 0x0d, 3, 0, 7, BYTES("key"), "get key quiet" },
+		{ 0x00, 1, 0, 0, BYTES("k"), "get k wants" },
+		{ 0x09, 1, 0, 0, BYTES("k"), "get k wants quiet" },
+		{ 0x0d, 3, 0, 7, BYTES("key"), "get key wants quiet" },
 		{ 0x01, 1, 8, 0, BYTES("\0\0\0\1\0\0\0\2kabc"), "set k {abc} flags wants exptime=2" },
 		{ 0x01, 1, 8, 0, BYTES("\0\0\0\0\377\377\377\377k"), "set k wants exptime=2147483647" },
 		{ 0x01, 1, 8, 9, BYTES("\0\0\0\0\0\0\0\0kabc"), "cas k {abc} wants number=9" },
@@ -118,15 +123,15 @@ TEST(requests)
 		{ 0x06, 1, 20, 3, BYTES("\0\0\0\0\0\0\0\7\0\0\0\0\0\0\0\10\377\377\377\377k"),
 			"decr k wants number=7 compare=3" },
 		{ 0x04, 1, 0, 3, BYTES("k"), "delete k compare=3" },
-		{ 0x1c, 1, 4, 0, BYTES("\0\0\0\5k"), "touch k exptime=5" },
-		{ 0x24, 1, 4, 0, BYTES("\0\0\0\5k"), "gat k quiet exptime=5" },
+		{ 0x1c, 1, 4, 0, BYTES("\0\0\0\5k"), "touch k wants exptime=5" },
+		{ 0x24, 1, 4, 0, BYTES("\0\0\0\5k"), "gat k wants quiet exptime=5" },
 		{ 0x08, 0, 0, 0, BYTES(""), "flush_all" },
 		{ 0x18, 0, 4, 0, BYTES("\0\0\0\5"), "flush_all quiet exptime=5" },
 		{ 0x0a, 0, 0, 0, BYTES(""), "mn" },
 		{ 0x10, 8, 0, 0, BYTES("upstream"), "stats upstream" },
 		{ 0x1b, 0, 4, 0, BYTES("\0\0\0\2"), "verbosity number=2" },
 		{ 0x21, 5, 0, 0, BYTES("PLAIN\0a\0b"), "mn PLAIN {}" },
-		{ 0x00, 3, 0, 0, BYTES("a b"), "get a b odd" },
+		{ 0x00, 3, 0, 0, BYTES("a b"), "get a b wants odd" },
 		{ 0x04, 2, 0, 0, BYTES("a\n"), "delete a\n odd" },
 	};
 	CHECK(packets);
@@ -178,24 +183,18 @@ TEST(claimed)
 		struct request_progress progress = { 0 };
 		struct slice packet = packet_of(
 			&bytes, cases[i].opcode, cases[i].key, cases[i].extras, cases[i].body, 0, SLICE("12345678k"));
-		ck_assert_int_eq(binary_parse(guard_place(packet), &limits, &progress, &b), cases[i].status);
+		ck_assert_int_eq(
+			binary_parse(guard_place(packet), &limits, &progress, &b.request, &b.asked), cases[i].status);
 		if (cases[i].status == REQUEST_REFUSED)
 			ck_assert_uint_eq(b.request.skip.bytes, cases[i].skip);
 		buf_free(&bytes);
 	}
 	ck_assert_int_eq(
-		binary_parse(SLICE("get k\r\n"), &limits, &(struct request_progress){ 0 }, &b), REQUEST_HANGUP);
+		binary_parse(SLICE("get k\r\n"), &limits, &(struct request_progress){ 0 }, &b.request, &b.asked),
+		REQUEST_HANGUP);
 }
 
 /* --- responses --- */
-
-static struct binary_head head_of(unsigned opcode, bool quiet)
-{
-	struct binary_head head = { .opcode = (uint8_t)opcode, .quiet = quiet };
-
-	memcpy(&head.opaque, "\1\2\3\4", 4);
-	return head;
-}
 
 /* The status, the cas id and the body; "nothing" if there is no response. */
 static void is_response(struct buf *out, unsigned opcode, const char *expected)
@@ -230,28 +229,37 @@ static void is_response(struct buf *out, unsigned opcode, const char *expected)
 	buf_free(out);
 }
 
-TEST(responses_from_lines)
+static void responds(unsigned opcode, bool quiet, struct reply reply, const char *expected)
+{
+	bool has_key = opcode == 0x0c || opcode == 0x24;
+	struct binary_asked asked = { (uint8_t)opcode, quiet, has_key, 0, "k" };
+	struct buf out = BUF_EMPTY;
+	struct slice tail;
+
+	memcpy(&asked.opaque, "\1\2\3\4", 4);
+	if (binary_form(&out, &reply, &asked, &tail)) {
+		buf_add_slice(&out, reply_bytes(&reply));
+		ck_assert_uint_eq(tail.n, 0);
+	}
+	is_response(&out, opcode, expected);
+}
+
+static struct reply with_cas(struct reply reply, uint64_t cas)
+{
+	reply.cas = cas;
+	return reply;
+}
+
+TEST(responses_to_writes)
 {
 	static const struct {
 		unsigned opcode;
 		bool quiet;
 		struct slice line;
 		const char *expected;
-	} cases[] = {
-		{ 0x01, false, BYTES("STORED 258"), "00 cas=258 |" },
-		{ 0x01, false, BYTES("STORED"), "00 |" },
-		{ 0x11, true, BYTES("STORED 258"), "" },
-		{ 0x04, false, BYTES("DELETED"), "00 |" },
-		{ 0x14, true, BYTES("NOT_FOUND"), "01 Not found|" },
-		{ 0x01, false, BYTES("EXISTS"), "02 Data exists for key.|" },
-		{ 0x02, false, BYTES("NOT_STORED"), "02 Data exists for key.|" },
-		{ 0x13, true, BYTES("NOT_STORED"), "01 Not found|" },
-		{ 0x0e, false, BYTES("NOT_STORED"), "05 Not stored.|" },
-		{ 0x05, false, BYTES("66 3"), "00 cas=3 \\0\\0\\0\\0\\0\\0\\0B|" },
-		{ 0x15, true, BYTES("66 3"), "" },
+	} errors[] = {
 		{ 0x05, false, BYTES("CLIENT_ERROR cannot increment or decrement non-numeric value"),
 			"06 Non-numeric server-side value for incr or decr|" },
-		{ 0x08, false, BYTES("OK"), "00 |" },
 		{ 0x11, true, BYTES("SERVER_ERROR object too large for cache"), "03 Too large.|" },
 		{ 0x11, true, BYTES("SERVER_ERROR out of memory storing object"), "82 Out of memory|" },
 		{ 0x11, true, BYTES("SERVER_ERROR upstream a:1 unavailable"), "86 upstream a:1 unavailable|" },
@@ -262,56 +270,62 @@ TEST(responses_from_lines)
 		{ 0x1f, false, BYTES("ERROR"), "81 Unknown command|" },
 		{ 0x01, false, BYTES("what is this"), "84 what is this|" },
 	};
-	struct buf out = BUF_EMPTY;
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct binary_head head = head_of(cases[i].opcode, cases[i].quiet);
-		binary_reply_line(&out, &head, cases[i].line);
-		is_response(&out, cases[i].opcode, cases[i].expected);
-	}
+	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
+		responds(errors[i].opcode, errors[i].quiet, reply_error(errors[i].line), errors[i].expected);
+	responds(0x01, false, with_cas(reply_word(WORD_STORED), 258), "00 cas=258 |");
+	responds(0x01, false, reply_word(WORD_STORED), "00 |");
+	responds(0x11, true, with_cas(reply_word(WORD_STORED), 258), "");
+	responds(0x04, false, reply_word(WORD_DELETED), "00 |");
+	responds(0x14, true, reply_word(WORD_NOT_FOUND), "01 Not found|");
+	responds(0x01, false, reply_word(WORD_EXISTS), "02 Data exists for key.|");
+	responds(0x02, false, reply_word(WORD_NOT_STORED), "02 Data exists for key.|");
+	responds(0x13, true, reply_word(WORD_NOT_STORED), "01 Not found|");
+	responds(0x0e, false, reply_word(WORD_NOT_STORED), "05 Not stored.|");
+	responds(0x05, false, with_cas(reply_number(66), 3), "00 cas=3 \\0\\0\\0\\0\\0\\0\\0B|");
+	responds(0x15, true, with_cas(reply_number(66), 3), "");
+	responds(0x08, false, reply_word(WORD_OK), "00 |");
+	responds(0x0a, false, reply_word(WORD_MN), "00 |");
 }
 
 TEST(responses_to_reads)
 {
-	static const struct result hit = { .status = RESULT_HIT, .value = BYTES("abc"), .flags = 7, .cas = 5 };
-	static const struct result miss = { .status = RESULT_MISS },
-				   down = { .status = RESULT_UNAVAILABLE, .server = "a:1" };
-	static const struct {
-		unsigned opcode;
-		bool quiet;
-		const struct result *result;
-		const char *expected;
-	} cases[] = {
-		{ 0x00, false, &hit, "00 extras=4 cas=5 \\0\\0\\0\\7abc|" },
-		{ 0x09, true, &hit, "00 extras=4 cas=5 \\0\\0\\0\\7abc|" },
-		{ 0x0c, false, &hit, "00 extras=4 key=1 cas=5 \\0\\0\\0\\7kabc|" },
-		{ 0x24, true, &hit, "00 extras=4 key=1 cas=5 \\0\\0\\0\\7kabc|" },
-		{ 0x1c, false, &hit, "00 extras=4 cas=5 \\0\\0\\0\\7|" },
-		{ 0x00, false, &miss, "01 Not found|" },
-		{ 0x0c, false, &miss, "01 key=1 k|" },
-		{ 0x09, true, &miss, "" },
-		{ 0x09, true, &down, "86 upstream a:1 unavailable|" },
-	};
-	struct buf out = BUF_EMPTY;
+	struct reply hit = with_cas(reply_value(SLICE("k"), SLICE("abc")), 5), touched = reply_word(WORD_TOUCHED);
+	const struct reply miss = reply_word(WORD_END),
+			   down = reply_error(SLICE("SERVER_ERROR upstream a:1 unavailable"));
+	struct buf text = BUF_EMPTY;
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct binary_head head = head_of(cases[i].opcode, cases[i].quiet);
-		binary_reply_read(&out, &head, SLICE("k"), cases[i].result);
-		is_response(&out, cases[i].opcode, cases[i].expected);
-	}
+	hit.flags = 7;
+	responds(0x00, false, hit, "00 extras=4 cas=5 \\0\\0\\0\\7abc|");
+	responds(0x09, true, hit, "00 extras=4 cas=5 \\0\\0\\0\\7abc|");
+	responds(0x0c, false, hit, "00 extras=4 key=1 cas=5 \\0\\0\\0\\7kabc|");
+	responds(0x24, true, hit, "00 extras=4 key=1 cas=5 \\0\\0\\0\\7kabc|");
+	responds(0x1c, false, hit, "00 extras=4 cas=5 \\0\\0\\0\\7|");
+	responds(0x1c, false, touched, "00 extras=4 \\0\\0\\0\\0|");
+	responds(0x00, false, miss, "01 Not found|");
+	responds(0x0c, false, miss, "01 key=1 k|");
+	responds(0x09, true, miss, "");
+	responds(0x09, true, down, "86 upstream a:1 unavailable|");
+	BUF_ADD(&text, "shared");
+	hit.shared = shared_create(&text);
+	responds(0x00, false, hit, "00 extras=4 cas=5 \\0\\0\\0\\7shared|");
+	responds(0x1c, false, hit, "00 extras=4 cas=5 \\0\\0\\0\\7|");
+	shared_drop(hit.shared);
 }
 
-TEST(responses_to_stat)
+TEST(responses_about_the_proxy)
 {
-	struct binary_head head = head_of(0x10, false);
-	struct buf out = BUF_EMPTY;
+	struct reply unknown = reply_error(SLICE("CLIENT_ERROR usage: stats [collections]")),
+		     version = reply_word(WORD_VERSION);
 
-	binary_reply_stats(&out, &head, SLICE("STAT a 1\r\nSTAT b c d\r\nEND\r\n"));
-	is_response(&out, 0x10, "00 key=1 a1|00 key=1 bc d|00 |");
-	binary_reply_stats(&out, &head, SLICE("RESET\r\n"));
-	is_response(&out, 0x10, "00 |");
-	binary_reply_stats(&out, &head,
-		SLICE("CLIENT_ERROR usage: stats "
-		      "[collections|hotkeys|largest|latency|settings|slow|upstream|reset|slow reset]\r\n"));
-	is_response(&out, 0x10, "01 Not found|");
+	unknown.word = WORD_NOT_FOUND;
+	version.bytes = SLICE("1.6.18");
+	responds(0x10, false, (struct reply){ .kind = REPLY_LINES, .bytes = SLICE("STAT a 1\r\nSTAT b c d\r\n") },
+		"00 key=1 a1|00 key=1 bc d|");
+	responds(0x10, false, reply_word(WORD_END), "00 |");
+	responds(0x10, false, reply_word(WORD_RESET), "00 |");
+	responds(0x10, false, unknown, "01 Not found|");
+	responds(0x0b, false, version, "00 1.6.18|");
+	responds(0x07, false, (struct reply){ .kind = REPLY_NOTHING }, "00 |");
+	responds(0x17, true, (struct reply){ .kind = REPLY_NOTHING }, "");
 }

@@ -154,85 +154,97 @@ TEST(which_keys)
 
 /* --- replies --- */
 
-static void check_value(const char *line, const char *reply, const char *expected)
+static void shows(const struct reply *r, struct buf *text)
 {
-	struct request outer = outer_of("get", ""), inner;
-	struct buf text = BUF_EMPTY;
-	struct slice out = { "", 0 }, key = slice_of(line, strlen(line));
-	char room[200];
-	size_t words;
+	if (r->kind == REPLY_VALUE)
+		BUF_ADD(text, "value ");
+	else if (r->kind == REPLY_ERROR)
+		BUF_ADD(text, "failed ");
+	if (r->kind == REPLY_WORD)
+		reply_add_line(text, r);
+	else
+		buf_add_slice(text, reply_bytes(r));
+}
 
-	ck_assert(command_key_parse(&keys, &outer, key, command_key_find(&keys, key, &words), room, &inner));
-	switch (command_key_value(inner.command, inner.keys, guard_text(reply), &out)) {
-	case COMMAND_KEY_VALUE:
-		BUF_ADD(&text, "value ");
-		break;
-	case COMMAND_KEY_MISS:
-		BUF_ADD(&text, "miss");
-		break;
-	case COMMAND_KEY_FAILED:
-		BUF_ADD(&text, "failed ");
-	}
-	buf_add_slice(&text, out);
+static void reads(struct reply reply, const char *expected)
+{
+	struct buf line = BUF_EMPTY, text = BUF_EMPTY;
+	struct reply r = command_key_read(&reply, &line);
+
+	ck_assert_uint_eq(r.flags, 0);
+	ck_assert_uint_eq(r.cas, r.kind == REPLY_VALUE ? reply.cas : 0);
+	shows(&r, &text);
 	assert_bytes(buf_slice(&text), expected);
+	buf_free(&line);
 	buf_free(&text);
 }
 
 TEST(values)
 {
-	check_value("q|smismember|a|x|y", "1 0\r\n", "value 1 0");
-	check_value("q|smembers|a", "VALUE a 0 7\r\nann cyd\r\nEND\r\n", "value ann cyd");
-	check_value("q|smembers|a", "VALUE a 0 0\r\n\r\nEND\r\n", "value ");
-	check_value("q|get|a", "VALUE a 0 14\r\n\r\nERROR\r\nEND\r\n\r\nEND\r\n", "value \r\nERROR\r\nEND\r\n");
-	check_value("q|smembers|a|b", "VALUE a 0 1\r\nx\r\nVALUE b 0 1\r\ny\r\nEND\r\n",
-		"value VALUE a 0 1\r\nx\r\nVALUE b 0 1\r\ny");
-	check_value("q|smembers|a|b", "VALUE b 0 1\r\ny\r\nEND\r\n", "value VALUE b 0 1\r\ny");
-	check_value("q|evlast|E|1", "END\r\n", "miss");
-	check_value("q|evcount|E", "COUNT 2015022016 5\r\nCOUNT 2015022017 6\r\nEND\r\n",
-		"value COUNT 2015022016 5\r\nCOUNT 2015022017 6");
-	check_value("q|mg|a|v", "VA 3\r\nEND\r\n", "value VA 3\r\nEND");
-	check_value("q|mg|a|v", "EN\r\n", "miss");
-	check_value("q|mg|a|v|k", "EN ka\r\n", "miss");
-	check_value("q|md|a|k", "NF ka\r\n", "miss");
-	check_value("q|mg|a|v|q", "", "miss");
+	struct reply value = reply_value(SLICE("a"), SLICE("ann cyd")), lease = reply_word(WORD_LEASE),
+		     met = reply_line(SLICE("EN ka"));
+
+	value.flags = 7;
+	value.cas = 9;
+	lease.bytes = SLICE("5");
+	reads(value, "value ann cyd");
+	reads(reply_value(SLICE("a"), SLICE("")), "value ");
+	reads(reply_number(17), "value 17");
+	reads(reply_line(SLICE("1 0")), "value 1 0");
+	reads(lease, "value LEASE 5");
+	reads(reply_word(WORD_EXISTS), "value EXISTS");
+	reads(reply_word(WORD_END), "END");
+	reads(reply_word(WORD_NOT_FOUND), "END");
+	reads((struct reply){ .kind = REPLY_NOTHING }, "END");
+	reads(met, "value EN ka");
+	met.word = WORD_END;
+	reads(met, "END");
+	met.word = WORD_NOT_FOUND;
+	reads(met, "END");
 }
 
+/* An error of a subject that is missing is an error still. */
 TEST(failures)
 {
-	check_value("q|scard|a", "CLIENT_ERROR value is not a collection\r\n",
-		"failed CLIENT_ERROR value is not a collection");
-	check_value("q|scard|a", "SERVER_ERROR busy\r\n", "failed SERVER_ERROR busy");
-	check_value("q|mg|a|v", "ERROR\r\n", "failed ERROR");
-	check_value("q|evlast|E|2", "VALUE E::1 5 21\r\nSERVER_ERROR x\r\nEND\r\n\r\nSERVER_ERROR busy\r\n",
-		"failed SERVER_ERROR busy");
-	/* What is stored may look like an error. */
-	check_value("q|evlast|E|2", "VALUE E::1 5 17\r\nSERVER_ERROR busy\r\nEND\r\n",
-		"value VALUE E::1 5 17\r\nSERVER_ERROR busy");
+	struct reply unknown = reply_error(SLICE("CLIENT_ERROR usage"));
+
+	unknown.word = WORD_NOT_FOUND;
+	reads(unknown, "failed CLIENT_ERROR usage");
+	reads(reply_error(SLICE("SERVER_ERROR busy")), "failed SERVER_ERROR busy");
+}
+
+static void stores(const char *outer, struct reply reply, const char *expected)
+{
+	struct buf text = BUF_EMPTY;
+	struct reply r = command_key_stored(command_lookup(slice_of(outer, strlen(outer))), &reply);
+
+	reply_add_line(&text, &r);
+	assert_bytes(buf_slice(&text), expected);
+	buf_free(&text);
 }
 
 TEST(stored)
 {
-	static const char *const cases[][3] = {
-		{ "set", "STORED\r\n", "STORED" },
-		{ "set", "DELETED\r\n", "STORED" },
-		{ "set", "5\r\n", "STORED" },
-		{ "set", "EVENT E::2015022016::1\r\n", "STORED" },
-		{ "set", "", "STORED" },
-		{ "set", "NOT_FOUND\r\n", "NOT_STORED" },
-		{ "set", "NOT_STORED\r\n", "NOT_STORED" },
-		{ "set", "NF\r\n", "NOT_STORED" },
-		{ "set", "NS Oabc\r\n", "NOT_STORED" },
-		{ "set", "NF kx\r\n", "NOT_STORED" },
-		{ "set", "EX kx Oabc\r\n", "EXISTS" },
-		{ "set", "HD Oabc\r\n", "STORED" },
-		{ "cas", "NOT_FOUND\r\n", "NOT_FOUND" },
-		{ "cas", "EXISTS\r\n", "EXISTS" },
-		{ "set", "CLIENT_ERROR bad member\r\n", "CLIENT_ERROR bad member" },
-		{ "set", "SERVER_ERROR busy\r\n", "SERVER_ERROR busy" },
-	};
+	struct reply event = reply_word(WORD_EVENT), met = reply_line(SLICE("NF kx"));
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		const struct command *outer = command_lookup(slice_of(cases[i][0], 3));
-		assert_bytes(command_key_stored(outer, guard_text(cases[i][1])), cases[i][2]);
-	}
+	event.bytes = SLICE("E::2015022016::1");
+	stores("set", reply_word(WORD_STORED), "STORED");
+	stores("set", reply_word(WORD_DELETED), "STORED");
+	stores("set", reply_number(5), "STORED");
+	stores("set", event, "STORED");
+	stores("set", (struct reply){ .kind = REPLY_NOTHING }, "STORED");
+	stores("set", reply_line(SLICE("HD Oabc")), "STORED");
+	stores("set", reply_word(WORD_NOT_FOUND), "NOT_STORED");
+	stores("set", reply_word(WORD_NOT_STORED), "NOT_STORED");
+	met.word = WORD_NOT_FOUND;
+	stores("set", met, "NOT_STORED");
+	met.word = WORD_NOT_STORED;
+	stores("set", met, "NOT_STORED");
+	met.word = WORD_EXISTS;
+	stores("set", met, "EXISTS");
+	stores("cas", reply_word(WORD_NOT_FOUND), "NOT_FOUND");
+	stores("cas", reply_word(WORD_EXISTS), "EXISTS");
+	stores("incr", reply_number(5), "5");
+	stores("set", reply_error(SLICE("CLIENT_ERROR bad member")), "CLIENT_ERROR bad member");
+	stores("set", reply_error(SLICE("SERVER_ERROR busy")), "SERVER_ERROR busy");
 }

@@ -85,40 +85,57 @@ TEST(flags_without_a_meaning)
 	}
 }
 
-static void replies(const char *text, const char *reply, int64_t ttl, const char *expected)
+static void replies(const char *text, struct reply reply, const char *expected)
 {
 	const struct request meta = parse(text);
-	const struct metaform form = { meta.command->id, meta.meta, meta.key, meta.rest };
+	struct metaform *form = malloc(metaform_size(&meta));
 	struct buf out = BUF_EMPTY;
-	struct slice value;
+	struct slice tail;
 
-	if (metaform_reply(&out, &form, slice_of(reply, strlen(reply)), ttl, &value))
-		reply_line(&out, value);
+	metaform_init(&meta, form);
+	if (metaform_form(&out, &reply, form, &tail)) {
+		BUF_ADD(&out, "<shared>");
+		buf_add_slice(&out, tail);
+	}
 	ck_assert_msg(slice_equal(buf_slice(&out), slice_of(expected, strlen(expected))), "%s: %.*s", text,
 		(int)buf_size(&out), buf_slice(&out).p);
 	buf_free(&out);
+	free(form);
 }
 
 TEST(replies_of_reads)
 {
-	static const char value[] = "VALUE a 7 3 9\r\nxyz\r\nEND\r\n";
+	struct reply value = reply_value(SLICE("a"), SLICE("xyz")), number = reply_number(17);
+	const struct reply miss = reply_word(WORD_END);
+	struct buf text = BUF_EMPTY;
 
-	replies("mg a k v c f s t h l u q O12 L P\r\n", value, 5, "VA 3 ka c9 f7 s3 t5 h0 l0 O12\r\nxyz\r\n");
-	replies("mg a O1 t\r\n", value, TTL_NEVER, "HD O1 t-1\r\n");
-	replies("mg a t\r\n", value, TTL_UNKNOWN, "HD t-1\r\n");
-	replies("mg YQ== b v k O1\r\n", value, 5, "VA 3 kYQ== b O1\r\nxyz\r\n");
-	replies("mg YQ== b k\r\n", "END\r\n", TTL_UNKNOWN, "EN kYQ== b\r\n");
-	replies("mg a v q k\r\n", "END\r\n", TTL_UNKNOWN, "");
-	replies("mg a v\r\n", "SERVER_ERROR busy\r\n", TTL_UNKNOWN, "SERVER_ERROR busy\r\n");
-	replies("mg a v\r\n", "ERROR\r\n", TTL_UNKNOWN, "ERROR\r\n");
+	value.flags = 7;
+	value.cas = number.cas = 9;
+	replies("mg a t\r\n", value, "HD t-1\r\n");
+	value.ttl = 5;
+	replies("mg a k v c f s t h l u q O12 L P\r\n", value, "VA 3 ka c9 f7 s3 t5 h0 l0 O12\r\nxyz\r\n");
+	replies("mg YQ== b v k O1\r\n", value, "VA 3 kYQ== b O1\r\nxyz\r\n");
+	value.ttl = TTL_NEVER;
+	replies("mg a O1 t\r\n", value, "HD O1 t-1\r\n");
+	replies("mg a v s c\r\n", number, "VA 2 s2 c9\r\n17\r\n");
+	replies("mg YQ== b k\r\n", miss, "EN kYQ== b\r\n");
+	replies("mg a v q k\r\n", miss, "");
+	replies("mg a v\r\n", reply_error(SLICE("SERVER_ERROR busy")), "SERVER_ERROR busy\r\n");
+	replies("mg a v\r\n", reply_error(SLICE("ERROR")), "ERROR\r\n");
+	BUF_ADD(&text, "shared");
+	value.shared = shared_create(&text);
+	replies("mg a v s\r\n", value, "VA 6 s6\r\n<shared>\r\n");
+	replies("mg a s\r\n", value, "HD s6\r\n");
+	shared_drop(value.shared);
 }
 
 TEST(replies_of_writes)
 {
-	replies("ms a 1 c k O1\r\nx\r\n", "STORED\r\n", TTL_UNKNOWN, "HD c0 ka O1\r\n");
-	replies("ms a 1 c O1\r\nx\r\n", "EXISTS\r\n", TTL_UNKNOWN, "EX O1\r\n");
-	replies("ms a 1 c O1\r\nx\r\n", "NOT_FOUND\r\n", TTL_UNKNOWN, "NF O1\r\n");
-	replies("ms a 1 q O1\r\nx\r\n", "NOT_STORED\r\n", TTL_UNKNOWN, "NS O1\r\n");
-	replies("ms a 1 q O1\r\nx\r\n", "SERVER_ERROR busy\r\n", TTL_UNKNOWN, "SERVER_ERROR busy\r\n");
-	replies("ma a q\r\n", "CLIENT_ERROR no\r\n", TTL_UNKNOWN, "CLIENT_ERROR no\r\n");
+	replies("ms a 1 c k O1\r\nx\r\n", reply_word(WORD_STORED), "HD c0 ka O1\r\n");
+	replies("ms a 1 c O1\r\nx\r\n", reply_word(WORD_EXISTS), "EX O1\r\n");
+	replies("ms a 1 c O1\r\nx\r\n", reply_word(WORD_NOT_FOUND), "NF O1\r\n");
+	replies("ms a 1 q O1\r\nx\r\n", reply_word(WORD_NOT_STORED), "NS O1\r\n");
+	replies("md a q\r\n", reply_word(WORD_DELETED), "");
+	replies("ms a 1 q O1\r\nx\r\n", reply_error(SLICE("SERVER_ERROR busy")), "SERVER_ERROR busy\r\n");
+	replies("ma a q\r\n", reply_error(SLICE("CLIENT_ERROR no")), "CLIENT_ERROR no\r\n");
 }

@@ -1,36 +1,93 @@
+/* Replies in the text protocol. */
 #include "protocol/reply.h"
 #include "unit.h"
 #include "util/buf.h"
 
-static struct buf out;
-
-static void says(const char *expected)
+static void says(struct reply reply, const char *expected)
 {
+	struct buf out = BUF_EMPTY;
+	struct slice tail;
+
+	if (reply_text_form(&out, &reply, NULL, &tail)) {
+		ck_assert_ptr_nonnull(reply.shared);
+		BUF_ADD(&out, "<shared>");
+		buf_add_slice(&out, tail);
+	}
 	assert_bytes(buf_slice(&out), expected);
 	buf_free(&out);
 }
 
+TEST(words)
+{
+	static const char *const lines[WORDS] = {
+		[WORD_COUNT] = "COUNT x\r\n",
+		[WORD_DELETED] = "DELETED\r\n",
+		[WORD_END] = "END\r\n",
+		[WORD_EVENT] = "EVENT x\r\n",
+		[WORD_EXISTS] = "EXISTS\r\n",
+		[WORD_LEASE] = "LEASE x\r\n",
+		[WORD_MN] = "MN\r\n",
+		[WORD_NOT_FOUND] = "NOT_FOUND\r\n",
+		[WORD_NOT_STORED] = "NOT_STORED\r\n",
+		[WORD_OK] = "OK\r\n",
+		[WORD_RESET] = "RESET\r\n",
+		[WORD_STORED] = "STORED\r\n",
+		[WORD_TOUCHED] = "TOUCHED\r\n",
+		[WORD_VERSION] = "VERSION x\r\n",
+		[WORD_WAIT] = "WAIT\r\n",
+	};
+
+	for (enum reply_word word = WORD_COUNT; word < WORDS; word++) {
+		struct reply r = reply_word(word);
+		if (word <= WORD_VERSION)
+			r.bytes = SLICE("x");
+		says(r, lines[word]);
+	}
+}
+
 TEST(lines)
 {
-	reply_line(&out, SLICE("STORED"));
-	reply_text(&out, "END");
-	reply_number(&out, UINT64_MAX);
-	reply_stat(&out, "a", 0);
-	reply_stat_text(&out, "b", "x y");
-	says("STORED\r\nEND\r\n18446744073709551615\r\nSTAT a 0\r\nSTAT b x y\r\n");
+	says((struct reply){ .kind = REPLY_NOTHING }, "");
+	says(reply_number(UINT64_MAX), "18446744073709551615\r\n");
+	says(reply_line(SLICE("1 0")), "1 0\r\n");
+	says(reply_error(SLICE("SERVER_ERROR busy")), "SERVER_ERROR busy\r\n");
+	says((struct reply){ .kind = REPLY_LINES, .bytes = SLICE("STAT a 1\r\nSTAT b 2\r\n") },
+		"STAT a 1\r\nSTAT b 2\r\n");
+	says((struct reply){ .kind = REPLY_META, .key = SLICE("EN") }, "EN\r\n");
+	says((struct reply){ .kind = REPLY_META, .key = SLICE("VA 2 f0"), .has_value = true, .bytes = SLICE("ab") },
+		"VA 2 f0\r\nab\r\n");
 }
 
 TEST(values)
 {
-	struct result r = { .value = SLICE("a\r\nb"), .flags = UINT32_MAX, .cas = UINT64_MAX };
-	uint64_t none = 0;
+	struct reply r = reply_value(SLICE("k"), SLICE("a\r\nb"));
 
-	reply_value(&out, SLICE("k"), &r, false);
-	says("VALUE k 4294967295 4\r\na\r\nb\r\n");
-	reply_value(&out, SLICE("k"), &r, true);
-	says("VALUE k 4294967295 4 18446744073709551615\r\na\r\nb\r\n");
-	reply_value_head(&out, SLICE("k"), 0, 0, &none);
-	says("VALUE k 0 0 0\r\n");
+	r.flags = UINT32_MAX;
+	r.cas = UINT64_MAX;
+	says(r, "VALUE k 4294967295 4\r\na\r\nb\r\nEND\r\n");
+	r.more = r.shows_cas = true;
+	says(r, "VALUE k 4294967295 4 18446744073709551615\r\na\r\nb\r\n");
+	r.cas = 0;
+	r.bytes.n = 0;
+	says(r, "VALUE k 4294967295 0 0\r\n\r\n");
+}
+
+TEST(shared)
+{
+	struct reply r = reply_value(SLICE("k"), SLICE(""));
+	struct buf text = BUF_EMPTY, line = BUF_EMPTY;
+
+	BUF_ADD(&text, "abc");
+	r.shared = shared_create(&text);
+	says(r, "VALUE k 0 3\r\n<shared>\r\nEND\r\n");
+	r.more = true;
+	says(r, "VALUE k 0 3\r\n<shared>\r\n");
+	r.kind = REPLY_LINE;
+	says(r, "<shared>\r\n");
+	reply_add_line(&line, &r);
+	assert_bytes(buf_slice(&line), "abc");
+	buf_free(&line);
+	shared_drop(r.shared);
 }
 
 TEST(failures)
@@ -39,74 +96,34 @@ TEST(failures)
 		enum result_status status;
 		const char *line;
 	} cases[] = {
-		{ RESULT_REFUSED, "CLIENT_ERROR what the server said\r\n" },
-		{ RESULT_TOO_LARGE, "SERVER_ERROR object too large for cache\r\n" },
-		{ RESULT_BUSY, "SERVER_ERROR busy\r\n" },
-		{ RESULT_UNAVAILABLE, "SERVER_ERROR upstream mc:1 unavailable\r\n" },
-		{ RESULT_TIMED_OUT, "SERVER_ERROR upstream mc:1 timed out, outcome unknown\r\n" },
-		{ RESULT_LOST, "SERVER_ERROR upstream mc:1 connection lost, outcome unknown\r\n" },
+		{ RESULT_REFUSED, "CLIENT_ERROR what the server said" },
+		{ RESULT_TOO_LARGE, "SERVER_ERROR object too large for cache" },
+		{ RESULT_BUSY, "SERVER_ERROR busy" },
+		{ RESULT_UNAVAILABLE, "SERVER_ERROR upstream mc:1 unavailable" },
+		{ RESULT_TIMED_OUT, "SERVER_ERROR upstream mc:1 timed out, outcome unknown" },
+		{ RESULT_LOST, "SERVER_ERROR upstream mc:1 connection lost, outcome unknown" },
 	};
+	struct buf out = BUF_EMPTY;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct result r = {
 			.status = cases[i].status, .server = "mc:1", .line = SLICE("CLIENT_ERROR what the server said")
 		};
 		ck_assert(result_failed(&r));
-		reply_failure(&out, &r);
-		says(cases[i].line);
+		reply_add_error(&out, &r);
+		assert_bytes(buf_slice(&out), cases[i].line);
+		buf_free(&out);
 	}
 	for (enum result_status status = RESULT_HIT; status < RESULT_REFUSED; status++)
 		ck_assert(!result_failed(&(struct result){ .status = status }));
 }
 
-/* --- reading --- */
-
-/* The parts of a reply, one after the other. */
-static const char *reads(const char *written)
+TEST(statistics)
 {
-	static const char *const kinds[] = { "value", "number", "end", "error", "line" };
-	static char text[1000];
-	struct slice reply = guard_text(written);
-	struct reply_part part;
-	size_t n = 0;
+	struct buf out = BUF_EMPTY;
 
-	text[0] = 0;
-	while (reply_next(&reply, &part)) {
-		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s <%.*s>", n ? " " : "", kinds[part.kind],
-			(int)part.line.n, part.line.p);
-		if (part.kind == REPLY_PART_VALUE)
-			n += (size_t)snprintf(text + n, sizeof(text) - n, " key <%.*s> flags %u cas %llu <%.*s>",
-				(int)part.key.n, part.key.p, part.flags, (unsigned long long)part.cas, (int)part.data.n,
-				part.data.p);
-	}
-	return text;
-}
-
-TEST(lines_that_are_read)
-{
-	ck_assert_str_eq(reads(""), "");
-	ck_assert_str_eq(reads("STORED\r\n"), "line <STORED>");
-	ck_assert_str_eq(reads("12\r\n"), "number <12>");
-	ck_assert_str_eq(reads("99999999999999999999\r\n"), "number <99999999999999999999>");
-	ck_assert_str_eq(reads("-1\r\n"), "line <-1>");
-	ck_assert_str_eq(reads("12 a\r\n"), "line <12 a>");
-	ck_assert_str_eq(reads("\r\n"), "line <>");
-	ck_assert_str_eq(reads("END\r\n"), "end <END>");
-	ck_assert_str_eq(reads("ENDED\r\n"), "line <ENDED>");
-	ck_assert_str_eq(reads("ERROR\r\n"), "error <ERROR>");
-	ck_assert_str_eq(reads("CLIENT_ERROR no\r\n"), "error <CLIENT_ERROR no>");
-	ck_assert_str_eq(reads("SERVER_ERROR busy\r\n"), "error <SERVER_ERROR busy>");
-	ck_assert_str_eq(reads("ERRORS\r\n"), "line <ERRORS>");
-	ck_assert_str_eq(reads("HD c12 kx\r\n"), "line <HD c12 kx>");
-	ck_assert_str_eq(reads("STAT a 1\r\nEND\r\n"), "line <STAT a 1> end <END>");
-}
-
-TEST(values_that_are_read)
-{
-	ck_assert_str_eq(reads("VALUE k 7 3\r\nabc\r\nVALUE l 0 0 9\r\n\r\nEND\r\n"),
-		"value <VALUE k 7 3> key <k> flags 7 cas 0 <abc> "
-		"value <VALUE l 0 0 9> key <l> flags 0 cas 9 <> end <END>");
-	ck_assert_str_eq(reads("VA 5 kx f0\r\nEND\r\n\r\n"), "value <VA 5 kx f0> key <> flags 0 cas 0 <END\r\n>");
-	ck_assert_str_eq(reads("VALUE k 0 3\r\n\r\n1\r\n12\r\n"),
-		"value <VALUE k 0 3> key <k> flags 0 cas 0 <\r\n1> number <12>");
+	reply_add_stat(&out, "a", 0);
+	reply_add_stat_text(&out, "b", "x y");
+	assert_bytes(buf_slice(&out), "STAT a 0\r\nSTAT b x y\r\n");
+	buf_free(&out);
 }

@@ -47,15 +47,15 @@ struct outer {
 	struct nest first, second;
 };
 
-static void told_inside(struct nest *nest, struct slice reply)
+static void told_inside(struct nest *nest, const struct reply *reply)
 {
 	struct task *task = nest->outer;
 	struct outer *outer = (struct outer *)task;
 	struct buf *out = task_reply(task);
 
 	ck_assert_ptr_null(nest->task);
-	BUF_ADD(out, "(");
-	buf_add_slice(out, reply);
+	buf_printf(out, "(%d ", reply->kind);
+	reply_add_line(out, reply);
 	BUF_ADD(out, ")");
 	if (!outer->first.task && !outer->second.task)
 		task_done(task);
@@ -93,7 +93,7 @@ TEST(inside)
 	fake_result(&fake, 3, &(struct result){ .status = RESULT_DONE });
 	fake_result(&fake, 1, &(struct result){ .status = RESULT_HIT, .value = SLICE("x") });
 	fake_result(&fake, 0, &(struct result){ .status = RESULT_MISS });
-	client_is_told("(DELETED\r\n)(VALUE b 0 1\r\nx\r\nEND\r\n)DELETED\r\n");
+	client_is_told("(1 DELETED)(4 VALUE b 0 1\r\nx)DELETED\r\n");
 }
 
 /* A task inside whose client has gone asks for nothing more. */
@@ -113,5 +113,5 @@ TEST(abandoned_inside)
 	for (size_t i = 0; i < 32; i++)
 		fake_result(&fake, i, &(struct result){ .status = RESULT_MISS });
 	ck_assert_uint_eq(fake.count, 32);
-	client_is_told("(SERVER_ERROR client closed\r\n)");
+	client_is_told("(7 SERVER_ERROR client closed)");
 }

@@ -124,13 +124,15 @@ class Run:
         # A key that is no text and that is still there may belong there.
 
     def settle(self, _, link, found):
-        """Has the setlistd end what another one has begun."""
+        """Has the setlistd end what another one has begun. If it replies with these flags, a client has stored an item with them."""
         keys = [key for key, _ in found]
-        for key, reply in zip(keys, self.proxy.ask(b"mg %s f Pitem" % key for key in keys)):
+        replies = self.proxy.ask(b"mg %s f Pitem" % key for key in keys)
+        for key, reply, there in zip(keys, replies, link.ask(b"mg %s f" % key for key in keys)):
             if reply[:2] not in (b"HD", b"EN"):
                 self.error(key, reply)
-        self.found += len(keys)
-        self.stayed += sum(MARKED in reply.split(b" ") for reply in link.ask(b"mg %s f" % key for key in keys))
+            if MARKED not in reply.split(b" "):
+                self.found += 1
+                self.stayed += MARKED in there.split(b" ")
 
     def drop(self, server, link, keys):
         """Deletes parts whose base has left the server. Reading a part first copies it, if its set needs it. Young parts may be in use."""

@@ -56,7 +56,7 @@ void lives_init(struct world *w, uint64_t seed)
 		w->own_rules[n++] = rules[i];
 	w->own_rules[n++] = lists_limit(seed);
 	for (size_t i = 0; i < n; i++)
-		w->own_rules[i].behind = seed % 3 == 2;
+		w->own_rules[i].spread = 1 + (seed % 3 == 2);
 	w->rules = (struct rules){ .collections = w->own_rules, .collection_count = n };
 }
 

@@ -573,7 +573,7 @@ static void choose(struct moving *w, uint64_t seed)
 	w->options = world_sizes(seed);
 	w->rule = rules_default_collection;
 	w->rule.prefix = SLICE("");
-	w->rule.behind = seed % 3 == 1 ? 1 + (unsigned)moving_random(w, 3) : 0;
+	w->rule.spread = seed % 3 == 1 ? 2 + (unsigned)moving_random(w, 3) : 1;
 	w->rules = (struct rules){ .collections = &w->rule, .collection_count = 1 };
 	for (int i = 0; i < MOVING_PROXIES; i++)
 		w->proxies[i].lan.skew = (int64_t)moving_random(w, 2 * MOVING_APART) - MOVING_APART;

@@ -93,7 +93,7 @@ struct client {
 	bool paused : 1;
 	bool closing : 1;   /* no more requests are read; closed when all is answered and written */
 	bool ended : 1;     /* the client sends no more */
-	bool lingering : 1; /* all is written; input is discarded */
+	bool lingering : 1; /* all is written, but maybe not received; input is discarded */
 	bool settled : 1;   /* lingers, and has sent nothing meanwhile */
 };
 

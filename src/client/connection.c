@@ -16,7 +16,7 @@
 #include "util/escape.h"
 
 enum {
-	LINGER_MOST = 16 << 20,  /* bytes of input that are discarded */
+	LINGER_MOST = 16 << 20,  /* bytes of input that are discarded; then no more is read */
 	KERNEL_PART = 4,         /* such a part of client_memory is what the kernel may hold for all clients */
 	KERNEL_LEAST = 16 << 10, /* bytes, for one of them */
 	KERNEL_MOST = 256 << 10,
@@ -111,20 +111,19 @@ static bool may_start_request(const struct client *c)
 }
 
 /*
- * A close with unread input resets the connection, and the peer loses what it has not received by then. While the daemon shuts down,
- * a request may come at any moment.
+ * A close with unread input resets the connection, and the kernel then drops all replies that the peer's kernel has not acknowledged.
+ * While the daemon shuts down, a request may arrive at any moment.
  */
 static void close_if_finished(struct client *c)
 {
 	if (!c->closing || c->lingering || !is_answered(c))
 		return;
 	/* A client that sends no more has closed its connection as a rule: do not ask the kernel about it. */
-	c->settled = c->ended || stream_is_settled(&c->stream);
-	if (c->ended || (c->settled && !c->clients->draining)) {
+	if (c->ended || (!c->clients->draining && stream_is_settled(&c->stream))) {
 		client_close(c);
 		return;
 	}
-	c->lingering = true;
+	c->lingering = c->settled = true;
 	c->input.skip.bytes = LINGER_MOST;
 	bounds_linger(c);
 	stream_finish(&c->stream);
@@ -328,12 +327,13 @@ static size_t skip_data(struct client *c, struct slice in)
 	return n;
 }
 
+/* Input of a lingering client: a client that sends all its requests before it reads replies could not go on without this. */
 static size_t discard(struct client *c, size_t n)
 {
 	c->settled = false;
 	c->input.skip.bytes -= n < c->input.skip.bytes ? n : c->input.skip.bytes;
 	if (c->input.skip.bytes == 0)
-		client_close(c);
+		stream_pause(&c->stream);
 	return n;
 }
 

@@ -379,5 +379,8 @@ struct slice task_keep(char **at, struct slice s)
 
 void task_refuse(struct host *host, const struct request *request, void *owner, const char *line)
 {
-	task_say_error(task_new(host, request, owner, sizeof(struct task)), line);
+	struct task *task = task_new(host, request, owner, sizeof(*task));
+
+	outermost(task)->sent.refused = true;
+	task_say_error(task, line);
 }

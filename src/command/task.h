@@ -32,12 +32,12 @@ struct task {
 	uint64_t began; /* the host's: when the request came */
 	struct {
 		const struct command *command;
+		bool refused; /* the task, or one inside of it, was made by task_refuse */
 		uint32_t bytes;
-		uint32_t
-			values; /* that the reply may have, and the host's after that: at first the keys of the request */
-	} sent;                 /* the request as the client has sent it */
-	uint32_t expected;      /* set by the host in `begin`: for call.expected of each read of a value */
-	size_t spilled;         /* the host's: bytes of `spill` that it has counted */
+		uint32_t values;       /* of the reply, at most; at first the keys of the request, then the host's */
+	} sent;                        /* the request as the client has sent it */
+	uint32_t expected;             /* set by the host in `begin`: for call.expected of each read of a value */
+	size_t spilled;                /* the host's: bytes of `spill` that it has counted */
 	const struct command *command; /* what the task carries out; NULL for a refused request */
 	struct {
 		reply_form *form;

@@ -59,6 +59,7 @@ struct loop {
 	struct {
 		void (*call)(void *arg); /* when a turn has read the clocks; or NULL */
 		void *arg;
+		bool answering; /* a waiter gets its result from loop_answer, not from a server */
 	} turn;
 };
 

@@ -11,16 +11,9 @@ static const char not_collection[] = "CLIENT_ERROR no rule reserves the key for 
 
 static bool is_of_collections(const struct command *command)
 {
-	switch (command->grammar) {
-	case GRAMMAR_COLLECTION_KEYS:
-	case GRAMMAR_COUNTED_KEYS:
-	case GRAMMAR_WAIT_KEYS:
-	case GRAMMAR_POP_KEYS:
-	case GRAMMAR_WAIT_MOVE:
-		return true;
-	default:
-		return command->grammar >= GRAMMAR_SET;
-	}
+	enum grammar_subject subject = command_traits(command)->subject;
+
+	return subject == SUBJECT_SET || subject == SUBJECT_LIST;
 }
 
 /* How many keys of the request it may write, from the first one on. */

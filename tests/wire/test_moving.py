@@ -669,6 +669,8 @@ class Procedure(Moving):
                 text = manpage.unescape(text)
                 if text.startswith("$ "):
                     found.append((text[2:], []))
+                elif text.startswith("    "):      # the manual breaks long lines
+                    found[-1][1][-1] += f" {text.strip()}"
                 else:
                     found[-1][1].append(text)
         return found

@@ -18,7 +18,11 @@ void *task_new(struct host *host, const struct request *request, void *owner, si
 		.owner = owner,
 		.nest = way->into,
 		.size = all,
-		.sent = { sent->command, (uint32_t)sent->consumed, (uint32_t)sent->keys },
+		.sent = {
+			.command = sent->command,
+			.bytes = (uint32_t)sent->consumed,
+			.values = (uint32_t)sent->keys,
+		},
 		.command = request->command,
 		.as = { .form = way->form },
 		.quiet = request->noreply,

@@ -26,7 +26,7 @@ static struct binary_asked *asked_of(struct parsed *parsed)
 enum request_status client_binary_parse(
 	struct slice in, const struct request_limits *limits, struct request_progress *progress, struct parsed *out)
 {
-	return binary_parse(in, limits, progress, &out->request, asked_of(out));
+	return binary_parse(in, limits, progress, &out->request, &out->reply, asked_of(out));
 }
 
 /* --- authentication --- */
@@ -202,9 +202,11 @@ static command_id choose_command(struct client *c, const struct request *r)
 static void start_other(struct client *c, const struct request *sent, command_id id)
 {
 	struct request request = *sent;
+	struct request_reply reply = *sent->reply;
 
+	reply.sent = sent;
+	request.reply = &reply;
 	request.command = command_get(id);
-	request.reply.sent = sent;
 	if (id == COMMAND_GAT) {
 		request.keys = 1;
 		request.target = target_of_read(client_host(c)->env.rules, request.key);

@@ -192,7 +192,11 @@ static void refuse_after_data(struct client *c, const struct parsed *parsed, str
 	kept->parsed.request = *request;
 	kept->parsed.request.key = moved(request->key, in.p, kept->line);
 	kept->parsed.request.rest = moved(request->rest, in.p, kept->line);
-	kept->parsed.request.reply.asked = memcpy(kept->parsed.asked, parsed->asked, sizeof(parsed->asked));
+	if (request->reply) {
+		kept->parsed.reply = *request->reply;
+		kept->parsed.reply.asked = memcpy(kept->parsed.asked, parsed->asked, sizeof(parsed->asked));
+		kept->parsed.request.reply = &kept->parsed.reply;
+	}
 }
 
 /* The data of a refused request were discarded. */

@@ -15,6 +15,7 @@ enum { PROTOCOL_ASKED = 272 };
 /* A request, with room for what the form of its reply needs to know. */
 struct parsed {
 	struct request request;
+	struct request_reply reply;
 	_Alignas(8) char asked[PROTOCOL_ASKED];
 };
 

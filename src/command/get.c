@@ -360,7 +360,7 @@ void get_start(struct host *host, const struct request *request, void *owner)
 {
 	bool cas = request->command->id == COMMAND_GETS || request->command->id == COMMAND_GATS;
 	bool wants_cas = cas || request->extras.wants_cas,
-	     wants_ttl = request->target == TARGET_EVENTS && request->reply.form;
+	     wants_ttl = request->target == TARGET_EVENTS && request->reply && request->reply->form;
 	struct call call = {
 		.verb = request->command->grammar == GRAMMAR_TOUCH_KEYS ? CALL_GAT : CALL_GET,
 		.want = WANT_VALUE | (wants_cas ? WANT_CAS : 0u) | (wants_ttl ? WANT_TTL : 0u) |

@@ -53,6 +53,10 @@ static void answered(struct waiter *waiter, const struct result *r)
 		task_say_failure(&item->task, r);
 		return;
 	}
+	if (r->status == RESULT_DONE && r->cas == 0) {
+		task_say_done(&item->task);
+		return;
+	}
 	reply = (struct reply){
 		.kind = r->status == RESULT_NUMBER ? REPLY_NUMBER : REPLY_WORD,
 		.word = r->status == RESULT_DONE ? task_done_word(&item->task) : refusals[r->status],

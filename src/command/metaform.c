@@ -15,11 +15,13 @@ static void start(struct host *host, const struct request *request, void *owner,
 {
 	size_t size = metaform_size(request);
 	struct metaform *form = pool_get(host->env.pool, size);
+	struct nest *into = request->reply ? request->reply->into : NULL;
+	struct request_reply reply = { into, metaform_form, form, size, request };
 
 	metaform_init(request, form);
 	classic->target = request->target;
 	classic->needs = request->needs;
-	classic->reply = (struct request_reply){ request->reply.into, metaform_form, form, size, request };
+	classic->reply = &reply;
 	if (!task_start(host, classic, owner))
 		assert(false);
 	pool_put(host->env.pool, form, size);

@@ -40,7 +40,7 @@ bool task_start(struct host *host, struct request *request, void *owner)
 		target_resolve(host->env.rules, request, NULL);
 	if (request->target == TARGET_COLLECTION || request->target == TARGET_EVENTS)
 		odd = !request_key_valid(request->key, KEY_MAX);
-	reserved = reserved_refusal(host->env.rules, request);
+	reserved = host->env.rules->reserves ? reserved_refusal(host->env.rules, request) : NULL;
 	if (odd)
 		task_refuse(host, request, owner, start_odd_key_refusal);
 	else if (reserved)
@@ -60,7 +60,9 @@ bool task_start(struct host *host, struct request *request, void *owner)
 
 bool task_start_inside(struct nest *nest, struct request *request)
 {
-	request->reply.into = nest;
+	struct request_reply reply = { .into = nest };
+
+	request->reply = &reply;
 	request->noreply = false;
 	return task_start(nest->outer->host, request, nest->outer->owner);
 }

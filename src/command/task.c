@@ -5,37 +5,56 @@
 
 const char task_too_large[] = "SERVER_ERROR result too large";
 
+/* What the form needs to know follows the object. */
+static size_t align(size_t size)
+{
+	return (size + 7) / 8 * 8;
+}
+
+/* Not inline: most replies go to the client, in the text protocol. */
+static __attribute__((noinline)) void redirect(struct task *task, const struct request_reply *way, size_t size)
+{
+	const struct request *sent = way->sent;
+
+	task->nest = way->into;
+	if (way->form)
+		task->as.form = way->form;
+	if (way->asked_size)
+		task->as.asked = memcpy((char *)task + align(size), way->asked, way->asked_size);
+	if (sent) {
+		task->sent.command = sent->command;
+		task->sent.bytes = (uint32_t)sent->consumed;
+		task->sent.values = (uint32_t)sent->keys;
+		task->order = order_effect(sent);
+	}
+}
+
 void *task_new(struct host *host, const struct request *request, void *owner, size_t size)
 {
-	const struct request_reply *way = &request->reply;
-	const struct request *sent = way->sent ? way->sent : request;
-	/* What the form needs to know follows the object, aligned. */
-	size_t aligned = (size + 7) / 8 * 8, all = aligned + way->asked_size;
+	const struct request_reply *way = request->reply;
+	size_t all = way ? align(size) + way->asked_size : size;
 	struct task *task = pool_get(host->env.pool, all);
 
 	*task = (struct task){
 		.host = host,
 		.owner = owner,
-		.nest = way->into,
 		.size = all,
 		.sent = {
-			.command = sent->command,
-			.bytes = (uint32_t)sent->consumed,
-			.values = (uint32_t)sent->keys,
+			.command = request->command,
+			.bytes = (uint32_t)request->consumed,
+			.values = (uint32_t)request->keys,
 		},
 		.command = request->command,
-		.as = { .form = way->form },
+		.as = { .form = reply_text_form },
+		.order = order_effect(request),
 		.quiet = request->noreply,
 	};
-	if (!way->form)
-		task->as.form = reply_text_form;
-	else if (way->asked_size)
-		task->as.asked = memcpy((char *)task + aligned, way->asked, way->asked_size);
+	if (way)
+		redirect(task, way, size);
 	if (task->nest) {
 		task->nest->task = task;
 		task->expected = task->nest->outer->expected;
 	} else {
-		task->order = order_effect(sent);
 		host->begin(task);
 	}
 	return task;
@@ -287,10 +306,17 @@ void task_abandon_inside(struct nest *nest)
 		task->resume(task);
 }
 
+/* Most replies are a word in the text protocol, which takes no struct reply. */
 void task_say_word(struct task *task, enum reply_word word)
 {
-	const struct reply r = reply_word(word);
+	struct reply r;
 
+	if (task->as.form == reply_text_form && !task->nest) {
+		reply_add_word(task->host->reply(task), word);
+		task->host->done(task);
+		return;
+	}
+	r = reply_word(word);
 	task_say(task, &r);
 }
 

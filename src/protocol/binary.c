@@ -179,15 +179,15 @@ static bool returns_key(uint8_t opcode)
 	return opcode == BINARY_GETK || opcode == BINARY_GETKQ || opcode == BINARY_GATK || opcode == BINARY_GATKQ;
 }
 
-static void take_asked(const char *p, const struct header *h, struct request *r, struct binary_asked *asked)
+static void take_asked(const char *p, const struct header *h, struct request_reply *reply, struct binary_asked *asked)
 {
 	asked->opcode = h->opcode;
 	asked->quiet = shapes[h->opcode].quiet;
 	asked->key_size = 0;
 	memcpy(&asked->opaque, p + 12, sizeof(asked->opaque));
-	r->reply.form = binary_form;
-	r->reply.asked = asked;
-	r->reply.asked_size = offsetof(struct binary_asked, key);
+	*reply = (struct request_reply){
+		.form = binary_form, .asked = asked, .asked_size = offsetof(struct binary_asked, key)
+	};
 }
 
 static void keep_key(struct request *r, struct binary_asked *asked)
@@ -196,11 +196,11 @@ static void keep_key(struct request *r, struct binary_asked *asked)
 		return;
 	asked->key_size = (uint8_t)r->key.n;
 	(void)slice_write(asked->key, r->key);
-	r->reply.asked_size += r->key.n;
+	r->reply->asked_size += r->key.n;
 }
 
 enum request_status binary_parse(struct slice in, const struct request_limits *limits,
-	struct request_progress *progress, struct request *out, struct binary_asked *asked)
+	struct request_progress *progress, struct request *out, struct request_reply *reply, struct binary_asked *asked)
 {
 	const struct shape *shape;
 	enum request_status status;
@@ -214,7 +214,8 @@ enum request_status binary_parse(struct slice in, const struct request_limits *l
 	if (in.n < BINARY_HEADER)
 		return request_wait(progress, BINARY_HEADER);
 	h = read_header(in.p);
-	take_asked(in.p, &h, out, asked);
+	take_asked(in.p, &h, reply, asked);
+	out->reply = reply;
 	shape = &shapes[h.opcode];
 	out->consumed = BINARY_HEADER;
 	if ((uint32_t)h.key + h.extras > h.body)

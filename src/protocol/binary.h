@@ -29,11 +29,12 @@ struct binary_asked {
 /*
  * As request_parse. Of `out`, `consumed` counts all bytes that were taken, and `skip` the body behind them. `rest` is empty, except
  * for the group of STAT. Of VERBOSITY, `number` is the level. Of SASL_..., `key` is the mechanism and `data` what the client says. Unless
- * the result is MORE or HANGUP, `asked` is filled in, and `out->reply` refers to it. HANGUP: the request does not begin as
+ * the result is MORE or HANGUP, `asked` and `reply` are filled in, to which `out->reply` points. HANGUP: the request does not begin as
  * a binary one.
  */
 enum request_status binary_parse(struct slice in, const struct request_limits *limits,
-	struct request_progress *progress, struct request *out, struct binary_asked *asked);
+	struct request_progress *progress, struct request *out, struct request_reply *reply,
+	struct binary_asked *asked);
 
 /* --- responses --- */
 

@@ -47,6 +47,12 @@ static void add_number(struct buf *out, uint64_t n)
 	buf_commit(out, (size_t)(p - start));
 }
 
+void reply_add_word(struct buf *out, enum reply_word word)
+{
+	memcpy(buf_reserve(out, sizeof(words[word].text)), words[word].text, sizeof(words[word].text));
+	buf_commit(out, words[word].n + line_end.n);
+}
+
 static void add_word(struct buf *out, const struct reply *r)
 {
 	const struct line *line = &words[r->word];

@@ -72,10 +72,10 @@ static inline enum request_status request_wait(struct request_progress *progress
 	return REQUEST_MORE;
 }
 
-/* Who gets the reply, and how it is written. All zeroes: the client, in the text protocol. */
+/* Who gets the reply, and how it is written, if that is not the client in the text protocol. */
 struct request_reply {
 	struct nest *into; /* the task that gets the reply, see command/task.h; or NULL */
-	reply_form *form;
+	reply_form *form;  /* NULL: the text protocol */
 	const void *asked; /* for `form`: `asked_size` bytes, which the task copies */
 	size_t asked_size;
 	const struct request *sent; /* the request that the client has sent, if this one carries it out; or NULL */
@@ -93,12 +93,12 @@ struct request {
 	bool has_number;       /* evadd: the line has a time */
 	struct request_extras extras;
 	bool noreply;
-	bool too_large;           /* REFUSED: the data block is too large, and nothing else is wrong */
-	size_t keys;              /* grammars of several keys: their number, `key` included */
-	const char *error;        /* REFUSED, FATAL: the reply without its line end */
-	size_t consumed;          /* the size of the request in the input */
-	struct request_skip skip; /* REFUSED: the data block behind it */
-	struct request_reply reply;
+	bool too_large;              /* REFUSED: the data block is too large, and nothing else is wrong */
+	size_t keys;                 /* grammars of several keys: their number, `key` included */
+	const char *error;           /* REFUSED, FATAL: the reply without its line end */
+	size_t consumed;             /* the size of the request in the input */
+	struct request_skip skip;    /* REFUSED: the data block behind it */
+	struct request_reply *reply; /* borrowed like the request; NULL: the client, in the text protocol */
 	/* The parser leaves these empty; see command/target.h, and command/args.h. */
 	enum target target;
 	const struct args *args;         /* what `rest` says; NULL if it is not parsed */

@@ -8,6 +8,7 @@ static const struct request_limits limits = { .max_line = 600, .max_value = 300,
 
 struct binary_request {
 	struct request request;
+	struct request_reply reply;
 	struct binary_asked asked;
 };
 
@@ -15,7 +16,7 @@ static enum request_status parse(struct slice in, struct request_progress *progr
 {
 	char *copy = input_copy(in);
 	struct slice all = slice_of(copy, in.n);
-	enum request_status status = binary_parse(all, &limits, progress, &b->request, &b->asked);
+	enum request_status status = binary_parse(all, &limits, progress, &b->request, &b->reply, &b->asked);
 	const struct request *r = &b->request;
 
 	MUST(status != REQUEST_MORE || progress->needed == 0 || progress->needed > in.n);

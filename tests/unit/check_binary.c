@@ -24,6 +24,7 @@ static struct slice packet_of(
 
 struct binary_request {
 	struct request request;
+	struct request_reply reply;
 	struct binary_asked asked;
 };
 
@@ -70,8 +71,8 @@ static void parses(struct slice packet, const char *outcome)
 	for (size_t n = 0; n <= packet.n && status == REQUEST_MORE; n++) {
 		struct request_progress fresh = { 0 };
 		struct slice part = guard_place(slice_of(packet.p, n));
-		status = binary_parse(part, &limits, &fresh, &b.request, &b.asked);
-		ck_assert_int_eq(status, binary_parse(part, &limits, &kept, &b.request, &b.asked));
+		status = binary_parse(part, &limits, &fresh, &b.request, &b.reply, &b.asked);
+		ck_assert_int_eq(status, binary_parse(part, &limits, &kept, &b.request, &b.reply, &b.asked));
 		ck_assert_uint_eq(fresh.needed, status == REQUEST_MORE ? kept.needed : fresh.needed);
 	}
 	show(status, &b, &text);
@@ -183,14 +184,14 @@ TEST(claimed)
 		struct request_progress progress = { 0 };
 		struct slice packet = packet_of(
 			&bytes, cases[i].opcode, cases[i].key, cases[i].extras, cases[i].body, 0, SLICE("12345678k"));
-		ck_assert_int_eq(
-			binary_parse(guard_place(packet), &limits, &progress, &b.request, &b.asked), cases[i].status);
+		ck_assert_int_eq(binary_parse(guard_place(packet), &limits, &progress, &b.request, &b.reply, &b.asked),
+			cases[i].status);
 		if (cases[i].status == REQUEST_REFUSED)
 			ck_assert_uint_eq(b.request.skip.bytes, cases[i].skip);
 		buf_free(&bytes);
 	}
-	ck_assert_int_eq(
-		binary_parse(SLICE("get k\r\n"), &limits, &(struct request_progress){ 0 }, &b.request, &b.asked),
+	ck_assert_int_eq(binary_parse(SLICE("get k\r\n"), &limits, &(struct request_progress){ 0 }, &b.request,
+				 &b.reply, &b.asked),
 		REQUEST_HANGUP);
 }
 

@@ -18,10 +18,16 @@ static void counted(struct op *op, const struct outcome *outcome)
 {
 	struct task *task = &op_task_of(op)->task;
 
-	struct reply r = reply_number(op->kind == OP_READ ? op->set->number : outcome->number);
+	uint64_t n = op->kind == OP_READ ? op->set->number : outcome->number;
+	struct reply r;
 
 	if (outcome_ends(outcome, task))
 		return;
+	if (task_is_plain(task)) {
+		task_say_number(task, n);
+		return;
+	}
+	r = reply_number(n);
 	outcome_describe(outcome, task, &r);
 	task_say(task, &r);
 }

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "protocol/reply.h"
+#include "protocol/request.h"
 
 struct task;
 
@@ -23,8 +23,9 @@ struct nest {
 	void (*done)(struct nest *nest, const struct reply *reply);
 	bool collects; /* a reply of a single VALUE is collected, too */
 
-	struct task *task; /* the task inside, while it runs; else NULL */
-	bool overflows;    /* the reply is larger than result_max */
+	struct request_reply way; /* of the request inside */
+	struct task *task;        /* the task inside, while it runs; else NULL */
+	bool overflows;           /* the reply is larger than result_max */
 };
 
 /* For the `resume` of an outer task that is abandoned: the task inside may stop early, too. `done` is called as ever. */

@@ -40,6 +40,12 @@ struct op_task {
 
 typedef void op_done(struct op *op, const struct outcome *outcome);
 
+/* The time to live of what this request creates: its own exptime, or `ttl`, that of the rule. */
+static inline int64_t task_ttl(const struct request *request, int64_t ttl)
+{
+	return request->exptime ? request->exptime : ttl;
+}
+
 struct op_task *op_task_of(struct op *op);
 
 /*

@@ -60,9 +60,8 @@ bool task_start(struct host *host, struct request *request, void *owner)
 
 bool task_start_inside(struct nest *nest, struct request *request)
 {
-	struct request_reply reply = { .into = nest };
-
-	request->reply = &reply;
+	nest->way = (struct request_reply){ .into = nest };
+	request->reply = &nest->way;
 	request->noreply = false;
 	return task_start(nest->outer->host, request, nest->outer->owner);
 }

@@ -306,12 +306,12 @@ void task_abandon_inside(struct nest *nest)
 		task->resume(task);
 }
 
-/* Most replies are a word in the text protocol, which takes no struct reply. */
+/* Most replies are a word or a number in the text protocol, which take no struct reply. */
 void task_say_word(struct task *task, enum reply_word word)
 {
 	struct reply r;
 
-	if (task->as.form == reply_text_form && !task->nest) {
+	if (task_is_plain(task)) {
 		reply_add_word(task->host->reply(task), word);
 		task->host->done(task);
 		return;
@@ -322,8 +322,14 @@ void task_say_word(struct task *task, enum reply_word word)
 
 void task_say_number(struct task *task, uint64_t n)
 {
-	const struct reply r = reply_number(n);
+	struct reply r;
 
+	if (task_is_plain(task)) {
+		reply_add_number(task->host->reply(task), n);
+		task->host->done(task);
+		return;
+	}
+	r = reply_number(n);
 	task_say(task, &r);
 }
 

@@ -75,6 +75,12 @@ enum { TASK_SHARES = 16 * 1024 };
 /* Adds a part to the reply. After the last one, which has no `more`, the task is done, and may be freed when this returns. */
 void task_say(struct task *task, const struct reply *reply);
 
+/* Whether nothing of a reply is of use but its text. */
+static inline bool task_is_plain(const struct task *task)
+{
+	return task->as.form == reply_text_form && !task->nest;
+}
+
 /* These complete the reply. `line` is an error line without its end. */
 void task_say_word(struct task *task, enum reply_word word);
 void task_say_number(struct task *task, uint64_t n);
@@ -123,12 +129,6 @@ void task_say_end(struct task *task);
 /* The word that says that the command of the task is done, such as STORED; and to reply it, after which the task is done. */
 enum reply_word task_done_word(const struct task *task);
 void task_say_done(struct task *task);
-
-/* The time to live of what this request creates: its own exptime, or `ttl`, that of the rule. */
-static inline int64_t task_ttl(const struct request *request, int64_t ttl)
-{
-	return request->exptime ? request->exptime : ttl;
-}
 
 /*
  * Says which keys the request has, for those who look at the task when it is done: `count` of them, separated by spaces if there are

@@ -39,7 +39,7 @@ static void add_line(struct buf *out, struct slice line)
 	buf_commit(out, line.n + line_end.n);
 }
 
-static void add_number(struct buf *out, uint64_t n)
+void reply_add_number(struct buf *out, uint64_t n)
 {
 	char *start = buf_reserve(out, NUM_U64_MAX + line_end.n), *p = start + num_format_u64(start, n);
 
@@ -106,7 +106,7 @@ bool reply_text_form(struct buf *out, const struct reply *r, const void *asked, 
 		add_word(out, r);
 		break;
 	case REPLY_NUMBER:
-		add_number(out, r->number);
+		reply_add_number(out, r->number);
 		break;
 	case REPLY_VALUE:
 		return add_value(out, r, tail);

@@ -103,8 +103,9 @@ typedef bool reply_form(struct buf *out, const struct reply *reply, const void *
 /* The text protocol. `asked` is not used. */
 reply_form reply_text_form;
 
-/* Appends the line of a word without an argument, as that form does. */
+/* Append the line of a word without an argument, or of a number, as that form does. */
 void reply_add_word(struct buf *out, enum reply_word word);
+void reply_add_number(struct buf *out, uint64_t n);
 
 /* Appends the line of a reply of one line in the text protocol, without its end. */
 void reply_add_line(struct buf *out, const struct reply *reply);

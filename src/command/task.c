@@ -27,6 +27,7 @@ void *task_new(struct host *host, const struct request *request, void *owner, si
 		task->as.asked = memcpy((char *)task + aligned, way->asked, way->asked_size);
 	if (task->nest) {
 		task->nest->task = task;
+		task->account = task->nest->outer->account;
 		task->expected = task->nest->outer->expected;
 	} else {
 		task->order = order_effect(sent);
@@ -42,25 +43,11 @@ void task_free(struct task *task)
 	pool_put(task->host->env.pool, task, task->size);
 }
 
-/* NULL if it has gone. */
-static const void *client_of(const struct task *task)
-{
-	const struct host *host = task->host;
-
-	return task->owner && host->client ? host->client(task->owner) : task->owner;
-}
-
-void task_owns(const struct task *task, struct op *op)
-{
-	op->client = client_of(task);
-	op->abandoned = &task->abandoned;
-}
-
 void task_pause(struct task *task, struct waiter *waiter)
 {
 	struct env *env = &task->host->env;
 
-	env->pause(env, waiter, client_of(task));
+	env->pause(env, waiter, task->account);
 }
 
 /* A reply inside of another one cannot be sent in pieces. Takes note of `more` bytes of it that are about to come. */
@@ -101,28 +88,6 @@ struct buf *task_reply(struct task *task)
 bool task_has_room(const struct task *task)
 {
 	return task->nest || !task->host->room || task->host->room(task);
-}
-
-/* The task that the host sees. */
-static struct task *outermost(struct task *task)
-{
-	while (task->nest)
-		task = task->nest->outer;
-	return task;
-}
-
-void task_hold(struct task *task, size_t more, size_t less)
-{
-	task = outermost(task);
-	if (task->host->hold)
-		task->host->hold(task, more, less);
-}
-
-void task_use(struct task *task, size_t more, size_t less)
-{
-	task = outermost(task);
-	if (task->host->use)
-		task->host->use(task, more, less);
 }
 
 void task_reply_shared(struct task *task, struct shared *text)
@@ -205,7 +170,7 @@ static struct reply told(struct task *task, const struct reply *last, struct sha
 
 	if (task->nest->overflows)
 		return reply_error(slice_of(task_too_large, strlen(task_too_large)));
-	if (task->abandoned)
+	if (task_is_abandoned(task))
 		return reply_error(SLICE("SERVER_ERROR client closed"));
 	if (last->kind == REPLY_ERROR || is_whole(task, last))
 		return *last;
@@ -273,7 +238,6 @@ void task_abandon_inside(struct nest *nest)
 	if (!task)
 		return;
 	task->owner = NULL;
-	task->abandoned = true;
 	/* It may go on waiting for what it has asked for, behind what others have. */
 	count_collected(task);
 	if (task->resume)

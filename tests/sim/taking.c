@@ -143,11 +143,11 @@ static struct buf *task_reply_buf(struct task *task)
 	return &((struct taking_op *)task->owner)->reply;
 }
 
-static const void *client_of(const void *owner)
+static void task_begin(struct task *task)
 {
-	const struct taking_op *op = owner;
+	const struct taking_op *op = task->owner;
 
-	return &op->world->clients[op->client];
+	task->account = &op->world->clients[op->client].account;
 }
 
 static bool has_gone(const void *owner, bool ask)
@@ -219,7 +219,7 @@ static void start_proxy(struct taking *w, int index)
 	host->env.rules = &w->rules;
 	host->env.options = w->options;
 	host->reply = task_reply_buf;
-	host->client = client_of;
+	host->begin = task_begin;
 	host->ended = has_gone;
 	host->done = task_ended;
 	host->lanes = lanes_create(&host->env, &machines);

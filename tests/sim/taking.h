@@ -97,6 +97,7 @@ struct taking {
 	bool trouble, breaks, ending; /* proxies are killed, connections break */
 	bool has_plain;               /* there is a plain item */
 	struct taking_client {
+		struct account account;
 		int proxy;
 		bool busy;
 		uint64_t rests; /* until then, in milliseconds */

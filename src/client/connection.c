@@ -142,11 +142,11 @@ static void close_if_finished(struct client *c)
 /* Requests that were read and wait, for earlier ones or for their turn, are still carried out. */
 void client_drain(struct client *c)
 {
-	if (c->state >= CLIENT_LINGERING)
+	if (c->state != CLIENT_OPEN)
 		return;
 	if (stream_is_securing(&c->stream)) {
 		client_close(c);
-	} else if (c->state == CLIENT_OPEN && c->pauses && !c->auth && buf_size(&c->stream.in)) {
+	} else if (c->pauses && !c->auth && buf_size(&c->stream.in)) {
 		client_depart(c);
 	} else {
 		client_turn_leave(c);

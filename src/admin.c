@@ -88,14 +88,16 @@ static enum group group_of(const struct command *command)
 
 	if (of_proxy[command->id])
 		return GROUP_PROXY;
-	if (command->grammar >= GRAMMAR_LIST || command->grammar == GRAMMAR_WAIT_KEYS ||
-		command->grammar == GRAMMAR_WAIT_MOVE || command->grammar == GRAMMAR_POP_KEYS)
-		return GROUP_LISTS;
-	if (command_takes_args(command) || command->grammar == GRAMMAR_COLLECTION_KEYS ||
-		command->grammar == GRAMMAR_COUNTED_KEYS)
+	switch (command_traits(command)->subject) {
+	case SUBJECT_SET:
 		return GROUP_SETS;
-	return command->grammar == GRAMMAR_EVENT_DATA || command->grammar == GRAMMAR_KEY_ARGS ? GROUP_EVENTS
-											      : GROUP_ITEMS;
+	case SUBJECT_LIST:
+		return GROUP_LISTS;
+	case SUBJECT_EVENTS:
+		return GROUP_EVENTS;
+	default:
+		return GROUP_ITEMS;
+	}
 }
 
 static const struct command *find(struct slice name)

@@ -5,6 +5,7 @@
 #include "net/tls.h"
 #include "process/serve.h"
 #include "process/start.h"
+#include "upstream/names.h"
 #include "util/alloc.h"
 #include "util/heap.h"
 #include "util/log.h"
@@ -28,16 +29,21 @@ int main(int argc, char **argv)
 {
 	struct options options = options_parse(argc, argv);
 	struct settings *settings;
+	struct names *names;
+	int status = 1;
 
 	heap_init();
 	event_set_mem_functions(xmalloc, xrealloc, free);
 	tls_init();
-	settings = settings_read(&options, false);
-	if (!settings)
-		return 1;
-	if (options.test)
-		return check(&options, settings);
-	log_set_verbose(settings->config.verbose);
-	log_open(settings->config.log == LOG_TO_SYSLOG);
-	return serve(&options, settings);
+	names = names_create();
+	settings = settings_read(&options, names, false);
+	if (settings && options.test) {
+		status = check(&options, settings);
+	} else if (settings) {
+		log_set_verbose(settings->config.verbose);
+		log_open(settings->config.log == LOG_TO_SYSLOG);
+		status = serve(&options, settings, names);
+	}
+	names_destroy(names);
+	return status;
 }

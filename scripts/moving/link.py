@@ -8,9 +8,12 @@ class Broken(Exception):
 
 
 class Link:
-    """Opened when it is made, with TLS by TCP if there is a context. All is bytes. An error of the connection is a Broken."""
+    """Opened when it is made, with TLS by TCP if there is a context. All is bytes. An error of the connection is a Broken.
 
-    def __init__(self, address, login=None, context=None, patience=60):
+    `name` is in the certificate, if that is not the host of the address.
+    """
+
+    def __init__(self, address, login=None, context=None, patience=60, name=None):
         self.address = address
         try:
             if address.startswith("unix:"):
@@ -23,7 +26,7 @@ class Link:
                 self.sock = socket.create_connection((host, int(port)), patience)
                 self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 if context:
-                    self.sock = context.wrap_socket(self.sock, server_hostname=host)
+                    self.sock = context.wrap_socket(self.sock, server_hostname=(name or host).rstrip("."))
         except (OSError, ValueError) as error:
             raise Broken(f"{address}: {error}") from error
         self.file = self.sock.makefile("rb", 1 << 16)

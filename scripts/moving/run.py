@@ -36,7 +36,7 @@ class Run:
         self.options = options
         self.proxy = Link(options.proxy.removeprefix("tls:"), options.login, options.context)
         self.stopped, self.began, self.shown = False, time.monotonic(), 0.0
-        self.sent, self.errors = 0, []
+        self.sent, self.errors, self.hosts = 0, [], {}
         self.found = self.moved = self.failed = self.young = self.stayed = self.leftovers = 0
 
     def stop(self, *_):
@@ -56,11 +56,13 @@ class Run:
 
     def servers(self):
         """The names of all servers: one may have keys of another's, whether it is to be left or not."""
-        names = [name for name, _ in self.proxy.stats(b"upstream") if name.endswith(":state")]
-        return [name[:-len(":state")] for name in names]
+        found = self.proxy.stats(b"upstream")
+        # With `dns:` the proxy has the address of a server and the name that its certificate is for.
+        self.hosts = {name[:-len(":host")]: host for name, host in found if name.endswith(":host")}
+        return [name[:-len(":state")] for name, _ in found if name.endswith(":state")]
 
     def connect(self, server):
-        return Link(server, self.options.server_login, self.options.server_context)
+        return Link(server, self.options.server_login, self.options.server_context, name=self.hosts.get(server))
 
     # --- moving ---
 
@@ -124,13 +126,15 @@ class Run:
         # A key that is no text and that is still there may belong there.
 
     def settle(self, _, link, found):
-        """Has the setlistd end what another one has begun."""
+        """Has the setlistd end what another one has begun. If it replies with these flags, a client has stored an item with them."""
         keys = [key for key, _ in found]
-        for key, reply in zip(keys, self.proxy.ask(b"mg %s f Pitem" % key for key in keys)):
+        replies = self.proxy.ask(b"mg %s f Pitem" % key for key in keys)
+        for key, reply, there in zip(keys, replies, link.ask(b"mg %s f" % key for key in keys)):
             if reply[:2] not in (b"HD", b"EN"):
                 self.error(key, reply)
-        self.found += len(keys)
-        self.stayed += sum(MARKED in reply.split(b" ") for reply in link.ask(b"mg %s f" % key for key in keys))
+            if MARKED not in reply.split(b" "):
+                self.found += 1
+                self.stayed += MARKED in there.split(b" ")
 
     def drop(self, server, link, keys):
         """Deletes parts whose base has left the server. Reading a part first copies it, if its set needs it. Young parts may be in use."""

@@ -1,10 +1,40 @@
 #include "collection/rules.h"
 
-const struct collection_rule rules_default_collection = { .compact_waste = 0.5, .delimiter = ',' };
+#include <stdlib.h>
+
+/* What can be done with a value, by its kind. */
+#define INITIAL_WORD(value) value
+#define INITIAL_NUMBER(value) value
+#define INITIAL_FLAG(value) value
+#define INITIAL_SHARE(value) value
+#define INITIAL_BYTE(value) value
+#define INITIAL_TEXT(value) \
+	{ \
+		value, sizeof(value) - 1 \
+	}
+
+#define SAME_WORD(a, b) ((a) == (b))
+#define SAME_NUMBER(a, b) ((a) == (b))
+#define SAME_FLAG(a, b) ((a) == (b))
+#define SAME_SHARE(a, b) ((a) == (b))
+#define SAME_BYTE(a, b) ((a) == (b))
+#define SAME_TEXT(a, b) slice_equal(a, b)
+
+#define FREE_WORD(value)
+#define FREE_NUMBER(value)
+#define FREE_FLAG(value)
+#define FREE_SHARE(value)
+#define FREE_BYTE(value)
+#define FREE_TEXT(value) free((char *)(value).p);
+
+const struct collection_rule rules_default_collection = {
+#define COLLECTION_RULE(type, kind, name, initial, ...) .name = INITIAL_##kind(initial),
+#include "collection/rules.def"
+};
+
 static const struct event_rule default_event = {
-	.bucket = GRANULARITY_HOUR,
-	.separator = { "::", 2 },
-	.lookback = 24,
+#define EVENT_RULE(type, kind, name, initial, ...) .name = INITIAL_##kind(initial),
+#include "collection/rules.def"
 };
 
 const struct collection_rule *rules_find_collection(const struct rules *rules, struct slice key)
@@ -33,17 +63,20 @@ const struct event_rule *rules_event(const struct rules *rules, struct slice typ
 
 static bool same_collection(const struct collection_rule *a, const struct collection_rule *b)
 {
-	return slice_equal(a->prefix, b->prefix) && a->type == b->type && a->encoding == b->encoding &&
-		a->ttl == b->ttl && a->compact_waste == b->compact_waste && a->delimiter == b->delimiter &&
-		slice_equal(a->removed, b->removed) && a->pointer == b->pointer && a->plain_verbs == b->plain_verbs &&
-		a->behind == b->behind && a->max == b->max && a->newest_first == b->newest_first;
+	bool same = slice_equal(a->prefix, b->prefix);
+
+#define COLLECTION_RULE(type, kind, name, ...) same = same && SAME_##kind(a->name, b->name);
+#include "collection/rules.def"
+	return same;
 }
 
 static bool same_event(const struct event_rule *a, const struct event_rule *b)
 {
-	return slice_equal(a->prefix, b->prefix) && a->bucket == b->bucket && a->ttl == b->ttl &&
-		slice_equal(a->separator, b->separator) && a->lookback == b->lookback &&
-		a->plain_verbs == b->plain_verbs;
+	bool same = slice_equal(a->prefix, b->prefix);
+
+#define EVENT_RULE(type, kind, name, ...) same = same && SAME_##kind(a->name, b->name);
+#include "collection/rules.def"
+	return same;
 }
 
 bool rules_same(const struct rules *a, const struct rules *b)
@@ -56,4 +89,28 @@ bool rules_same(const struct rules *a, const struct rules *b)
 	for (size_t i = 0; same && i < a->event_count; i++)
 		same = same_event(&a->events[i], &b->events[i]);
 	return same;
+}
+
+static void free_collection(const struct collection_rule *rule)
+{
+	free((char *)rule->prefix.p);
+#define COLLECTION_RULE(type, kind, name, ...) FREE_##kind(rule->name)
+#include "collection/rules.def"
+}
+
+static void free_event(const struct event_rule *rule)
+{
+	free((char *)rule->prefix.p);
+#define EVENT_RULE(type, kind, name, ...) FREE_##kind(rule->name)
+#include "collection/rules.def"
+}
+
+void rules_free(struct rules *rules)
+{
+	for (size_t i = 0; i < rules->collection_count; i++)
+		free_collection(&rules->collections[i]);
+	for (size_t i = 0; i < rules->event_count; i++)
+		free_event(&rules->events[i]);
+	free((void *)rules->collections);
+	free((void *)rules->events);
 }

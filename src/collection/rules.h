@@ -25,28 +25,20 @@ enum encoding_id {
 #undef ENCODING
 };
 
+/* The end of a list with a maximum that has its newest element. */
+enum newest { NEWEST_LAST, NEWEST_FIRST };
+
+/* A rule, as rules.def says. Zeroes are a rule too; its `spread` counts as 1. */
 struct collection_rule {
 	struct slice prefix;
-	enum collection_type type;
-	enum encoding_id encoding;
-	int64_t ttl;          /* seconds to live of a new collection, 0 for ever */
-	double compact_waste; /* the fraction of a log that may be redundant before a read requests compaction */
-	char delimiter;       /* the separator of members in csv, tombstone and paired, and in plain commands */
-	struct slice removed; /* paired: replaces `prefix` in the key of the item that holds removals */
-	bool pointer;         /* flip: a separate item names the active list */
-	bool plain_verbs;     /* plain commands act on the collection */
-	unsigned behind;      /* new parts of oplog are put on the server of the base, and on so many behind it */
-	int64_t max;          /* elements of a list: its newest are kept, 0 for all */
-	bool newest_first;    /* the newest element is the first one, not the last */
+#define COLLECTION_RULE(type, kind, name, ...) type name;
+#include "collection/rules.def"
 };
 
 struct event_rule {
 	struct slice prefix;
-	enum granularity bucket;
-	int64_t ttl;            /* seconds to live of a counter and an event, 0 for ever */
-	struct slice separator; /* the separator of type, bucket and number in keys */
-	unsigned lookback;      /* buckets that a query for the last events searches */
-	bool plain_verbs;       /* plain commands count events, and store them */
+#define EVENT_RULE(type, kind, name, ...) type name;
+#include "collection/rules.def"
 };
 
 struct rules {
@@ -68,10 +60,19 @@ const struct event_rule *rules_event(const struct rules *rules, struct slice typ
 /* Whether both hold the same rules, in the same order. */
 bool rules_same(const struct rules *a, const struct rules *b);
 
+/* Frees the rules for collections and events, and their texts, all of which were allocated. */
+void rules_free(struct rules *rules);
+
 /* rules_find_collection, inline for a configuration without rules. */
 static inline const struct collection_rule *rules_collection(const struct rules *rules, struct slice key)
 {
 	return rules->collection_count ? rules_find_collection(rules, key) : &rules_default_collection;
+}
+
+/* How many servers after that of the base may have new parts of a collection. */
+static inline unsigned rules_behind(const struct collection_rule *rule)
+{
+	return rule->spread > 1 ? rule->spread - 1 : 0;
 }
 
 #endif

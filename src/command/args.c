@@ -313,22 +313,31 @@ static const char *take_position(struct slice rest, struct args *out)
 
 /* --- leases --- */
 
-/* Without a number it is 0: the option says how long it runs. */
-static const char *take_seconds(struct slice rest, struct args *out)
+/* The error line if sets and lists of the rule have no leases, or NULL. */
+static const char *refuse_lease(const struct args *args)
 {
+	return args->rule->encoding == ENCODING_OPLOG ? NULL : "CLIENT_ERROR the encoding of this key has no leases";
+}
+
+/* Without a number it is 0: the option says how long it runs. */
+static const char *take_lease(struct slice rest, struct args *out)
+{
+	const char *error = refuse_lease(out);
 	struct slice word = slice_token(&rest);
 	bool good = word.n == 0 || (num_parse_u64(word, &out->count) && out->count && out->count <= LEASE_SECONDS_MAX);
 
-	if (slice_token(&rest).n)
-		return bad_form;
+	if (error || slice_token(&rest).n)
+		return error ? error : bad_form;
 	out->count = word.n ? out->count : 0;
 	return good ? NULL : "CLIENT_ERROR invalid seconds";
 }
 
 static const char *take_token(struct slice *rest, struct args *out)
 {
+	const char *error = refuse_lease(out);
+
 	out->token = slice_token(rest);
-	return out->token.n ? NULL : bad_form;
+	return error || out->token.n ? error : bad_form;
 }
 
 static const char *take_load(struct slice rest, struct args *out)
@@ -347,51 +356,27 @@ static const char *take_list_load(struct slice rest, struct args *out)
 
 /* --- all --- */
 
-static bool is_lease(enum grammar grammar)
-{
-	return grammar == GRAMMAR_SET_LEASE || grammar == GRAMMAR_SET_LOAD || grammar == GRAMMAR_LIST_LEASE ||
-		grammar == GRAMMAR_LIST_LOAD;
-}
+typedef const char *take(struct slice rest, struct args *out);
+
+static take *const takes[] = {
+#define ARGS_GRAMMAR(id, subject, arguments) [GRAMMAR_##id] = take_##arguments,
+#include "protocol/grammars.def"
+};
 
 const char *args_parse(const struct rules *rules, const struct request *request, struct args *out)
 {
-	static const char *(*const takes[])(struct slice rest, struct args * out) = {
-		[GRAMMAR_SET] = take_nothing,
-		[GRAMMAR_SET_MEMBERS] = take_members,
-		[GRAMMAR_SET_ANY_MEMBERS] = take_any_members,
-		[GRAMMAR_SET_MEMBER] = take_member,
-		[GRAMMAR_SET_COUNT] = take_count,
-		[GRAMMAR_SET_SAMPLE] = take_sample,
-		[GRAMMAR_SET_RANGE] = take_range,
-		[GRAMMAR_SET_RANGE_COUNT] = take_range_count,
-		[GRAMMAR_SET_SCAN] = take_scan,
-		[GRAMMAR_SET_LEASE] = take_seconds,
-		[GRAMMAR_SET_LOAD] = take_load,
-		[GRAMMAR_SET_MOVE] = take_set_move,
-		[GRAMMAR_LIST] = take_nothing,
-		[GRAMMAR_LIST_COUNT] = take_count,
-		[GRAMMAR_LIST_INDEX] = take_index,
-		[GRAMMAR_LIST_INDEXES] = take_indexes,
-		[GRAMMAR_LIST_ELEMENTS] = take_elements,
-		[GRAMMAR_LIST_POSITION] = take_position,
-		[GRAMMAR_LIST_INSERT] = take_insert,
-		[GRAMMAR_LIST_MOVE] = take_list_move,
-		[GRAMMAR_LIST_TARGET] = take_list_target,
-		[GRAMMAR_LIST_COUNT_ELEMENT] = take_count_element,
-		[GRAMMAR_LIST_INDEX_ELEMENT] = take_index_element,
-		[GRAMMAR_LIST_LEASE] = take_seconds,
-		[GRAMMAR_LIST_LOAD] = take_list_load,
-	};
-	enum grammar grammar = request->command->grammar;
+	const struct command *command = request->command;
 	const char *error;
 
-	*out = (struct args){ .rules = rules, .rule = rules_collection(rules, request->key), .count = 1 };
-	if (grammar >= GRAMMAR_LIST && !args_allow_lists(out->rule))
+	*out = (struct args){
+		.rules = rules,
+		.rule = rules_collection(rules, request->key),
+		.count = 1,
+	};
+	if (command_traits(command)->subject == SUBJECT_LIST && !args_allow_lists(out->rule))
 		return args_no_list;
-	if (is_lease(grammar) && out->rule->encoding != ENCODING_OPLOG)
-		return "CLIENT_ERROR the encoding of this key has no leases";
-	if (request->command->id == COMMAND_SCLAIM && out->rule->encoding != ENCODING_OPLOG)
+	if (command->id == COMMAND_SCLAIM && out->rule->encoding != ENCODING_OPLOG)
 		return "CLIENT_ERROR the encoding of this key has no claims";
-	error = takes[grammar](request->rest, out);
-	return error == bad_form ? command_usage(request->command->id) : error;
+	error = takes[command->grammar](request->rest, out);
+	return error == bad_form ? command_usage(command->id) : error;
 }

@@ -1,4 +1,4 @@
-/* The arguments behind the key of a command on a set or list, as the column of grammars in commands.def says. */
+/* The arguments after the key of a command on a set or list: of an ARGS_GRAMMAR in grammars.def. */
 #ifndef COMMAND_ARGS_H
 #define COMMAND_ARGS_H
 

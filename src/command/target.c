@@ -81,42 +81,42 @@ static enum target of_meta(const struct rules *rules, const struct request *requ
 	return by_rule(rules, key, id == COMMAND_MG ? COLLECTION_KEY_MAX : KEY_MAX);
 }
 
+/* A read of several keys has a target for each, unless one is a command. */
+static enum target of_items(const struct rules *rules, const struct request *request)
+{
+	bool reads = request->command->grammar == GRAMMAR_KEYS;
+	enum target all;
+
+	if (command_traits(request->command)->keys == KEYS_ONE)
+		return target_of_write(rules, request->key);
+	if (reads && request->keys == 1)
+		return target_of_read(rules, request->key);
+	all = of_all_keys(rules, request);
+	if (reads)
+		return all == TARGET_COMMAND ? TARGET_COMMAND : TARGET_ITEM;
+	return all == TARGET_ITEM && request->keys == 1 ? target_of_read(rules, request->key) : all;
+}
+
 static enum target of_request(const struct rules *rules, const struct request *request)
 {
-	enum target target;
+	const struct grammar_traits *traits = command_traits(request->command);
 
-	switch (request->command->grammar) {
-	case GRAMMAR_KEYS:
-		if (request->keys == 1)
-			return target_of_read(rules, request->key);
-		return of_all_keys(rules, request) == TARGET_COMMAND ? TARGET_COMMAND : TARGET_ITEM;
-	case GRAMMAR_TOUCH_KEYS:
-		target = of_all_keys(rules, request);
-		return target == TARGET_ITEM && request->keys == 1 ? target_of_read(rules, request->key) : target;
-	case GRAMMAR_STORAGE:
-	case GRAMMAR_ARITHMETIC:
-	case GRAMMAR_DELETE:
-	case GRAMMAR_TOUCH:
-		return target_of_write(rules, request->key);
-	case GRAMMAR_META:
-	case GRAMMAR_META_DATA:
+	switch (traits->subject) {
+	case SUBJECT_ITEM:
+		return of_items(rules, request);
+	case SUBJECT_META:
 		return of_meta(rules, request);
-	case GRAMMAR_COLLECTION_KEYS:
-	case GRAMMAR_COUNTED_KEYS:
-	case GRAMMAR_WAIT_KEYS:
-	case GRAMMAR_POP_KEYS:
-		return of_all_keys(rules, request);
-	case GRAMMAR_EVENT_DATA:
-	case GRAMMAR_KEY_ARGS:
-		return command_key_is(&rules->commands, request->key) ? TARGET_COMMAND : TARGET_ITEM;
-	case GRAMMAR_FLUSH:
-	case GRAMMAR_ARGS:
-	case GRAMMAR_BARE:
-		return TARGET_ITEM;
-	default:
+	case SUBJECT_SET:
+	case SUBJECT_LIST:
+		if (traits->keys == KEYS_MANY)
+			return of_all_keys(rules, request);
 		if (command_key_is(&rules->commands, request->key))
 			return TARGET_COMMAND;
 		return part_key_base(request->key).n ? TARGET_PART : TARGET_ITEM;
+	case SUBJECT_EVENTS:
+		return command_key_is(&rules->commands, request->key) ? TARGET_COMMAND : TARGET_ITEM;
+	default:
+		return TARGET_ITEM;
 	}
 }
 

@@ -23,19 +23,16 @@ void target_find(const struct rules *rules, struct request *request, struct orde
 /* Whether the request has one key, and may write it. A read of a set or list does, if it compacts what it reads. */
 static inline bool target_is_guarded(const struct request *request)
 {
-	switch (request->command->grammar) {
-	case GRAMMAR_STORAGE:
-	case GRAMMAR_ARITHMETIC:
-	case GRAMMAR_DELETE:
-	case GRAMMAR_TOUCH:
-		return true;
-	case GRAMMAR_COLLECTION_KEYS:
-	case GRAMMAR_COUNTED_KEYS:
-	case GRAMMAR_WAIT_KEYS:
-	case GRAMMAR_POP_KEYS:
-		return request->keys == 1;
+	const struct grammar_traits *traits = command_traits(request->command);
+
+	switch (traits->subject) {
+	case SUBJECT_ITEM:
+		return traits->keys == KEYS_ONE;
+	case SUBJECT_SET:
+	case SUBJECT_LIST:
+		return traits->keys == KEYS_ONE || request->keys == 1;
 	default:
-		return request->command->grammar >= GRAMMAR_SET;
+		return false;
 	}
 }
 

@@ -49,7 +49,8 @@ static const char *parse_tcp(struct slice text, struct address *out)
 
 const char *address_parse(const char *text, uint16_t port, bool weighted, struct address *out)
 {
-	static const struct slice local = { "unix:", 5 }, tls = { "tls:", 4 }, weight_word = { "weight=", 7 };
+	static const struct slice local = { "unix:", 5 }, tls = { "tls:", 4 }, dns = { "dns:", 4 },
+				  weight_word = { "weight=", 7 };
 	const char *end = text + strlen(text);
 	struct slice rest = slice_of(text, strlen(text)), where, weight;
 
@@ -68,11 +69,14 @@ const char *address_parse(const char *text, uint16_t port, bool weighted, struct
 			out->weight > 99999))
 		return "bad weight (weight=1 to weight=99999)";
 	out->tls = !weighted && slice_starts(where, tls);
-	if (out->tls)
+	out->dns = weighted && slice_starts(where, dns);
+	if (out->tls || out->dns)
 		where = slice_skip(where, tls.n);
 	if (where.n && (slice_starts(where, local) || where.p[0] == '/')) {
 		if (out->tls)
 			return "no TLS on a Unix socket";
+		if (out->dns)
+			return "a Unix socket has no name to look up";
 		out->port = 0;
 		where = slice_starts(where, local) ? slice_skip(where, local.n) : where;
 		/* The size of sockaddr_un.sun_path. */

@@ -149,7 +149,16 @@ const struct config_option *config_option(const char *name)
 
 bool config_is_list(const struct config_option *o)
 {
-	return o->kind >= KIND_TEXTS;
+	switch (o->kind) {
+	case KIND_TEXTS:
+	case KIND_ADDRESSES:
+	case KIND_SERVERS:
+	case KIND_USERS:
+	case KIND_COMMANDS:
+		return true;
+	default:
+		return false;
+	}
 }
 
 /* --- setting an option, by its kind --- */
@@ -172,6 +181,8 @@ void config_clear(struct config *config, const struct config_option *o)
 		break;
 	case KIND_ADDRESSES:
 	case KIND_SERVERS:
+		for (size_t i = 0; i < addresses->count; i++)
+			free(addresses->at[i].name);
 		free(addresses->at);
 		free(addresses->string);
 		break;
@@ -445,7 +456,7 @@ static void put_addresses(const struct address_list *list, bool weighted, struct
 	for (size_t i = 0; i < list->count; i++) {
 		const struct address *a = &list->at[i];
 		if (a->port)
-			buf_printf(out, "%s%s:%u", a->tls ? "tls:" : "", a->host, a->port);
+			buf_printf(out, "%s%s:%u", a->tls ? "tls:" : a->dns ? "dns:" : "", a->host, a->port);
 		else
 			buf_printf(out, "unix:%s", a->host);
 		if (weighted)
@@ -550,25 +561,11 @@ void config_init(struct config *config)
 	}
 }
 
-static void free_rules(struct rules *rules)
-{
-	for (size_t i = 0; i < rules->collection_count; i++) {
-		free((char *)rules->collections[i].prefix.p);
-		free((char *)rules->collections[i].removed.p);
-	}
-	for (size_t i = 0; i < rules->event_count; i++) {
-		free((char *)rules->events[i].prefix.p);
-		free((char *)rules->events[i].separator.p);
-	}
-	free((void *)rules->collections);
-	free((void *)rules->events);
-}
-
 void config_fini(struct config *config)
 {
 	for (const struct config_option *o = config_options; o->name; o++)
 		config_clear(config, o);
-	free_rules(&config->rules);
+	rules_free(&config->rules);
 	users_destroy(config->users);
 }
 
@@ -622,7 +619,8 @@ struct ring *config_ring(const struct address_list *list, int distribution, char
 	}
 	servers = xcalloc(list->count, sizeof(*servers));
 	for (size_t i = 0; i < list->count; i++)
-		servers[i] = (struct ring_server){ list->at[i].host, list->at[i].port, list->at[i].weight };
+		servers[i] = (struct ring_server){ list->at[i].host, list->at[i].port, list->at[i].weight,
+			list->at[i].name };
 	ring = ring_create(servers, (int)list->count, (enum ring_distribution)distribution);
 	free(servers);
 	return ring;

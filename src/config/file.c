@@ -24,16 +24,6 @@ static struct reading {
 
 /* --- rules --- */
 
-/* A time to live is at most 30 days: memcached reads a larger time as a date. */
-enum { TTL_MAX = 2592000, LOOKBACK_MAX = 10000, ELEMENTS_MAX = 1000000, SPREAD_MAX = 10 };
-
-/* The numbers of rules. */
-static const struct range {
-	const char *name;
-	int64_t least, most;
-} ranges[] = { { "ttl", 0, TTL_MAX }, { "lookback", 1, LOOKBACK_MAX }, { "max", 0, ELEMENTS_MAX },
-	{ "spread", 1, SPREAD_MAX } };
-
 static const char *const buckets[] = {
 	[GRANULARITY_DAY] = "day",
 	[GRANULARITY_HOUR] = "hour",
@@ -41,7 +31,7 @@ static const char *const buckets[] = {
 	NULL,
 };
 static const char *const types[] = { [COLLECTION_SET] = "set", [COLLECTION_LIST] = "list", NULL };
-static const char *const newest[] = { "last", "first", NULL };
+static const char *const ends[] = { [NEWEST_LAST] = "last", [NEWEST_FIRST] = "first", NULL };
 static const char *const encodings[] = {
 	"oplog",
 #define ENCODING(id, name) #name,
@@ -50,17 +40,37 @@ static const char *const encodings[] = {
 	NULL,
 };
 
-/* The texts of a rule are bytes without spaces and control characters. */
-static const struct check {
-	const char *option;
-	size_t least, most; /* bytes */
-	const char *why;
-} checks[] = {
-	{ "collection|delimiter", 1, 1, "one byte is allowed, no space, no control character" },
-	{ "collection|removed", 0, 30, "up to 30 bytes, no space, no control character" },
-	{ "events|separator", 1, 16, "1 to 16 bytes, no space, no control character" },
+/* Of rules.def: what is allowed. */
+#define RANGE(from, to) .least = (from), .most = (to)
+#define BYTES(from, to) .least = (from), .most = (to)
+#define WORDS(list) .words = (list)
+#define ANY .words = NULL
+
+static const struct rule_option {
+	const char *section, *name;
+	int64_t least, most; /* of a number, or of the bytes of a text */
+	const char *const *words;
+} rule_options[] = {
+#define COLLECTION_RULE(type, kind, member, initial, allowed, ...) { "collection", #member, allowed },
+#define EVENT_RULE(type, kind, member, initial, allowed, ...) { "events", #member, allowed },
+#include "collection/rules.def"
 };
-enum { CHECKS = sizeof(checks) / sizeof(checks[0]) };
+
+/*
+ * The row of an option of a rule. libconfuse passes another section for an option outside of its rule,
+ * such as collection|ttl.
+ */
+static const struct rule_option *option_of(cfg_t *section, cfg_opt_t *opt)
+{
+	const struct rule_option *found = NULL;
+
+	for (size_t i = 0; i < sizeof(rule_options) / sizeof(rule_options[0]); i++) {
+		const struct rule_option *o = &rule_options[i];
+		if (strcmp(o->name, cfg_opt_name(opt)) == 0 && (!found || strcmp(o->section, cfg_name(section)) == 0))
+			found = o;
+	}
+	return found;
+}
 
 /* libconfuse takes the last of several values without a word. */
 static void note_option(cfg_t *section, const cfg_opt_t *opt)
@@ -83,17 +93,14 @@ static void note_option(cfg_t *section, const cfg_opt_t *opt)
 /* libconfuse's own numbers are octal behind a 0, and 0 if the text is empty. */
 static int parse_number(cfg_t *cfg, cfg_opt_t *opt, const char *text, void *result)
 {
-	const char *name = cfg_opt_name(opt), *why;
-	const struct range *range = ranges;
+	const struct rule_option *o = option_of(cfg, opt);
 	char room[CONFIG_WHY];
 	int64_t value = 0;
+	const char *why = config_number(text, o->least, o->most, &value, room);
 
 	note_option(cfg, opt);
-	while (strcmp(range->name, name) != 0)
-		range++;
-	why = config_number(text, range->least, range->most, &value, room);
 	if (why)
-		cfg_error(cfg, "%s = %s: %s", name, text, why);
+		cfg_error(cfg, "%s = %s: %s", o->name, text, why);
 	*(long *)result = (long)value;
 	return 0;
 }
@@ -101,21 +108,14 @@ static int parse_number(cfg_t *cfg, cfg_opt_t *opt, const char *text, void *resu
 /* A word stands for its index. */
 static int parse_word(cfg_t *cfg, cfg_opt_t *opt, const char *text, void *result)
 {
-	static const struct {
-		const char *name;
-		const char *const *words;
-	} sorts[] = { { "type", types }, { "encoding", encodings }, { "newest", newest }, { "bucket", buckets } };
-	const char *name = cfg_opt_name(opt), *why;
+	const struct rule_option *o = option_of(cfg, opt);
 	char room[CONFIG_WHY];
 	int value = 0;
-	size_t i = 0;
+	const char *why = config_word(text, o->words, &value, room);
 
 	note_option(cfg, opt);
-	while (strcmp(sorts[i].name, name) != 0)
-		i++;
-	why = config_word(text, sorts[i].words, &value, room);
 	if (why)
-		cfg_error(cfg, "%s = \"%s\" %s", name, text, why);
+		cfg_error(cfg, "%s = \"%s\" %s", o->name, text, why);
 	*(long *)result = value;
 	return 0;
 }
@@ -134,25 +134,30 @@ static int parse_flag(cfg_t *cfg, cfg_opt_t *opt, const char *text, void *result
 
 static int check_text(cfg_t *cfg, cfg_opt_t *opt)
 {
-	const char *text = cfg_opt_getnstr(opt, 0), *name = cfg_opt_name(opt);
-	const struct check *c = checks;
+	const struct rule_option *o = option_of(cfg, opt);
+	const char *text = cfg_opt_getnstr(opt, 0);
+	char size[32];
 	size_t n = strlen(text);
 
 	note_option(cfg, opt);
-	while (strcmp(strchr(c->option, '|') + 1, name) != 0)
-		c++;
-	if (n < c->least || n > c->most || word_end(text, text + n) != text + n)
-		cfg_error(cfg, "%s = \"%s\": %s", name, text, c->why);
+	if (o->most == 1)
+		snprintf(size, sizeof(size), "one byte is allowed");
+	else if (o->least == 0)
+		snprintf(size, sizeof(size), "up to %d bytes", (int)o->most);
+	else
+		snprintf(size, sizeof(size), "%d to %d bytes", (int)o->least, (int)o->most);
+	if (n < (size_t)o->least || n > (size_t)o->most || word_end(text, text + n) != text + n)
+		cfg_error(cfg, "%s = \"%s\": %s, no space, no control character", o->name, text, size);
 	return 0;
 }
 
-static int check_waste(cfg_t *cfg, cfg_opt_t *opt)
+static int check_share(cfg_t *cfg, cfg_opt_t *opt)
 {
 	double value = cfg_opt_getnfloat(opt, 0);
 
 	note_option(cfg, opt);
 	if (!(value > 0 && value <= 1))
-		cfg_error(cfg, "compact_waste = %g: above 0 and up to 1 is allowed", value);
+		cfg_error(cfg, "%s = %g: above 0 and up to 1 is allowed", cfg_opt_name(opt), value);
 	return 0;
 }
 
@@ -201,35 +206,38 @@ static struct slice copy_string(const char *text)
 	return slice_of(xstrdup(text), strlen(text));
 }
 
+/* How libconfuse gives a value, by its kind. */
+#define READ_WORD(section, type, name) (type) cfg_getint(section, name)
+#define READ_NUMBER READ_WORD
+#define READ_FLAG READ_WORD
+#define READ_SHARE(section, type, name) cfg_getfloat(section, name)
+#define READ_BYTE(section, type, name) cfg_getstr(section, name)[0]
+#define READ_TEXT(section, type, name) copy_string(cfg_getstr(section, name))
+
+static void read_collection(cfg_t *section, struct collection_rule *rule)
+{
+	rule->prefix = copy_string(cfg_title(section));
+#define COLLECTION_RULE(type, kind, name, ...) rule->name = READ_##kind(section, type, #name);
+#include "collection/rules.def"
+}
+
+static void read_event(cfg_t *section, struct event_rule *rule)
+{
+	rule->prefix = copy_string(cfg_title(section));
+#define EVENT_RULE(type, kind, name, ...) rule->name = READ_##kind(section, type, #name);
+#include "collection/rules.def"
+}
+
 static void read_rules(cfg_t *cfg, struct rules *rules)
 {
-	size_t collections = cfg_size(cfg, "collection"), events = cfg_size(cfg, "events");
+	unsigned collections = cfg_size(cfg, "collection"), events = cfg_size(cfg, "events");
 	struct collection_rule *c = xcalloc(collections, sizeof(*c));
 	struct event_rule *e = xcalloc(events, sizeof(*e));
 
-	for (size_t i = 0; i < collections; i++) {
-		cfg_t *section = cfg_getnsec(cfg, "collection", (unsigned)i);
-		c[i].prefix = copy_string(cfg_title(section));
-		c[i].type = (enum collection_type)cfg_getint(section, "type");
-		c[i].encoding = (enum encoding_id)cfg_getint(section, "encoding");
-		c[i].delimiter = cfg_getstr(section, "delimiter")[0];
-		c[i].removed = copy_string(cfg_getstr(section, "removed"));
-		c[i].pointer = cfg_getint(section, "pointer");
-		c[i].plain_verbs = cfg_getint(section, "plain_verbs");
-		c[i].behind = (unsigned)cfg_getint(section, "spread") - 1;
-		c[i].max = cfg_getint(section, "max");
-		c[i].newest_first = cfg_getint(section, "newest");
-		c[i].ttl = cfg_getint(section, "ttl");
-		c[i].compact_waste = cfg_getfloat(section, "compact_waste");
-	}
-	for (size_t i = 0; i < events; i++) {
-		cfg_t *section = cfg_getnsec(cfg, "events", (unsigned)i);
-		e[i].prefix = copy_string(cfg_title(section));
-		e[i].bucket = (enum granularity)cfg_getint(section, "bucket");
-		e[i].ttl = cfg_getint(section, "ttl");
-		e[i].separator = copy_string(cfg_getstr(section, "separator"));
-		e[i].lookback = (unsigned)cfg_getint(section, "lookback");
-		e[i].plain_verbs = cfg_getint(section, "plain_verbs");
+	for (unsigned i = 0; i < collections; i++)
+		read_collection(cfg_getnsec(cfg, "collection", i), &c[i]);
+	for (unsigned i = 0; i < events; i++) {
+		read_event(cfg_getnsec(cfg, "events", i), &e[i]);
 		rules->plain_events |= e[i].plain_verbs;
 	}
 	rules->collections = c;
@@ -271,29 +279,31 @@ static cfg_opt_t tree_option(const struct config_option *o)
 	return config_is_list(o) ? list : text;
 }
 
+/* How libconfuse reads and checks a value, by its kind. It copies the texts. */
+#define TREE_WORD(name, initial) CFG_INT_CB(name, initial, CFGF_NONE, parse_word)
+#define TREE_NUMBER(name, initial) CFG_INT_CB(name, initial, CFGF_NONE, parse_number)
+#define TREE_FLAG(name, initial) CFG_INT_CB(name, initial, CFGF_NONE, parse_flag)
+#define TREE_SHARE(name, initial) CFG_FLOAT(name, initial, CFGF_NONE)
+#define TREE_BYTE(name, initial) CFG_STR(name, ((char[]){ initial, 0 }), CFGF_NONE)
+#define TREE_TEXT(name, initial) CFG_STR(name, initial, CFGF_NONE)
+#define CHECK_WORD(path)
+#define CHECK_NUMBER(path)
+#define CHECK_FLAG(path)
+#define CHECK_SHARE(path) cfg_set_validate_func(cfg, path, check_share);
+#define CHECK_BYTE(path) cfg_set_validate_func(cfg, path, check_text);
+#define CHECK_TEXT(path) cfg_set_validate_func(cfg, path, check_text);
+
 /* A tree that knows all options and rules, and checks their values. */
 static cfg_t *new_tree(void)
 {
 	cfg_opt_t collection[] = {
-		CFG_INT_CB("type", COLLECTION_SET, CFGF_NONE, parse_word),
-		CFG_INT_CB("encoding", ENCODING_OPLOG, CFGF_NONE, parse_word),
-		CFG_INT_CB("ttl", 0, CFGF_NONE, parse_number),
-		CFG_FLOAT("compact_waste", 0.5, CFGF_NONE),
-		CFG_STR("delimiter", ",", CFGF_NONE),
-		CFG_STR("removed", "", CFGF_NONE),
-		CFG_INT_CB("pointer", 1, CFGF_NONE, parse_flag),
-		CFG_INT_CB("plain_verbs", 0, CFGF_NONE, parse_flag),
-		CFG_INT_CB("spread", 1, CFGF_NONE, parse_number),
-		CFG_INT_CB("max", 0, CFGF_NONE, parse_number),
-		CFG_INT_CB("newest", 0, CFGF_NONE, parse_word),
+#define COLLECTION_RULE(type, kind, name, initial, ...) TREE_##kind(#name, initial),
+#include "collection/rules.def"
 		CFG_END(),
 	};
 	cfg_opt_t events[] = {
-		CFG_INT_CB("bucket", GRANULARITY_HOUR, CFGF_NONE, parse_word),
-		CFG_INT_CB("ttl", 0, CFGF_NONE, parse_number),
-		CFG_STR("separator", "::", CFGF_NONE),
-		CFG_INT_CB("lookback", 24, CFGF_NONE, parse_number),
-		CFG_INT_CB("plain_verbs", 0, CFGF_NONE, parse_flag),
+#define EVENT_RULE(type, kind, name, initial, ...) TREE_##kind(#name, initial),
+#include "collection/rules.def"
 		CFG_END(),
 	};
 	cfg_opt_t options[] = {
@@ -308,9 +318,9 @@ static cfg_t *new_tree(void)
 
 	for (const struct config_option *o = config_options; o->name; o++)
 		cfg_set_validate_func(cfg, o->name, take);
-	for (int i = 0; i < CHECKS; i++)
-		cfg_set_validate_func(cfg, checks[i].option, check_text);
-	cfg_set_validate_func(cfg, "collection|compact_waste", check_waste);
+#define COLLECTION_RULE(type, kind, name, ...) CHECK_##kind("collection|" #name)
+#define EVENT_RULE(type, kind, name, ...) CHECK_##kind("events|" #name)
+#include "collection/rules.def"
 	return cfg;
 }
 

@@ -26,7 +26,7 @@ struct user_list {
 	size_t count;
 };
 
-/* The kinds of options. KIND_TEXTS and those behind it are lists. */
+/* The kinds of options; see config_is_list. */
 enum config_kind {
 	KIND_NUMBER,
 	KIND_FLAG,

@@ -15,7 +15,9 @@
 #include "config/file.h"
 #include "config/users.h"
 #include "net/tls.h"
+#include "upstream/names.h"
 #include "util/alloc.h"
+#include "util/clock.h"
 #include "util/log.h"
 
 /* --- files with passwords --- */
@@ -303,6 +305,184 @@ static void read_former_ring(struct settings *s, struct buf *errors)
 		config_fault(config, line, errors, "former_servers: %s", why);
 }
 
+/* --- names of servers --- */
+
+/* How long the start, or a reload, waits for name servers. */
+enum { LOOKUP_MS = 5000 };
+
+struct settings_name {
+	struct name *name;
+	char *host;
+	bool all;
+	char *addresses; /* that are servers of the ring, if `all`; or NULL */
+};
+
+static void drop_name(struct settings_name *one)
+{
+	name_drop(one->name);
+	free(one->host);
+	free(one->addresses);
+}
+
+/* Starts to look up a host, if that has not been done. Returns NULL for a numeric address. */
+static struct settings_name *take_name(struct settings *s, struct names *names, const char *host, bool all)
+{
+	union server_sockaddr numeric;
+	struct settings_name *one;
+
+	for (size_t i = 0; i < s->name_count; i++) {
+		one = &s->names[i];
+		if (one->all == all && strcmp(one->host, host) == 0)
+			return one;
+	}
+	if (names_parse(host, 0, &numeric))
+		return NULL;
+	s->names = xrealloc(s->names, (s->name_count + 1) * sizeof(*s->names));
+	one = &s->names[s->name_count++];
+	*one = (struct settings_name){ name_get(names, host, all), xstrdup(host), all, NULL };
+	return one;
+}
+
+static uint64_t deadline(void)
+{
+	return clock_us(CLOCK_MONOTONIC) / 1000 + LOOKUP_MS;
+}
+
+/* Adds a server for each address of a name. Returns NULL, or the error. */
+static const char *add_addresses(struct settings_name *one, const struct address *a, uint64_t until,
+	struct address_list *list, char why[NAME_WHY])
+{
+	struct buf text = BUF_EMPTY;
+	struct slice rest, word;
+
+	if (!one)
+		return "`dns:` needs a name, and this is an address";
+	name_await(one->name, until);
+	if (!name_addresses(one->name, &text, why)) {
+		buf_free(&text);
+		return why;
+	}
+	rest = buf_slice(&text);
+	while ((word = slice_token(&rest)).n) {
+		struct address *server;
+		list->at = xrealloc(list->at, (list->count + 1) * sizeof(*list->at));
+		server = &list->at[list->count++];
+		*server = *a;
+		server->dns = false;
+		server->name = xstrdup(a->host);
+		snprintf(server->host, sizeof(server->host), "%.*s", (int)word.n, word.p);
+	}
+	BUF_ADD(&text, "\0");
+	free(one->addresses);
+	one->addresses = xstrdup(buf_slice(&text).p);
+	buf_free(&text);
+	return NULL;
+}
+
+static bool is_listed(const struct address_list *list, size_t count, const struct address *a)
+{
+	size_t i = 0;
+
+	while (i < count && !address_same(&list->at[i], a))
+		i++;
+	return i < count;
+}
+
+/* Replaces each address with `dns:` by those of its name. All lookups are under way. */
+static void expand(struct settings *s, struct names *names, const char *option, struct address_list *list,
+	uint64_t until, struct buf *errors)
+{
+	struct address_list all = { .count = 0 };
+	char room[NAME_WHY];
+
+	for (size_t i = 0; i < list->count; i++) {
+		const struct address *a = &list->at[i];
+		size_t before = all.count;
+		const char *why = NULL;
+		if (a->dns) {
+			why = add_addresses(take_name(s, names, a->host, true), a, until, &all, room);
+		} else {
+			all.at = xrealloc(all.at, (all.count + 1) * sizeof(*all.at));
+			all.at[all.count++] = *a;
+		}
+		if (why)
+			config_fault(
+				&s->config, a->line, errors, "%s: \"dns:%s:%u\": %s", option, a->host, a->port, why);
+		for (size_t j = before; j < all.count; j++) {
+			if (is_listed(&all, before, &all.at[j]))
+				config_fault(&s->config, a->line, errors,
+					"%s: \"%s:%u\" is named twice, once by the name \"%s\"", option, all.at[j].host,
+					all.at[j].port, all.at[j].name ? all.at[j].name : "");
+		}
+	}
+	free(list->at);
+	list->at = all.at;
+	list->count = all.count;
+}
+
+/* Starts all lookups, so that none waits for another, and awaits those of the names with `dns:`. */
+static void look_up(struct settings *s, struct names *names, struct buf *errors)
+{
+	struct address_list *lists[] = { &s->config.servers, &s->config.former_servers };
+	uint64_t until = deadline();
+
+	for (size_t i = 0; i < 2; i++) {
+		for (size_t j = 0; j < lists[i]->count; j++) {
+			if (lists[i]->at[j].port)
+				(void)take_name(s, names, lists[i]->at[j].host, lists[i]->at[j].dns);
+		}
+	}
+	expand(s, names, "servers", lists[0], until, errors);
+	expand(s, names, "former_servers", lists[1], until, errors);
+}
+
+/* The line that names a server. A configuration string of libmemcached is on that of the option. */
+static unsigned line_of(const struct address_list *list, const struct ring_server *server, unsigned line)
+{
+	for (size_t i = 0; i < list->count; i++) {
+		if (list->at[i].port == server->port && strcmp(list->at[i].host, server->host) == 0)
+			return list->at[i].line;
+	}
+	return line;
+}
+
+static void check_ring_names(struct settings *s, struct names *names, const char *option, const struct ring *ring,
+	const struct address_list *list, uint64_t until, struct buf *errors)
+{
+	char why[NAME_WHY];
+
+	for (int i = 0; ring && i < ring_count(ring); i++) {
+		const struct ring_server *server = ring_server(ring, i);
+		struct settings_name *one = server->port ? take_name(s, names, server->host, false) : NULL;
+		if (!one)
+			continue;
+		name_await(one->name, until);
+		if (name_is_several(one->name, why))
+			config_fault(&s->config, line_of(list, server, config_line(&s->config, option)), errors,
+				"%s: \"%s:%u\": %s", option, server->host, server->port, why);
+	}
+}
+
+/* A name that is not known yet is no error. */
+static void check_names(struct settings *s, struct names *names, struct buf *errors)
+{
+	const struct config *c = &s->config;
+	uint64_t until = deadline();
+
+	if (buf_size(errors))
+		return;
+	check_ring_names(s, names, "servers", s->ring, &c->servers, until, errors);
+	check_ring_names(s, names, "former_servers", s->former, &c->former_servers, until, errors);
+}
+
+void settings_watch(const struct settings *settings, bool used)
+{
+	for (size_t i = 0; i < settings->name_count; i++) {
+		if (settings->names[i].addresses)
+			name_expect(settings->names[i].name, used ? settings->names[i].addresses : NULL);
+	}
+}
+
 /* --- reading --- */
 
 void settings_complain(const char *file, struct buf *errors, bool again)
@@ -322,7 +502,7 @@ void settings_complain(const char *file, struct buf *errors, bool again)
 }
 
 /* Reads all that the configuration names, and checks how its options fit together. Appends each error. */
-static void complete(struct settings *s, struct buf *errors)
+static void complete(struct settings *s, struct names *names, struct buf *errors)
 {
 	struct config *c = &s->config;
 
@@ -333,13 +513,16 @@ static void complete(struct settings *s, struct buf *errors)
 	read_users(c, errors);
 	check_listeners(c, errors);
 	check_admin(c, errors);
+	if (!buf_size(errors))
+		look_up(s, names, errors);
 	/* The line that names the servers may be the one with an error. */
 	if (c->servers.count || c->servers.string || !buf_size(errors))
 		read_ring(s, errors);
 	read_former_ring(s, errors);
+	check_names(s, names, errors);
 }
 
-struct settings *settings_read(const struct options *options, bool again)
+struct settings *settings_read(const struct options *options, struct names *names, bool again)
 {
 	struct settings *s = xcalloc(1, sizeof(*s));
 	struct buf errors = BUF_EMPTY;
@@ -348,7 +531,7 @@ struct settings *settings_read(const struct options *options, bool again)
 	config_init(&s->config);
 	if (!options->file || config_file_read(&s->config, options->file, &errors)) {
 		options_configure(options, &s->config, &errors);
-		complete(s, &errors);
+		complete(s, names, &errors);
 	}
 	if (!buf_size(&errors))
 		return s;
@@ -372,6 +555,9 @@ void settings_release(struct settings *settings)
 {
 	if (!settings || atomic_fetch_sub(&settings->references, 1) > 1)
 		return;
+	for (size_t i = 0; i < settings->name_count; i++)
+		drop_name(&settings->names[i]);
+	free(settings->names);
 	tls_context_drop(settings->tls);
 	ring_destroy(settings->ring);
 	ring_destroy(settings->former);
@@ -380,6 +566,11 @@ void settings_release(struct settings *settings)
 }
 
 /* --- comparing --- */
+
+static bool same_string(const char *one, const char *other)
+{
+	return one && other ? strcmp(one, other) == 0 : one == other;
+}
 
 /*
  * RELOAD_NEW_RING: the rings count, since servers that are named in another order or way may make the same one, and a configuration
@@ -393,15 +584,10 @@ static bool same_ring(const struct ring *a, const struct ring *b)
 		return false;
 	for (int i = 0; i < ring_count(a); i++) {
 		const struct ring_server *s = ring_server(a, i), *t = ring_server(b, i);
-		if (strcmp(s->host, t->host) != 0 || s->port != t->port)
+		if (strcmp(s->host, t->host) != 0 || s->port != t->port || !same_string(s->name, t->name))
 			return false;
 	}
 	return true;
-}
-
-static bool same_string(const char *one, const char *other)
-{
-	return one && other ? strcmp(one, other) == 0 : one == other;
 }
 
 static bool same_rings(const struct settings *a, const struct settings *b)
@@ -441,7 +627,8 @@ static void keep(struct config *config, const struct config *now, const struct c
 void settings_keep_fixed(struct settings *settings, const struct settings *now)
 {
 	for (const struct config_option *o = config_options; o->name; o++) {
-		if (o->reload >= RELOAD_NEEDS_RESTART && !config_same(&settings->config, &now->config, o))
+		bool fixed = o->reload == RELOAD_NEEDS_RESTART || o->reload == RELOAD_STAYS_TRUE;
+		if (fixed && !config_same(&settings->config, &now->config, o))
 			keep(&settings->config, &now->config, o);
 	}
 }

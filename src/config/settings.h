@@ -10,6 +10,9 @@
 #include "config/command_line.h"
 #include "config/config.h"
 
+struct names;
+struct settings_name;
+
 struct settings {
 	struct config config;
 	struct ring *ring;
@@ -17,15 +20,20 @@ struct settings {
 	struct tls_context *tls;
 	uint64_t ring_hash, former_hash; /* as ring_fingerprint gives them; 0 for none */
 	int64_t move_at;                 /* seconds since 1970; 0 if no keys move */
+	struct settings_name *names;     /* of servers, by which these are looked up */
+	size_t name_count;
 	atomic_uint references;
 };
 
 /*
  * Reads the configuration file, overridden by the command line, and checks all of it. The caller owns a reference. If there are errors
  * gives NULL, after saying all: on the standard error, or in the log if it is read `again`. Must run as the user that starts the
- * daemon, who may read the files with passwords.
+ * daemon, who may read the files with passwords. Waits some seconds for names of servers; borrows `names` until settings_release.
  */
-struct settings *settings_read(const struct options *options, bool again);
+struct settings *settings_read(const struct options *options, struct names *names, bool again);
+
+/* The ring is used, or is not used any more: from now on changes of its names are reported, or are not. */
+void settings_watch(const struct settings *settings, bool used);
 
 /*
  * Says the errors of a configuration, a line for each, and frees them: in the log, or on the standard error, where one begins with the

@@ -8,6 +8,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "upstream/names.h"
 #include "upstream/news.h"
 #include "upstream/servers.h"
 #include "util/alloc.h"
@@ -73,6 +74,7 @@ static void sum_server(const struct daemon *d, const struct server *server, int 
 
 	_Static_assert(sizeof(sum->name) == sizeof(server->name), "names of servers have one size");
 	memcpy(sum->name, server->name, sizeof(sum->name));
+	snprintf(sum->host, sizeof(sum->host), "%s", server->where.name ? server->where.name : "");
 	for (size_t i = 0; i < d->threads; i++) {
 		const struct server *other = counterpart(d->meters[i]->servers, server->name, index);
 		if (!other)

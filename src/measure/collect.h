@@ -47,7 +47,8 @@ void collect_sums(struct daemon *d, struct sums *sums);
 /* A server, as all workers together know it. */
 struct server_sum {
 	char name[300];
-	char why[160]; /* it is down; "" if it is not, or was not tried yet */
+	char why[160];  /* it is down; "" if it is not, or was not tried yet */
+	char host[256]; /* the name with `dns:` that has this address; "" without one */
 	uint64_t values[SERVER_FACTS];
 	struct histogram_sum latency; /* of its calls, since the start or the last `stats reset` */
 };

@@ -346,6 +346,14 @@ static void print_classes(struct report *r)
 	}
 }
 
+static void stat_texts(struct report *r, const struct server_sum *s)
+{
+	if (*s->host)
+		buf_printf(r->out, "STAT %s:host %s\r\n", s->name, s->host);
+	if (*s->why)
+		buf_printf(r->out, "STAT %s:why %s\r\n", s->name, s->why);
+}
+
 /* For each server the rows, the latencies, or both. */
 static void print_servers(struct report *r, bool rows, bool latencies)
 {
@@ -360,6 +368,8 @@ static void print_servers(struct report *r, bool rows, bool latencies)
 		}
 		if (rows)
 			walk(r, server_facts, SERVER_FACTS, s->name, s->values);
+		if (rows && !is_json(r))
+			stat_texts(r, s);
 		if (latencies)
 			encoders[r->format].latency(r, OF_server, s->name, &s->latency);
 		if (is_json(r))

@@ -1,13 +1,11 @@
 /*
- * The statistics of memcached that only the servers know, such as curr_items: sums over all servers. The rows SUM of facts.def name them.
- * This is pure: worker/poll.h asks the servers.
+ * The statistics of memcached that only the servers know, such as curr_items: sums over all servers.
+ * The rows SUM of facts.def name them. worker/poll.h asks the servers.
  */
 #ifndef MEASURE_SUMS_H
 #define MEASURE_SUMS_H
 
 #include <stdint.h>
-
-#include "util/slice.h"
 
 enum sum {
 #define SUM(name) SUM_##name,
@@ -19,8 +17,5 @@ struct sums {
 	uint64_t at; /* when the servers answered, in milliseconds of a monotonic clock; 0: never */
 	uint64_t values[SUMS];
 };
-
-/* Adds what a server has answered to `stats`: lines "STAT <name> <value>". Other lines and names are ignored. */
-void sums_add(struct sums *sums, struct slice stats);
 
 #endif

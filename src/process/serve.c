@@ -19,6 +19,7 @@
 #include "process/sandbox.h"
 #include "process/start.h"
 #include "protocol/dialect.h"
+#include "upstream/names.h"
 #include "upstream/news.h"
 #include "util/alloc.h"
 #include "util/clock.h"
@@ -123,7 +124,7 @@ static void join_workers(struct process *p)
 /* New settings that can be used, or NULL. */
 static struct settings *read_again(struct process *p)
 {
-	struct settings *s = settings_read(p->options, true);
+	struct settings *s = settings_read(p->options, p->daemon.servers.names, true);
 	struct buf errors = BUF_EMPTY;
 
 	if (!s)
@@ -155,6 +156,12 @@ static void log_changes(const struct settings *old, const struct settings *new)
 	buf_free(&names);
 }
 
+static void watch_names(struct process *p, const struct settings *s)
+{
+	names_set_interval(p->daemon.servers.names, s->config.dns_interval);
+	settings_watch(s, true);
+}
+
 static void reload(struct process *p)
 {
 	struct settings *s;
@@ -171,7 +178,9 @@ static void reload(struct process *p)
 		return;
 	}
 	log_changes(p->daemon.settings, s);
+	settings_watch(p->daemon.settings, false);
 	settings_release(p->daemon.settings);
+	watch_names(p, s);
 	p->daemon.settings = s;
 	log_set_verbose(s->config.verbose);
 	log_open(s->config.log == LOG_TO_SYSLOG);
@@ -415,7 +424,7 @@ static void init(struct process *p, int pipes[2])
 	pthread_mutex_init(&p->daemon.lock, NULL);
 	p->daemon.large = xcalloc(1, sizeof(*p->daemon.large));
 	p->daemon.board = xcalloc(1, sizeof(*p->daemon.board));
-	p->daemon.server_news = news_create();
+	p->daemon.servers.news = news_create();
 	p->daemon.descriptors = opendir(LINUX_DESCRIPTORS);
 	signal(SIGPIPE, SIG_IGN);
 	p->events[NEWS] = event_new(p->base, pipes[0], EV_READ | EV_PERSIST, on_news, p);
@@ -429,12 +438,13 @@ static void init(struct process *p, int pipes[2])
 	event_add(p->events[LOG_TIME], &interval);
 }
 
-int serve(const struct options *options, struct settings *settings)
+int serve(const struct options *options, struct settings *settings, struct names *names)
 {
 	struct process p = {
 		.daemon = { .settings = settings,
 			.threads = settings->config.threads,
 			.started = time(NULL),
+			.servers = { .names = names },
 			.command = admin_answer },
 		.options = options,
 	};
@@ -453,6 +463,7 @@ int serve(const struct options *options, struct settings *settings)
 		if (settings->config.sandbox)
 			sandbox_enter();
 		start_workers(&p);
+		watch_names(&p, settings);
 		admin_port_commit(p.admin);
 		event_base_dispatch(p.base);
 		join_workers(&p);
@@ -472,7 +483,7 @@ int serve(const struct options *options, struct settings *settings)
 	free(p.daemon.large);
 	free(p.daemon.listens);
 	free(p.daemon.board);
-	news_destroy(p.daemon.server_news);
+	news_destroy(p.daemon.servers.news);
 	if (p.daemon.descriptors)
 		closedir(p.daemon.descriptors);
 	log_summarize(true);

@@ -5,9 +5,9 @@
 #include "config/settings.h"
 
 /*
- * Serves until a signal stops it. Takes over the caller's reference to the settings; a reload reads `options` again. Gives the exit
+ * Serves until a signal stops it. Takes over the caller's reference to the settings; a reload reads `options` again, and looks up `names`. Gives the exit
  * status of the process.
  */
-int serve(const struct options *options, struct settings *settings);
+int serve(const struct options *options, struct settings *settings, struct names *names);
 
 #endif

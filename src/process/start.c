@@ -14,9 +14,9 @@
 /* --- file descriptors --- */
 
 enum {
-	OTHERS = 24 + DAEMON_REPLACING, /* beside clients, listeners and workers */
+	OTHERS = 32 + DAEMON_REPLACING, /* in addition to clients, listeners and workers; eight are of c-ares */
 	ADMIN = 36,                     /* the HTTP port and its connections */
-	EACH_WORKER = 8,
+	EACH_WORKER = 10,
 	EACH_SERVER = 2 /* of each worker: one that goes and one that comes */
 };
 

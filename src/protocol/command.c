@@ -1,6 +1,15 @@
 #include "protocol/command.h"
 #include "protocol/commands.h"
 
+#define KEY_MAX_OF(subject) ((subject) == SUBJECT_SET || (subject) == SUBJECT_LIST ? COLLECTION_KEY_MAX : KEY_MAX)
+
+const struct grammar_traits grammars[] = {
+#define GRAMMAR(id, keys, before, subject, data, ...) \
+	{ KEYS_##keys, before, SUBJECT_##subject, KEY_MAX_OF(SUBJECT_##subject), data, false },
+#define ARGS_GRAMMAR(id, subject, ...) { KEYS_ONE, 0, SUBJECT_##subject, KEY_MAX_OF(SUBJECT_##subject), false, true },
+#include "protocol/grammars.def"
+};
+
 #define READS_VALUES(id, grammar) ((grammar) == GRAMMAR_KEYS || (grammar) == GRAMMAR_TOUCH_KEYS || (id) == COMMAND_MG)
 
 static const struct command commands[COMMAND_COUNT] = {

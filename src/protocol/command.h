@@ -23,51 +23,30 @@ enum {
 typedef unsigned int command_id;
 
 enum grammar {
-	GRAMMAR_STORAGE,         /* <key> <flags> <exptime> <bytes> [<cas>], then a data block */
-	GRAMMAR_KEYS,            /* <key>+ */
-	GRAMMAR_TOUCH_KEYS,      /* <exptime> <key>+ */
-	GRAMMAR_COLLECTION_KEYS, /* <key>+ with keys of that size */
-	GRAMMAR_COUNTED_KEYS,    /* <n> <key>+ [limit <l>] with n keys of that size */
-	GRAMMAR_WAIT_KEYS,       /* <seconds> <key>+ with keys of that size */
-	GRAMMAR_POP_KEYS,        /* <count> left|right <key>+ with keys of that size */
-	GRAMMAR_ARITHMETIC,      /* <key> <delta> */
-	GRAMMAR_DELETE,          /* <key> [0] */
-	GRAMMAR_TOUCH,           /* <key> <exptime> */
-	GRAMMAR_FLUSH,           /* [<delay>] */
-	GRAMMAR_META,            /* <key> <flag>* */
-	GRAMMAR_META_DATA,       /* <key> <bytes> <flag>*, then a data block */
-	GRAMMAR_WAIT_MOVE,       /* <seconds> <key>, and what lmove has behind its first key */
-	GRAMMAR_KEY_ARGS,        /* <key> and arguments */
-	GRAMMAR_EVENT_DATA,      /* <type> <flags> <exptime> <bytes> [<unixtime>], then a data block */
-	GRAMMAR_ARGS,            /* anything */
-	GRAMMAR_BARE,            /* arguments are ignored */
-	/* The key of a collection, of at most COLLECTION_KEY_MAX bytes, and arguments. Those of a SET may be for a list, too. */
-	GRAMMAR_SET,                /* <key> */
-	GRAMMAR_SET_MEMBERS,        /* <key> <member>+ */
-	GRAMMAR_SET_ANY_MEMBERS,    /* <key> <member>* */
-	GRAMMAR_SET_MEMBER,         /* <key> <member> */
-	GRAMMAR_SET_COUNT,          /* <key> [<count>] */
-	GRAMMAR_SET_SAMPLE,         /* <key> [<count>], which may be below 0 */
-	GRAMMAR_SET_RANGE,          /* <key> <from> <to> */
-	GRAMMAR_SET_RANGE_COUNT,    /* <key> <from> <to> <count> */
-	GRAMMAR_SET_SCAN,           /* <key> <count> [<after>] */
-	GRAMMAR_SET_LEASE,          /* <key> [<seconds>] */
-	GRAMMAR_SET_LOAD,           /* <key> <token> <member>* */
-	GRAMMAR_SET_MOVE,           /* <key> <target> <member> */
-	GRAMMAR_LIST,               /* <key> */
-	GRAMMAR_LIST_COUNT,         /* <key> [<count>] */
-	GRAMMAR_LIST_INDEX,         /* <key> <index> */
-	GRAMMAR_LIST_INDEXES,       /* <key> <first> <last> */
-	GRAMMAR_LIST_ELEMENTS,      /* <key> <element>+ */
-	GRAMMAR_LIST_POSITION,      /* <key> <element> [rank <n>] [count <n>] [maxlen <n>] */
-	GRAMMAR_LIST_INSERT,        /* <key> before|after <pivot> <element> */
-	GRAMMAR_LIST_MOVE,          /* <key> <target> left|right left|right */
-	GRAMMAR_LIST_TARGET,        /* <key> <target> */
-	GRAMMAR_LIST_COUNT_ELEMENT, /* <key> <count> <element> */
-	GRAMMAR_LIST_INDEX_ELEMENT, /* <key> <index> <element> */
-	GRAMMAR_LIST_LEASE,         /* <key> [<seconds>] */
-	GRAMMAR_LIST_LOAD           /* <key> <token> <element>* */
+#define GRAMMAR(id, ...) GRAMMAR_##id,
+#define ARGS_GRAMMAR(id, ...) GRAMMAR_##id,
+#include "protocol/grammars.def"
 };
+
+enum grammar_keys { KEYS_NONE, KEYS_ONE, KEYS_MANY };
+
+/* What the keys of a command name. */
+enum grammar_subject {
+	SUBJECT_NOTHING,
+	SUBJECT_ITEM,   /* an item of memcached; its key may have control bytes */
+	SUBJECT_META,   /* the same, for a meta command */
+	SUBJECT_EVENTS, /* a type of events, or a key that is only looked at */
+	SUBJECT_SET,    /* a set, or a list if the command takes both */
+	SUBJECT_LIST
+};
+
+/* A row of grammars.def, except for its parsers. */
+struct grammar_traits {
+	uint8_t keys, before, subject, key_max;
+	bool has_data, takes_args;
+};
+
+extern const struct grammar_traits grammars[];
 
 /* What a command does, as far as it matters to the order of requests on a connection; see command/order.h. */
 enum order_class {
@@ -116,16 +95,21 @@ static inline bool command_set_has(const struct command_set *set, command_id id)
 	return set->bits[id / 64] >> id % 64 & 1;
 }
 
+static inline const struct grammar_traits *command_traits(const struct command *command)
+{
+	return &grammars[command->grammar];
+}
+
 /* Whether it takes any number of keys. */
 static inline bool command_has_keys(const struct command *command)
 {
-	return command->grammar >= GRAMMAR_KEYS && command->grammar <= GRAMMAR_POP_KEYS;
+	return command_traits(command)->keys == KEYS_MANY;
 }
 
 /* Whether it has the key of one set or list, and arguments that command/args.h reads. */
 static inline bool command_takes_args(const struct command *command)
 {
-	return command->grammar >= GRAMMAR_SET;
+	return command_traits(command)->takes_args;
 }
 
 /* The command of that name, in exact case, or NULL; and that of an id. */

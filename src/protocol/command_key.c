@@ -17,8 +17,7 @@ static bool is_answered_by_number(const struct command *command)
 
 static bool has_data(const struct command *command)
 {
-	return command->grammar == GRAMMAR_STORAGE || command->grammar == GRAMMAR_EVENT_DATA ||
-		command->grammar == GRAMMAR_META_DATA;
+	return command_traits(command)->has_data;
 }
 
 static bool counts_events(const struct command *command)
@@ -75,7 +74,7 @@ struct slice command_key_item(const struct command_keys *keys, struct slice key)
 	command = command_lookup(slice_cut(&rest, separator_of(keys)));
 	if (!command || !command->reads_values)
 		return slice_of(key.p, 0);
-	if (command->grammar == GRAMMAR_TOUCH_KEYS)
+	for (int i = 0; i < command_traits(command)->before; i++)
 		(void)slice_cut(&rest, separator_of(keys));
 	return slice_cut(&rest, separator_of(keys));
 }

@@ -10,7 +10,7 @@
 
 bool metaform_has(const struct command *command)
 {
-	return command->id != COMMAND_ME && (command->grammar == GRAMMAR_META || command->grammar == GRAMMAR_META_DATA);
+	return command->id != COMMAND_ME && command_traits(command)->subject == SUBJECT_META;
 }
 
 /* The flags that have a meaning. P and L are for proxies, u is a hint, and h and l are answered with what they are for a new item. */

@@ -46,7 +46,7 @@ bool request_key_fits_line(struct slice key)
 static void take_noreply(struct request *out)
 {
 	static const struct slice word = { "noreply", 7 };
-	bool keyless = out->command->grammar == GRAMMAR_FLUSH || out->command->grammar == GRAMMAR_ARGS;
+	bool keyless = command_traits(out->command)->keys == KEYS_NONE;
 	struct slice *rest = &out->rest, before;
 	size_t n = rest->n;
 
@@ -68,19 +68,19 @@ static bool no_more(struct slice rest)
 }
 
 /* Takes the key; sets the error, and gives false, if it is missing or too long. */
-static inline bool take_key(struct request *out, size_t max)
+static inline bool take_key(struct request *out)
 {
 	out->key = slice_token(&out->rest);
 	if (out->key.n == 0)
 		out->error = bad_form(out);
-	else if (out->key.n > max)
+	else if (out->key.n > command_traits(out->command)->key_max)
 		out->error = "CLIENT_ERROR key too long";
 	return out->error == NULL;
 }
 
-static enum request_status parse_keys(
-	struct request *out, struct slice keys, size_t key_max, const struct request_limits *limits)
+static enum request_status parse_these_keys(struct request *out, struct slice keys, const struct request_limits *limits)
 {
+	size_t key_max = command_traits(out->command)->key_max;
 	struct slice key;
 
 	out->key = slice_token(&keys);
@@ -181,7 +181,7 @@ static enum request_status parse_storage(
 	uint64_t bytes;
 
 	take_noreply(out);
-	(void)take_key(out, KEY_MAX);
+	(void)take_key(out);
 	flags = slice_token(&out->rest);
 	exptime = slice_token(&out->rest);
 	token = slice_token(&out->rest);
@@ -233,11 +233,11 @@ static const char *check_meta(struct request *out, bool clean, size_t line)
 static enum request_status parse_meta(struct slice in, const struct request_limits *limits, bool clean, size_t line,
 	struct request_progress *progress, struct request *out)
 {
-	bool data = out->command->grammar == GRAMMAR_META_DATA, gap = has_gap(out);
+	bool data = command_traits(out->command)->has_data, gap = has_gap(out);
 	struct slice token;
 	uint64_t bytes = 0;
 
-	(void)take_key(out, KEY_MAX);
+	(void)take_key(out);
 	if (data) {
 		token = slice_token(&out->rest);
 		/* The key is empty: its token is the length. */
@@ -263,38 +263,76 @@ static enum request_status parse_exptime(struct request *out, struct slice token
 						       : refuse(out, "CLIENT_ERROR invalid exptime argument");
 }
 
-/* A key and the word behind it: of arithmetic, delete and touch. */
-static enum request_status parse_key_word(struct request *out)
+/* A key, and the word that must be all that follows. */
+static bool take_key_word(struct request *out, struct slice *word)
 {
-	enum grammar grammar = out->command->grammar;
-	struct slice word;
+	if (!take_key(out))
+		return false;
+	*word = slice_token(&out->rest);
+	if (word->n == 0 || !no_more(out->rest))
+		out->error = bad_form(out);
+	return out->error == NULL;
+}
 
-	if (!take_key(out, KEY_MAX))
+static enum request_status parse_arithmetic(struct request *out, const struct request_limits *limits)
+{
+	struct slice delta;
+
+	(void)limits;
+	if (!take_key_word(out, &delta))
 		return REQUEST_REFUSED;
-	word = slice_token(&out->rest);
-	if (grammar == GRAMMAR_DELETE) {
-		/* Old clients send a time of 0; memcached refuses all others. */
-		bool good = no_more(out->rest) && (word.n == 0 || slice_equal(word, SLICE("0")));
-		return good ? REQUEST_READY : refuse(out, bad_form(out));
-	}
-	if (word.n == 0 || !no_more(out->rest))
-		return refuse(out, bad_form(out));
-	if (grammar == GRAMMAR_TOUCH)
-		return parse_exptime(out, word);
-	if (!num_parse_u64(word, &out->number))
+	if (!num_parse_u64(delta, &out->number))
 		return refuse(out, "CLIENT_ERROR invalid numeric delta argument");
 	return REQUEST_READY;
 }
 
+static enum request_status parse_touch(struct request *out, const struct request_limits *limits)
+{
+	struct slice time;
+
+	(void)limits;
+	return take_key_word(out, &time) ? parse_exptime(out, time) : REQUEST_REFUSED;
+}
+
+/* Old clients send a time of 0; memcached refuses all others. */
+static enum request_status parse_delete(struct request *out, const struct request_limits *limits)
+{
+	struct slice time;
+
+	(void)limits;
+	if (!take_key(out))
+		return REQUEST_REFUSED;
+	time = slice_token(&out->rest);
+	if (no_more(out->rest) && (time.n == 0 || slice_equal(time, SLICE("0"))))
+		return REQUEST_READY;
+	return refuse(out, bad_form(out));
+}
+
+static enum request_status parse_key(struct request *out, const struct request_limits *limits)
+{
+	(void)limits;
+	return take_key(out) ? REQUEST_READY : REQUEST_REFUSED;
+}
+
+static enum request_status parse_nothing(struct request *out, const struct request_limits *limits)
+{
+	(void)out;
+	(void)limits;
+	return REQUEST_READY;
+}
+
+static enum request_status parse_keys(struct request *out, const struct request_limits *limits)
+{
+	return parse_these_keys(out, out->rest, limits);
+}
+
 static enum request_status parse_touch_keys(struct request *out, const struct request_limits *limits)
 {
-	struct slice time = slice_token(&out->rest), rest = out->rest;
+	struct slice time = slice_token(&out->rest);
 
-	if (slice_token(&rest).n == 0)
+	if (no_more(out->rest))
 		return refuse(out, bad_form(out));
-	if (parse_exptime(out, time) != REQUEST_READY)
-		return REQUEST_REFUSED;
-	return parse_keys(out, out->rest, KEY_MAX, limits);
+	return parse_exptime(out, time) == REQUEST_READY ? parse_keys(out, limits) : REQUEST_REFUSED;
 }
 
 /*
@@ -331,7 +369,7 @@ static enum request_status parse_counted_keys(struct request *out, const struct 
 		return refuse(out, bad_form(out));
 	if (word.n && !num_parse_u64(limit, &out->number))
 		return refuse(out, "CLIENT_ERROR invalid limit");
-	return parse_keys(out, keys, COLLECTION_KEY_MAX, limits);
+	return parse_these_keys(out, keys, limits);
 }
 
 /* Seconds, with up to three decimals, to milliseconds. */
@@ -357,17 +395,26 @@ static bool parse_seconds(struct slice word, uint64_t *out)
 	return true;
 }
 
+/* A timeout, which a word must follow. Sets the error, and returns false, if it is wrong. */
+static bool take_timeout(struct request *out)
+{
+	struct slice seconds = slice_token(&out->rest);
+
+	if (no_more(out->rest))
+		out->error = bad_form(out);
+	else if (!parse_seconds(seconds, &out->number))
+		out->error = "CLIENT_ERROR invalid timeout";
+	return out->error == NULL;
+}
+
 static enum request_status parse_wait_keys(struct request *out, const struct request_limits *limits)
 {
-	struct slice seconds = slice_token(&out->rest), rest = out->rest;
+	return take_timeout(out) ? parse_keys(out, limits) : REQUEST_REFUSED;
+}
 
-	if (slice_token(&rest).n == 0)
-		return refuse(out, bad_form(out));
-	if (!parse_seconds(seconds, &out->number))
-		return refuse(out, "CLIENT_ERROR invalid timeout");
-	if (out->command->grammar == GRAMMAR_WAIT_MOVE)
-		return take_key(out, COLLECTION_KEY_MAX) ? REQUEST_READY : REQUEST_REFUSED;
-	return parse_keys(out, out->rest, COLLECTION_KEY_MAX, limits);
+static enum request_status parse_wait_key(struct request *out, const struct request_limits *limits)
+{
+	return take_timeout(out) ? parse_key(out, limits) : REQUEST_REFUSED;
 }
 
 static enum request_status parse_pop_keys(struct request *out, const struct request_limits *limits)
@@ -379,73 +426,49 @@ static enum request_status parse_pop_keys(struct request *out, const struct requ
 		return refuse(out, bad_form(out));
 	if (!num_parse_u64(count, &out->number))
 		return refuse(out, "CLIENT_ERROR invalid count");
-	return parse_keys(out, out->rest, COLLECTION_KEY_MAX, limits);
+	return parse_keys(out, limits);
 }
 
-static enum request_status parse_flush(struct request *out)
+static enum request_status parse_flush(struct request *out, const struct request_limits *limits)
 {
 	struct slice delay = slice_token(&out->rest);
 
+	(void)limits;
 	if (!no_more(out->rest))
 		return refuse(out, bad_form(out));
 	return delay.n ? parse_exptime(out, delay) : REQUEST_READY;
 }
 
-/* Parses the words of a line without a data block. */
-static enum request_status parse_words(struct request *out, const struct request_limits *limits)
+/* The words of a command whose data block, flags and exptime are known. */
+static enum request_status parse_storage_words(struct request *out, const struct request_limits *limits)
 {
-	size_t max = COLLECTION_KEY_MAX;
-
-	switch (out->command->grammar) {
-	case GRAMMAR_KEYS:
-		return parse_keys(out, out->rest, KEY_MAX, limits);
-	case GRAMMAR_TOUCH_KEYS:
-		return parse_touch_keys(out, limits);
-	case GRAMMAR_ARITHMETIC:
-	case GRAMMAR_DELETE:
-	case GRAMMAR_TOUCH:
-		return parse_key_word(out);
-	case GRAMMAR_FLUSH:
-		return parse_flush(out);
-	case GRAMMAR_COLLECTION_KEYS:
-		return parse_keys(out, out->rest, COLLECTION_KEY_MAX, limits);
-	case GRAMMAR_COUNTED_KEYS:
-		return parse_counted_keys(out, limits);
-	case GRAMMAR_WAIT_KEYS:
-	case GRAMMAR_WAIT_MOVE:
-		return parse_wait_keys(out, limits);
-	case GRAMMAR_POP_KEYS:
-		return parse_pop_keys(out, limits);
-	case GRAMMAR_KEY_ARGS:
-		max = KEY_MAX;
-		break;
-	case GRAMMAR_ARGS:
-	case GRAMMAR_BARE:
-		return REQUEST_READY;
-	default:
-		break;
-	}
-	return take_key(out, max) ? REQUEST_READY : REQUEST_REFUSED;
+	(void)limits;
+	if (take_key(out) && !take_last_number(out))
+		out->error = bad_form(out);
+	return out->error ? REQUEST_REFUSED : REQUEST_READY;
 }
 
-enum request_status request_parse_words(const struct request_limits *limits, struct request *out)
+static enum request_status parse_meta_words(struct request *out, const struct request_limits *limits)
 {
 	size_t line = out->rest.n;
 
-	switch (out->command->grammar) {
-	case GRAMMAR_STORAGE:
-	case GRAMMAR_EVENT_DATA:
-		if (take_key(out, KEY_MAX) && !take_last_number(out))
-			out->error = bad_form(out);
-		return out->error ? REQUEST_REFUSED : REQUEST_READY;
-	case GRAMMAR_META:
-	case GRAMMAR_META_DATA:
-		if (take_key(out, KEY_MAX))
-			out->error = check_meta(out, true, line);
-		return out->error ? REQUEST_REFUSED : REQUEST_READY;
-	default:
-		return parse_words(out, limits);
-	}
+	(void)limits;
+	if (take_key(out))
+		out->error = check_meta(out, true, line);
+	return out->error ? REQUEST_REFUSED : REQUEST_READY;
+}
+
+typedef enum request_status parse_words(struct request *out, const struct request_limits *limits);
+
+static parse_words *const parsers[] = {
+#define GRAMMAR(id, keys, before, subject, data, words) [GRAMMAR_##id] = parse_##words,
+#define ARGS_GRAMMAR(id, ...) [GRAMMAR_##id] = parse_key,
+#include "protocol/grammars.def"
+};
+
+enum request_status request_parse_words(const struct request_limits *limits, struct request *out)
+{
+	return parsers[out->command->grammar](out, limits);
 }
 
 /* An unknown verb. HTTP is closed at once, so that the body of a POST is not read as commands. */
@@ -457,19 +480,9 @@ static enum request_status unknown(struct slice line, struct request *out)
 /* Whether the keys of a command may have control bytes, as in memcached: its lines have nothing else that could have them. */
 static bool takes_any_key(const struct command *command)
 {
-	switch (command->grammar) {
-	case GRAMMAR_STORAGE:
-	case GRAMMAR_ARITHMETIC:
-	case GRAMMAR_DELETE:
-	case GRAMMAR_TOUCH:
-	case GRAMMAR_KEYS:
-	case GRAMMAR_TOUCH_KEYS:
-	case GRAMMAR_META:
-	case GRAMMAR_META_DATA:
-		return true;
-	default:
-		return false;
-	}
+	uint8_t subject = command_traits(command)->subject;
+
+	return subject == SUBJECT_ITEM || subject == SUBJECT_META;
 }
 
 /* The first byte of memcached's binary protocol, TLS, or Redis's protocol. */
@@ -542,16 +555,11 @@ enum request_status request_parse(
 	/* memcached ends a line at a zero byte. */
 	if (!clean && (!takes_any_key(out->command) || memchr(line.p, 0, line.n)))
 		out->error = control;
-	switch (out->command->grammar) {
-	case GRAMMAR_STORAGE:
-	case GRAMMAR_EVENT_DATA:
-		return parse_storage(in, limits, progress, out);
-	case GRAMMAR_META:
-	case GRAMMAR_META_DATA:
+	if (command_traits(out->command)->subject == SUBJECT_META)
 		return parse_meta(in, limits, clean, n, progress, out);
-	default:
-		if (out->command->noreply)
-			take_noreply(out);
-		return out->error ? REQUEST_REFUSED : parse_words(out, limits);
-	}
+	if (command_traits(out->command)->has_data)
+		return parse_storage(in, limits, progress, out);
+	if (out->command->noreply)
+		take_noreply(out);
+	return out->error ? REQUEST_REFUSED : request_parse_words(limits, out);
 }

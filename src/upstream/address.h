@@ -1,79 +1,73 @@
 /*
- * From the name of a server to a connected socket, without blocking the loop. There is one resolver for each worker, which looks up
- * names, and one server_address for each server.
- *
- * libevent's evdns asks the name servers. It keeps no answers, but it reads /etc/hosts and /etc/resolv.conf only once. So they are
- * read here again before a lookup if they have changed. The C library's getaddrinfo would follow them by itself. But it blocks
- * for as long as no name server answers, so it would need a thread, for which an exit has to wait. It also loads modules, whose
- * system calls the sandbox cannot know.
+ * From the place of a server to a connected socket, without blocking the loop. Each worker has one resolver, which tells its servers when
+ * a name was looked up, and one server_address for each server.
  */
 #ifndef UPSTREAM_ADDRESS_H
 #define UPSTREAM_ADDRESS_H
 
-#include <event2/event.h>
 #include <event2/event_struct.h>
-#include <netinet/in.h>
-#include <sys/un.h>
+#include <sys/queue.h>
 
 #include "net/loop.h"
+#include "upstream/names.h"
 #include "upstream/ring.h"
 
-struct lookup;
 struct resolver;
 
-/* Borrows `base` until resolver_destroy. */
-struct resolver *resolver_create(struct event_base *base);
+/* Borrows both until resolver_destroy. */
+struct resolver *resolver_create(struct loop *loop, struct names *names);
 
-/* All addresses must have been stopped. Runs the base for the lookups that evdns has not ended yet. */
+/* All addresses must have been finished. */
 void resolver_destroy(struct resolver *resolver);
 
-union server_sockaddr {
-	struct sockaddr any;
-	struct sockaddr_in in;
-	struct sockaddr_in6 in6;
-	struct sockaddr_un un;
+struct server_address_ops {
+	void (*done)(
+		void *arg, int fd, const char *why); /* connected: the callee owns the socket; or -1 and the reason */
+	void (*looked_up)(void *arg);                /* a name has been looked up, perhaps that of this server */
 };
 
-/*
- * The address of a server: looks up its name, and tries the next of its addresses. Later it checks whether the name still has the
- * address, and connects to another one if it has not.
- */
+/* The address of a server. If it is a name with an address of each family, each attempt to connect tries the next one. */
 struct server_address {
+	LIST_ENTRY(server_address) link;
 	struct loop *loop;
-	struct resolver *resolver;
 	const struct ring_server *where;
 	void (*done)(void *arg, int fd, const char *why);
+	void (*looked_up)(void *arg);
 	void *arg;
-	struct lookup *lookup;               /* NULL if none is under way */
-	struct event connecting;             /* the socket that is being connected */
-	union server_sockaddr current, next; /* of the connection, and the one that is being connected to */
-	uint64_t began;                      /* the attempt or check, in milliseconds */
-	unsigned tried;                      /* addresses; chooses among those of a name */
-	bool is_name;
-	bool checks;   /* there is a connection, which stays if the name still has its address */
-	bool failing;  /* the last lookup or check failed */
-	bool is_news;  /* the one before it had not failed: to be logged */
-	char why[120]; /* of a failure */
+	struct name *name;             /* NULL if there is none */
+	union server_sockaddr numeric; /* without a name */
+	union server_sockaddr current; /* of the connection */
+	union server_sockaddr next;    /* that is being connected to */
+	struct event connecting;       /* the socket that is being connected */
+	uint64_t began;                /* the check, in milliseconds */
+	unsigned tried;                /* attempts; chooses among the addresses of a name */
+	bool awaits;                   /* the attempt waits for the first lookup */
+	bool unresolved;               /* the last attempt found no address */
+	bool checks;                   /* there is a connection, which stays if this attempt fails */
+	bool failing;                  /* the last check failed */
+	bool is_news;                  /* the one before it had not failed: to be logged */
+	char why[NAME_WHY];            /* of a failed lookup */
 };
 
-/*
- * Borrows all but `address` until server_address_stop is called for the last time. `done` gets a connected socket, which it owns,
- * or -1 and the reason.
- */
+/* Borrows all but `address` until server_address_fini. */
 void server_address_init(struct server_address *address, struct loop *loop, struct resolver *resolver,
-	const struct ring_server *where, void (*done)(void *arg, int fd, const char *why), void *arg);
+	const struct ring_server *where, const struct server_address_ops *ops, void *arg);
+/* It must have been stopped. */
+void server_address_fini(struct server_address *address);
 
 /* Starts to connect. `done` is called once, perhaps within this function, unless server_address_stop is called before. */
 void server_address_connect(struct server_address *address);
 
 /*
- * Looks up the name of an open connection. If it has lost the address of the connection, starts to connect to another one. `done`
- * is called as above, but not if the name still has the address. Without a name, or while an earlier check is younger than `limit`
- * milliseconds, this does nothing. An older check is given up.
+ * If the name has lost the address of an open connection, starts to connect to another one. `done` is called as above. While an earlier
+ * check is younger than `limit` milliseconds, does nothing. An older check is given up.
  */
 void server_address_check(struct server_address *address, uint64_t limit);
 
-/* Gives up the lookup or the connecting that is under way: `done` is called, within this function, with the reason. */
+/* Whether there is an address now, and the last attempt found none. */
+bool server_address_is_found(const struct server_address *address);
+
+/* Gives up the attempt that is under way: `done` is called, within this function, with the reason. */
 void server_address_give_up(struct server_address *address);
 
 /* The same without a call of `done`. Does nothing if nothing is under way. */

@@ -121,6 +121,7 @@ static void copy_servers(struct ring *ring, const struct ring_server *servers)
 	for (int i = 0; i < ring->count; i++) {
 		ring->servers[i] = servers[i];
 		ring->servers[i].host = xstrdup(servers[i].host);
+		ring->servers[i].name = servers[i].name ? xstrdup(servers[i].name) : NULL;
 	}
 }
 
@@ -216,8 +217,10 @@ void ring_destroy(struct ring *ring)
 {
 	if (!ring)
 		return;
-	for (int i = 0; i < ring->count; i++)
+	for (int i = 0; i < ring->count; i++) {
 		free(ring->servers[i].host);
+		free(ring->servers[i].name);
+	}
 	free(ring->servers);
 	free(ring->points);
 	free(ring->buckets);

@@ -25,6 +25,7 @@ struct ring_server {
 	char *host;
 	uint16_t port;
 	uint32_t weight;
+	char *name; /* in its certificate, if that is not the host; or NULL */
 };
 
 /* A place on a ring: a server has those keys whose hashes lie between the point before and this one, which is included. */

@@ -258,8 +258,6 @@ static void tell_failure(struct server *s, const char *why)
 
 	if (is_news && !s->told.refused)
 		log_warn("upstream %s: down: %s; %zu calls fail", s->name, why, calls);
-	else if (s->told.lost && s->address.is_news)
-		log_warn("upstream %s: still down: %s", s->name, why);
 	else
 		log_debug("upstream %s: %s; %zu calls fail", s->name, why, calls);
 	s->told.lost = true;
@@ -512,11 +510,18 @@ static void attempt(struct server *s)
 	server_address_connect(&s->address);
 }
 
-void server_check_name(struct server *s)
+/* A connection may have to move to another address, or an attempt may find one at last. */
+static void on_lookup(void *arg)
 {
+	struct server *s = arg;
+
 	if (s->state == SERVER_UP)
 		server_address_check(&s->address, s->options->connect_timeout);
+	else if (s->state == SERVER_DOWN && loop_is_queued(&s->link->timer) && server_address_is_found(&s->address))
+		start_timer(s->link, 0);
 }
+
+static const struct server_address_ops address_ops = { on_address, on_lookup };
 
 /* --- failure --- */
 
@@ -631,7 +636,8 @@ struct server *server_create(struct loop *loop, const struct ring_server *where,
 	struct server *s = xcalloc(1, sizeof(*s));
 
 	*s = (struct server){
-		.where = { xstrdup(where->host), where->port, where->weight },
+		.where = { xstrdup(where->host), where->port, where->weight,
+			where->name ? xstrdup(where->name) : NULL },
 		.users = 1,
 		.options = options,
 		.loop = loop,
@@ -652,9 +658,9 @@ struct server *server_create(struct loop *loop, const struct ring_server *where,
 		s->links[i] = (struct server_link){ .server = s, .stream = { .fd = -1 }, .timer = { .run = on_time } };
 	/* No connection to another server has its number, nor 0. */
 	s->link->number = random_next(random) | 1;
-	server_address_init(&s->address, loop, resolver, &s->where, on_address, s);
+	server_address_init(&s->address, loop, resolver, &s->where, &address_ops, s);
 	if (where->port)
-		s->tls = tls_peer_create(where->host);
+		s->tls = tls_peer_create(where->name ? where->name : where->host);
 	return s;
 }
 
@@ -681,7 +687,9 @@ void server_free(struct server *s)
 {
 	if (s->told.lost)
 		news_drop(s->told.news);
+	server_address_fini(&s->address);
 	tls_peer_destroy(s->tls);
 	free(s->where.host);
+	free(s->where.name);
 	free(s);
 }

@@ -10,8 +10,8 @@
  * Before the first call after an idle period the connection is probed: the server goes from UP to GREETING and back. So no call is lost on
  * a connection that a firewall has dropped.
  *
- * If its name gets another address, the server goes from UP to GREETING with that. The link to the former address takes no more
- * calls, and is closed when its calls are answered, or when the server makes no progress with them: see server_check_name.
+ * If its name gets another address, the server connects to that, and goes from UP to GREETING once the connection is open. The link to the
+ * former address takes no more calls, and is closed when its calls are answered, or when the server makes no progress with them.
  */
 #ifndef UPSTREAM_SERVER_H
 #define UPSTREAM_SERVER_H
@@ -34,7 +34,6 @@ enum { SERVER_ROOM = 512 << 10, SERVER_PLACES = 16 };
 
 struct server_options {
 	uint64_t connect_timeout, request_timeout, retry_min, retry_max; /* milliseconds */
-	uint64_t dns_interval;                                           /* milliseconds; 0: never */
 	size_t queue;                                                    /* unanswered calls at most */
 	size_t value_max;                                                /* bytes of a value in a reply */
 	struct tls_context *tls;                                         /* for TCP servers; borrowed; or NULL */
@@ -124,12 +123,6 @@ void server_start(struct server *server, void (*settled)(void *arg), void *arg);
 
 /* Sends a call, or has it fail later. As env.call: the waiter gets its result after the return. */
 void server_call(struct server *server, const struct call *call, struct waiter *waiter);
-
-/*
- * Looks up the name again, if there is one and the connection is up. If the connection's address is none of the name's any more,
- * connects to another one. Once that is open, new calls wait until those at the former address are answered, and go to the new one.
- */
-void server_check_name(struct server *server);
 
 /* Closes the connection; unanswered calls fail within this function, and later calls at the end of their turn. */
 void server_stop(struct server *server);

@@ -37,7 +37,6 @@ struct servers {
 	struct route *routes;  /* by hash of the key, without probing; NULL if there is one server, or if keys move */
 	struct moving *moving; /* NULL if no keys move */
 	uint64_t seed;
-	struct loop_job check; /* of the names, every dns_interval */
 	const struct server_options *options;
 	int count, unsettled;
 	void (*settled)(void *arg);
@@ -59,30 +58,21 @@ static bool is_at(const struct ring_server *one, const struct ring_server *other
 	return one->port == other->port && strcmp(one->host, other->host) == 0;
 }
 
+/* A certificate is checked for the name. */
+static bool has_name(const struct ring_server *one, const struct ring_server *other)
+{
+	return one->name && other->name ? strcmp(one->name, other->name) == 0 : one->name == other->name;
+}
+
 /* A server of `before` at this place that the new ones do not have yet; NULL if there is none. */
 static struct server *find(const struct servers *before, const struct ring_server *where, const struct servers *servers)
 {
 	for (int i = 0; before && i < before->count; i++) {
 		struct server *s = before->list[i];
-		if (is_at(&s->where, where) && !has(servers, s))
+		if (is_at(&s->where, where) && has_name(&s->where, where) && !has(servers, s))
 			return s;
 	}
 	return NULL;
-}
-
-static void plan_check(struct servers *servers)
-{
-	if (servers->options->dns_interval)
-		loop_after(servers->loop, &servers->check, servers->options->dns_interval);
-}
-
-static void on_check(struct loop_job *job)
-{
-	struct servers *servers = (struct servers *)((char *)job - offsetof(struct servers, check));
-
-	plan_check(servers);
-	for (int i = 0; i < servers->count; i++)
-		server_check_name(servers->list[i]);
 }
 
 /* How many of the ring's servers stand before one at the same place, or its number of servers if none is there. */
@@ -141,8 +131,6 @@ struct servers *servers_create(struct loop *loop, struct resolver *resolver, str
 	else if (most > 1)
 		servers->routes = xcalloc(ROUTES, sizeof(struct route));
 	servers->options = options;
-	servers->check.run = on_check;
-	plan_check(servers);
 	list = list_servers(servers, rings, &count);
 	servers->count = count;
 	for (int i = 0; i < count; i++) {
@@ -158,7 +146,6 @@ struct servers *servers_create(struct loop *loop, struct resolver *resolver, str
 
 void servers_stop(struct servers *servers, bool all)
 {
-	loop_forget(servers->loop, &servers->check);
 	for (int i = 0; i < servers->count; i++) {
 		if (all || servers->list[i]->users == 1)
 			server_stop(servers->list[i]);

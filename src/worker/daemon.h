@@ -22,6 +22,7 @@ enum { DAEMON_REPLACING = 16 };
 
 struct balance;
 struct meter;
+struct names;
 struct news;
 struct worker;
 
@@ -38,7 +39,10 @@ struct daemon {
 	atomic_uint_fast64_t accepted, rejected;
 	struct large_filter *large;
 	struct push_board *board;
-	struct news *server_news;
+	struct {
+		struct news *news;
+		struct names *names; /* borrowed */
+	} servers;
 	/* Carries out a PROXY_COMMAND for a worker: see struct clients_ops. */
 	struct reply (*command)(struct worker *worker, const struct request *request, struct buf *text);
 	char *listens;        /* of the main thread: the addresses where clients connect, with spaces between

@@ -369,7 +369,6 @@ void generations_set_options(struct generations *all, const struct settings *set
 		.request_timeout = config->request_timeout,
 		.retry_min = config->retry_min,
 		.retry_max = config->retry_max > config->retry_min ? config->retry_max : config->retry_min,
-		.dns_interval = config->dns_interval,
 		.queue = config->server_queue,
 		.value_max = config->max_value,
 		.answer = &all->meter->answer,
@@ -381,10 +380,10 @@ void generations_set_options(struct generations *all, const struct settings *set
 	snprintf(all->options.login, sizeof(all->options.login), "%s", config->server_login);
 }
 
-void generations_init(struct generations *all)
+void generations_init(struct generations *all, struct names *names)
 {
 	TAILQ_INIT(&all->retired);
-	all->resolver = resolver_create(all->loop->base);
+	all->resolver = resolver_create(all->loop, names);
 	all->retire.run = on_retire;
 }
 

@@ -15,6 +15,7 @@
 
 struct generations;
 struct meter;
+struct names;
 struct push_board;
 
 /* While keys move, calls go through here. */
@@ -66,7 +67,8 @@ struct generations {
 	} past; /* of generations that are gone */
 };
 
-void generations_init(struct generations *all);
+/* Borrows `names` until generations_fini. */
+void generations_init(struct generations *all, struct names *names);
 
 /* Requires generations_stop, and that no client or task is left. */
 void generations_fini(struct generations *all);

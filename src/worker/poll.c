@@ -5,6 +5,7 @@
 #include "measure/collect.h"
 #include "measure/meter.h"
 #include "util/alloc.h"
+#include "util/num.h"
 #include "worker/daemon.h"
 #include "worker/generation.h"
 
@@ -51,12 +52,33 @@ static void publish(struct poll *p)
 	on_replies(&p->replies);
 }
 
+/* Adds what a server has answered: lines "STAT <name> <value>". Other lines and names are ignored. */
+static void add_sums(struct sums *sums, struct slice stats)
+{
+	static const struct slice names[SUMS] = {
+#define SUM(name) [SUM_##name] = { #name, sizeof(#name) - 1 },
+#include "measure/facts.def"
+	};
+
+	while (stats.n) {
+		struct slice line = slice_cut(&stats, '\n'), word = slice_token(&line), name = slice_token(&line);
+		struct slice number = slice_cut(&line, '\r');
+		uint64_t value;
+
+		(void)word;
+		for (enum sum i = 0; i < SUMS; i++) {
+			if (slice_equal(name, names[i]) && num_parse_u64(slice_token(&number), &value))
+				sums->values[i] += value;
+		}
+	}
+}
+
 static void answered(struct waiter *waiter, const struct result *r)
 {
 	struct poll *p = ((struct poll_part *)waiter)->poll;
 
 	if (r->status == RESULT_TEXT)
-		sums_add(&p->sums, r->line);
+		add_sums(&p->sums, r->line);
 	if (--p->pending) {
 		if (p->is_late)
 			publish(p);

@@ -354,13 +354,13 @@ static void init_generations(struct worker *w, uint64_t seed)
 		.meter = &w->meter,
 		.large = d->large,
 		.pushes = { d->board, tell_of_push, w },
-		.news = d->server_news,
+		.news = d->servers.news,
 		.threads = d->threads,
 		.functions = &clients_functions,
 		.arg = &w->clients,
 		.random = seed,
 	};
-	generations_init(&w->generations);
+	generations_init(&w->generations, d->servers.names);
 	generations_set_options(&w->generations, w->settings);
 	set_generation(w, generation_create(&w->generations, w->settings));
 }

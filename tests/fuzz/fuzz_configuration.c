@@ -54,7 +54,7 @@ static void check_rules(const struct rules *rules)
 		bool list = c->type == COLLECTION_LIST, paired = c->encoding == ENCODING_PAIRED;
 		MUST(within((uint64_t)c->ttl, 0, 2592000) && c->compact_waste > 0 && c->compact_waste <= 1);
 		MUST(visible(slice_of(&c->delimiter, 1), 1, 1) && visible(c->removed, paired, paired ? 30 : 0));
-		MUST(c->behind == 0 || (c->behind < 10 && c->encoding == ENCODING_OPLOG));
+		MUST(c->spread == 1 || (within(c->spread, 1, 10) && c->encoding == ENCODING_OPLOG));
 		MUST(!list || c->encoding == ENCODING_OPLOG || c->encoding == ENCODING_CSV);
 		MUST(!paired || !slice_equal(c->removed, c->prefix));
 		MUST(c->encoding != ENCODING_TOMBSTONE || c->delimiter != '|');
@@ -122,6 +122,18 @@ static void print(const struct config *config, struct buf *out)
 	MUST(lines == config->listen.count + others);
 }
 
+static void describe_text(struct slice text, struct buf *out)
+{
+	buf_printf(out, "%.*s ", (int)text.n, text.p);
+}
+
+#define DESCRIBE_WORD(value) buf_printf(out, "%d ", (int)(value))
+#define DESCRIBE_NUMBER(value) buf_printf(out, "%lld ", (long long)(value))
+#define DESCRIBE_FLAG(value) buf_printf(out, "%d ", value)
+#define DESCRIBE_SHARE(value) buf_printf(out, "%g ", value)
+#define DESCRIBE_BYTE(value) buf_printf(out, "%c ", value)
+#define DESCRIBE_TEXT(value) describe_text(value, out)
+
 /* Appends all that the configuration says. */
 static void describe(const struct config *config, struct buf *out)
 {
@@ -130,14 +142,15 @@ static void describe(const struct config *config, struct buf *out)
 		config_texts(config, o, out);
 	for (size_t i = 0; i < config->rules.collection_count; i++) {
 		const struct collection_rule *c = &config->rules.collections[i];
-		buf_printf(out, "%.*s %d %d %lld %g %c %.*s %d %d %lld %d %u\n", (int)c->prefix.n, c->prefix.p, c->type,
-			c->encoding, (long long)c->ttl, c->compact_waste, c->delimiter, (int)c->removed.n, c->removed.p,
-			c->pointer, c->plain_verbs, (long long)c->max, c->newest_first, c->behind);
+		describe_text(c->prefix, out);
+#define COLLECTION_RULE(type, kind, name, ...) DESCRIBE_##kind(c->name);
+#include "collection/rules.def"
 	}
 	for (size_t i = 0; i < config->rules.event_count; i++) {
 		const struct event_rule *e = &config->rules.events[i];
-		buf_printf(out, "%.*s %d %lld %.*s %u\n", (int)e->prefix.n, e->prefix.p, e->bucket, (long long)e->ttl,
-			(int)e->separator.n, e->separator.p, e->lookback);
+		describe_text(e->prefix, out);
+#define EVENT_RULE(type, kind, name, ...) DESCRIBE_##kind(e->name);
+#include "collection/rules.def"
 	}
 }
 

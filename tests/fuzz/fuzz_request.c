@@ -30,7 +30,7 @@ static void check_form(const struct request *r)
 
 	if (metaform_parse(r, r->key, &classic))
 		return;
-	MUST(classic.command && !classic.error && classic.command->grammar <= GRAMMAR_TOUCH);
+	MUST(classic.command && !classic.error && command_traits(classic.command)->subject == SUBJECT_ITEM);
 	MUST(classic.keys == (r->command->id == COMMAND_MG) && classic.data.n == r->data.n);
 	form = malloc(metaform_size(r));
 	metaform_init(r, form);

@@ -7,6 +7,10 @@
  * of before corrects that. So once nothing is under way, the first item without which the set would be another ends at that date.
  * If a connection breaks, nobody may be there to correct it. No date is set twice: a rewrite would not see a touch that gives back
  * the date of before.
+ *
+ * Two proxies that rewrite an item at once may undo a touch, as COMPACTION in setlistd-encodings(7) says: each may take the correction of
+ * the other for a touch of a client. Such a correction is counted in world.undone. It follows a CAS of its proxy, and meanwhile the other
+ * proxy has written or corrected the same item.
  */
 #include <stdio.h>
 
@@ -56,6 +60,56 @@ static bool is_excused(struct world *w, const struct message *m, int key)
 	return w->date_lost[key];
 }
 
+static bool is_by_client(const struct world *w, const struct message *m, int key)
+{
+	const struct sim_op *op;
+
+	TAILQ_FOREACH(op, &w->ops, link) {
+		if (op->command == COMMAND_TOUCH && op->key == key && op->proxy == m->proxy &&
+			op->exptime == m->call.exptime)
+			return true;
+	}
+	return false;
+}
+
+/* Whether the call corrects an item that another proxy has written or corrected since the CAS of this one. */
+static bool is_crossed(const struct world *w, const struct message *m, int key)
+{
+	const struct rewrite *own = &w->rewrites[m->proxy->index][key];
+
+	if (!slice_equal(slice_of(own->item, strlen(own->item)), m->call.key))
+		return false;
+	for (int i = 0; i < SIM_PROXIES; i++) {
+		const struct rewrite *other = &w->rewrites[i][key];
+		if (other != own && other->changed > own->written && strcmp(own->item, other->item) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Notes rewrites of an item, and corrections that may undo a touch. */
+static void follow_rewrites(struct world *w, const struct message *m, int key)
+{
+	struct rewrite *r = m->proxy ? &w->rewrites[m->proxy->index][key] : NULL;
+	int64_t settled = w->settled[key];
+
+	if (!r || m->result.status != RESULT_DONE || (m->call.verb != CALL_CAS && m->call.verb != CALL_TOUCH))
+		return;
+	if (m->call.verb == CALL_TOUCH && is_by_client(w, m, key))
+		return;
+	r->changed = w->truth.tick;
+	if (m->call.verb == CALL_CAS) {
+		r->written = w->truth.tick;
+		snprintf(r->item, sizeof(r->item), "%.*s", (int)m->call.key.n, m->call.key.p);
+	} else if (is_crossed(w, m, key)) {
+		w->crossed[key] = w->truth.tick;
+		if (settled && (m->call.exptime < settled - NEAR || m->call.exptime > settled + NEAR)) {
+			w->settled[key] = 0;
+			w->undone++;
+		}
+	}
+}
+
 /* Commands that may give the set of `key` a time to live, and had no reply yet at tick `since`. */
 static bool is_dated_since(const struct world *w, int key, uint64_t since, size_t except)
 {
@@ -75,7 +129,8 @@ void dates_reply(struct sim_op *op)
 	if (!w->dated || op->command != COMMAND_TOUCH || !check_says(op, "TOUCHED"))
 		return;
 	if (t->state[op->key] == FORM_WHOLE && t->gone[op->key] < op->issued && t->lost[op->key] < op->issued &&
-		w->broken < op->issued && !is_dated_since(w, op->key, op->issued, op->number))
+		w->broken < op->issued && w->crossed[op->key] < op->issued &&
+		!is_dated_since(w, op->key, op->issued, op->number))
 		w->settled[op->key] = op->exptime;
 }
 
@@ -145,7 +200,10 @@ void dates_check(struct world *w, const struct message *m)
 	int key = form_key(w->form, m->call.key);
 	int64_t off;
 
-	if (!w->dated || key < 0 || is_excused(w, m, key) || !item || item->expires == 0)
+	if (!w->dated || key < 0)
+		return;
+	follow_rewrites(w, m, key);
+	if (is_excused(w, m, key) || !item || item->expires == 0)
 		return;
 	off = (item->expires + APART / 2) % APART - APART / 2;
 	if (off < -NEAR || off > NEAR)

@@ -392,14 +392,21 @@ static struct message *part_with(struct lan *lan, struct message *m, enum result
 	return copy;
 }
 
+/* An abort discards calls that have not left the proxy's kernel. A killed proxy aborts nothing. */
+static bool is_discarded(const struct lan_proxy *p, const struct lan_wire *wire, const struct message *m)
+{
+	return wire->recovers && m->number >= wire->stuck && !p->dead && !p->lan->gentle;
+}
+
 static void break_wire(struct lan_proxy *p, int server, bool restarts)
 {
 	struct lan *lan = p->lan;
+	struct lan_wire *wire = &p->wires[server];
 	struct message **lost;
 	size_t count, kept = 0;
 	bool sent = true;
 
-	p->wires[server].id = ++lan->connection;
+	wire->id = ++lan->connection;
 	p->connects++;
 	lan->last = NULL;
 	if (lan->hooks->broken)
@@ -412,8 +419,12 @@ static void break_wire(struct lan_proxy *p, int server, bool restarts)
 			continue;
 		sent = sent && lan_random(lan, 100) < 70;
 		lost[kept++] = part_with(lan, m, sent || has_result ? RESULT_LOST : RESULT_UNAVAILABLE);
-		if (!sent || has_result || restarts || lan_random(lan, 2))
+		if (!sent || has_result || restarts || is_discarded(p, wire, m) || lan_random(lan, 2))
 			drop(m);
+	}
+	if (wire->recovers) {
+		wire->recovers = 0;
+		wire->there = wire->back = lan->now;
 	}
 	for (size_t i = 0; i < kept; i++)
 		deliver(lost[i]);
@@ -435,6 +446,64 @@ void lan_restart(struct lan *lan, int server)
 		if (!lan->heap[i]->proxy && lan->heap[i]->server == server)
 			drop(lan->heap[i]);
 	}
+}
+
+static void wait_while_stuck(struct lan_proxy *p, struct lan_wire *wire);
+
+static void look_if_stuck(struct waiter *waiter, const struct result *r)
+{
+	struct lan_wire *wire = (struct lan_wire *)((char *)waiter - offsetof(struct lan_wire, clock));
+	struct lan_proxy *p = wire->proxy;
+	int server = (int)(wire - p->wires);
+	size_t count;
+
+	(void)r;
+	if (p->dead || !wire->recovers)
+		return;
+	free(waiting_for(p->lan, p, server, &count));
+	if (p->lan->now >= wire->recovers)
+		wire->recovers = 0;
+	else if (count)
+		break_wire(p, server, false);
+	else
+		wait_while_stuck(p, wire);
+}
+
+static void wait_while_stuck(struct lan_proxy *p, struct lan_wire *wire)
+{
+	struct lan *lan = p->lan;
+	struct message *m = create(lan, p, NULL, &wire->clock, -1);
+	uint64_t at = lan->now + wire->timeout;
+
+	m->executed = true;
+	put(lan, m, at < wire->recovers ? at : wire->recovers);
+}
+
+void lan_stall(struct lan_proxy *p, int server, uint64_t length, uint64_t timeout)
+{
+	struct lan_wire *wire = &p->wires[server];
+	struct lan *lan = p->lan;
+
+	if (wire->recovers)
+		return;
+	lan_say(lan, "P%d server %d: is stalled for %llu us\n", p->index, server, (unsigned long long)length);
+	wire->stuck = lan->number;
+	wire->recovers = lan->now + length;
+	wire->there = wire->recovers > wire->there ? wire->recovers : wire->there;
+	wire->back = wire->recovers > wire->back ? wire->recovers : wire->back;
+	wire->timeout = timeout;
+	wire->clock.done = look_if_stuck;
+	wire->proxy = p;
+	wait_while_stuck(p, wire);
+}
+
+uint64_t lan_last_arrival(const struct lan_proxy *p)
+{
+	uint64_t last = p->lan->now;
+
+	for (int i = 0; i < p->lan->server_count; i++)
+		last = p->wires[i].there > last ? p->wires[i].there : last;
+	return last;
 }
 
 /* The first message for which a proxy waits. */

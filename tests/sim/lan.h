@@ -39,6 +39,10 @@ struct lan_proxy {
 	uint64_t slices;   /* state of random_next(), for the lengths of slices */
 	struct lan_wire {
 		uint64_t id, there, back; /* when the last call arrives, and the last result */
+		/* Of a connection that is stalled: the first message that has not left the proxy's kernel; its end, else 0. */
+		uint64_t stuck, recovers, timeout;
+		struct waiter clock;
+		struct lan_proxy *proxy;
 	} wires[LAN_SERVERS];
 };
 
@@ -94,6 +98,7 @@ struct lan {
 	const struct message *last; /* the last call that was sent since the last message arrived */
 	uint64_t start, now, random, number, connection; /* microseconds since 1970 */
 	bool verbose;
+	bool gentle; /* for a mutation: proxies close stalled connections without an abort */
 };
 
 /* The lan is zeroed. */
@@ -135,6 +140,15 @@ struct memcached_item *lan_any_item(struct lan *lan);
 /* The last call on that key for which a proxy still waits, or NULL; whether an env waits for anything. */
 const struct message *lan_last_call(const struct lan *lan, const struct lan_proxy *proxy, struct slice key);
 bool lan_is_waiting(const struct lan *lan, const struct env *env);
+
+/*
+ * Stalls a connection for `length` microseconds: nothing gets through. When a result is overdue by at most `timeout`, the proxy aborts the
+ * connection, so that calls which it has sent meanwhile are never executed. If the proxy is killed instead, its kernel goes on sending,
+ * and they may be executed when the stall ends.
+ */
+void lan_stall(struct lan_proxy *proxy, int server, uint64_t length, uint64_t timeout);
+/* The time at which all calls of the proxy have arrived. */
+uint64_t lan_last_arrival(const struct lan_proxy *proxy);
 
 /* A connection breaks; all to a server, as it restarts: then no call that was sent is executed. The caller restarts the memcached. */
 void lan_break(struct lan_proxy *proxy, int server);

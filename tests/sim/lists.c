@@ -27,7 +27,7 @@ struct collection_rule lists_limit(uint64_t seed)
 		.compact_waste = 0.5,
 		.delimiter = ',',
 		.max = SIM_LIST_MAX,
-		.newest_first = seed / 2 % 2 };
+		.newest = seed / 2 % 2 ? NEWEST_FIRST : NEWEST_LAST };
 }
 
 /* The items that a command may see: from `first` on. */
@@ -36,8 +36,7 @@ static size_t seen(struct world *w, int list, size_t *first)
 	const struct truth_list *t = lists_of(w, list);
 	bool over = list == SIM_LIMITED && t->count > SIM_LIST_MAX;
 
-	*first =
-		over && !w->rules.collections[w->rules.collection_count - 1].newest_first ? t->count - SIM_LIST_MAX : 0;
+	*first = over && rules_collection(&w->rules, SLICE("l2"))->newest == NEWEST_LAST ? t->count - SIM_LIST_MAX : 0;
 	return over ? SIM_LIST_MAX : t->count;
 }
 

@@ -56,7 +56,7 @@ void lives_init(struct world *w, uint64_t seed)
 		w->own_rules[n++] = rules[i];
 	w->own_rules[n++] = lists_limit(seed);
 	for (size_t i = 0; i < n; i++)
-		w->own_rules[i].behind = seed % 3 == 2;
+		w->own_rules[i].spread = 1 + (seed % 3 == 2);
 	w->rules = (struct rules){ .collections = w->own_rules, .collection_count = n };
 }
 
@@ -211,12 +211,11 @@ static bool is_mutual(const struct world *w, int64_t right, int64_t expires, int
  * only the seconds that are left, so unless it has the server's clock, the proxy must take any end for its own that the time in
  * flight can explain.
  */
-static bool looks_own(const struct world *w, const struct rewriter *by, int64_t expires, int64_t drift)
+static bool looks_own(const struct world *w, const struct rewriter *by, int64_t expires)
 {
 	int64_t since = by->exact ? 0 : second(w) - by->wrote;
 
-	return is_near(by->gave, expires, drift) || is_near(by->gave_last, expires, drift) ||
-		is_near(expires, by->gave, since) || is_near(expires, by->gave_last, since);
+	return is_near(expires, by->gave, since) || is_near(expires, by->gave_last, since);
 }
 
 /*
@@ -228,7 +227,7 @@ static bool must_follow(
 {
 	if (!by->corrects || !is_near(expires, by->before, drift))
 		return false;
-	by->doubts = looks_own(w, by, life->expires, drift);
+	by->doubts = looks_own(w, by, life->expires);
 	by->instead = life->expires;
 	if (by->doubts)
 		return false;
@@ -271,8 +270,23 @@ static void override(struct life *life, struct rewriter *by, int64_t drift)
 /* So it may with what that overrides in turn. */
 static void give_back(struct life *life, struct rewriter *by, int64_t expires)
 {
+	by->doubts = true;
 	by->instead = life->expires;
 	set_end(life, expires, 0);
+}
+
+/* Whether a rewrite under way has kept that end, given it, or overridden it. */
+static bool is_known(const struct life *life, int64_t expires, int64_t drift)
+{
+	for (int p = 0; p < LIVES_PROXIES; p++) {
+		const struct rewriter *by = &life->by[p];
+		if (by->mixed &&
+			(is_near(expires, by->before, drift) || is_near(expires, by->gave, drift) ||
+				is_near(expires, by->gave_last, drift) ||
+				(by->doubts && is_near(expires, by->instead, drift))))
+			return true;
+	}
+	return false;
 }
 
 static void corrected(struct world *w, const struct message *m, struct life *life, const struct memcached_item *before,
@@ -293,15 +307,12 @@ static void corrected(struct world *w, const struct message *m, struct life *lif
 			return;
 	} else if (must_follow(w, by, life, item->expires, drift))
 		return;
-	else if (by->mixed)
-		set_end(life, item->expires, 0);
+	else if (by->mixed && is_known(life, item->expires, drift))
+		w->undone++, give_back(life, by, item->expires);
 	else if (by->corrects && is_near(item->expires, by->before, drift))
 		w->undone++, set_end(life, by->before, drift);
 	else if (by->corrects && m->call.exptime > MONTH &&
 		(is_mutual(w, life->expires, item->expires, drift) || is_mutual(w, by->before, item->expires, drift)))
-		set_end(life, item->expires, 0);
-	else if (by->corrects && m->call.exptime > MONTH &&
-		is_near(item->expires + second(w) - by->wrote, by->before, drift + second(w) - by->wrote))
 		set_end(life, item->expires, 0);
 	else if (by->broke && is_near(item->expires, by->before, drift))
 		override(life, by, drift);

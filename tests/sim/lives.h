@@ -8,8 +8,8 @@
  * just changed. Its proxy must then correct it, and until it does, any time is excused. A correction
  * that undoes a touch must be corrected in turn, even if both set almost the same end.
  *
- * One kind of touch is excused, and counted in world.undone: it falls between a CAS and a correction,
- * or between two corrections, and sets an end that the same proxy set shortly before, by the CAS or by
+ * Two kinds of touches may be undone. They are excused, and counted in world.undone. One falls
+ * between a CAS and a correction, or between two corrections, and sets an end that the same proxy set shortly before, by the CAS or by
  * the correction before the last one. The proxy reads the time to live right before its correction. It
  * reads the same seconds whether its own earlier call set that end or a client did: memcached counts no
  * touches, and a touch does not change the cas id. If the CAS wrote a date, the proxy reads the
@@ -17,6 +17,10 @@
  * be later by the seconds since the CAS. Nothing can be done about it as long as the end of a base is
  * the time to live of its item; once it is a word of the base's log, each touch changes the cas id and
  * this excuse must go.
+ *
+ * The other falls between a CAS and a correction of two proxies that rewrite the base at once. Each may
+ * take the end that the other has given for that of a client. But it is always an end that the base had
+ * before, or that one of the two rewrites has given or overridden.
  */
 #ifndef SIM_LIVES_H
 #define SIM_LIVES_H

@@ -311,6 +311,20 @@ static void sweep(struct moving *w, const struct moving_config *c)
 	}
 }
 
+/* Two logs that are too large for one item cannot be joined. Then what only the former server has is not there at the end. */
+static bool cannot_be_joined(struct moving *w, const struct moving_ring *ring, const struct memcached_item *item)
+{
+	struct slice name = buf_slice(&item->key);
+	const struct memcached_item *here = moving_item(w, moving_place(ring, name), name);
+	int key = moving_find_key(w, name);
+
+	if (!w->stale || !here || key < 0 || w->keys[key].kind > MOVING_LIST_KEY ||
+		buf_size(&item->value) + buf_size(&here->value) <= ITEM_MAX)
+		return false;
+	spoil(w, key);
+	return true;
+}
+
 /* Parts without a base may be anywhere. All else is where the ring says, and no mark is left. */
 static void check_places(struct moving *w, const struct moving_ring *ring)
 {
@@ -323,9 +337,9 @@ static void check_places(struct moving *w, const struct moving_ring *ring)
 				continue;
 			key = buf_slice(&item->key);
 			(void)moving_base(key, &is_part);
-			if (!is_part && server != moving_place(ring, key))
+			if (!is_part && server != moving_place(ring, key) && !cannot_be_joined(w, ring, item))
 				moving_fail(w, "an item is left on a former server", "%.*s", (int)key.n, key.p);
-			if (item->flags == MARK_FLAGS)
+			if (mark_read(key, item->flags, buf_slice(&item->value)).kind != MARK_NONE)
 				moving_fail(w, "a mark is left", "%.*s", (int)key.n, key.p);
 		}
 	}
@@ -523,8 +537,10 @@ static void end(struct moving *w, size_t last)
 				check_words(w, k->ops[count]);
 		}
 	}
-	for (int key = 0; key < MOVING_KEYS && !w->violation && !w->stale; key++) {
-		if (!w->faults && !w->losses)
+	for (int key = 0; key < MOVING_KEYS && !w->violation; key++) {
+		if (w->stale && (w->forgotten < 0 || w->keys[key].kind < MOVING_TEXT))
+			continue;
+		if (!w->faults && !w->losses && !w->stale)
 			note_end(w, key, &w->configs[last].ring);
 		moving_check_key(w, key);
 	}
@@ -557,7 +573,7 @@ static void choose(struct moving *w, uint64_t seed)
 	w->options = world_sizes(seed);
 	w->rule = rules_default_collection;
 	w->rule.prefix = SLICE("");
-	w->rule.behind = seed % 3 == 1 ? 1 + (unsigned)moving_random(w, 3) : 0;
+	w->rule.spread = seed % 3 == 1 ? 2 + (unsigned)moving_random(w, 3) : 1;
 	w->rules = (struct rules){ .collections = &w->rule, .collection_count = 1 };
 	for (int i = 0; i < MOVING_PROXIES; i++)
 		w->proxies[i].lan.skew = (int64_t)moving_random(w, 2 * MOVING_APART) - MOVING_APART;

@@ -4,7 +4,7 @@
  *
  * A history has one to three changes of the ring. Each proxy gets each of them at another time, and its clock is apart from the others
  * by less than the margin. In a history with a proxy that is forgotten, or whose clock is wrong, reads may be stale: there only what
- * was acknowledged is looked for at the end.
+ * was acknowledged is looked for at the end. Of plain items, where a proxy is forgotten, all that clients see is checked: moving_undone.c.
  */
 #ifndef SIM_MOVING_H
 #define SIM_MOVING_H
@@ -79,9 +79,10 @@ struct moving_op {
 	struct moving *world;
 	int client, key;
 	command_id command;
-	bool lost;  /* no command: the item was lost */
-	bool moved; /* no command: the item has got another cas id */
-	bool final; /* no command: how long the item lives when all is over */
+	bool lost;   /* no command: the item was lost */
+	bool moved;  /* no command: the item has got another cas id */
+	bool final;  /* no command: how long the item lives when all is over */
+	bool former; /* its proxy was forgotten, and has the former ring alone */
 	struct buf line, reply;
 	struct account account;  /* of a command that no client sends */
 	uint64_t asked, replied; /* ticks; 0: no reply */
@@ -231,6 +232,15 @@ size_t moving_text(struct moving *world, struct slice text);
 struct slice moving_text_of(const struct moving *world, size_t number);
 
 void moving_check_key(struct moving *world, int key);
+
+/* What a command makes of one item, the number of its text, or 0. */
+enum linear_step moving_step_item(struct moving *world, const struct moving_op *op, uint64_t *item);
+
+/* --- moving_undone.c --- */
+
+/* As linear.step. */
+enum linear_step moving_step_undone(struct moving *world, const struct moving_op *op, const struct linear_state *before,
+	unsigned choice, struct linear_state *after);
 
 /* --- moving_lives.c --- */
 

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "collection/move/mark.h"
 #include "moving.h"
 #include "protocol/commands.h"
 #include "util/alloc.h"
@@ -53,12 +54,14 @@ static const struct weight weights[][20] = {
 };
 
 /* Where a proxy does not know the ring. The owner of a member alone writes it, and nothing is taken out of a list. */
-static const struct weight stale_weights[][4] = {
+static const struct weight stale_weights[][8] = {
 	[MOVING_SET] = { { COMMAND_SADD, 50 }, { COMMAND_SREM, 30 }, { COMMAND_SMEMBERS, 20 } },
 	[MOVING_LIST_KEY] = { { COMMAND_RPUSH, 50 }, { COMMAND_LPUSH, 30 }, { COMMAND_LRANGE, 20 } },
 	[MOVING_COUNTER] = { { COMMAND_EVINCR, 80 }, { COMMAND_EVCOUNT, 20 } },
-	[MOVING_TEXT] = { { COMMAND_SET, 40 }, { COMMAND_APPEND, 30 }, { COMMAND_DELETE, 10 }, { COMMAND_GET, 20 } },
-	[MOVING_NUMBER] = { { COMMAND_SET, 10 }, { COMMAND_INCR, 60 }, { COMMAND_GET, 30 } },
+	[MOVING_TEXT] = { { COMMAND_SET, 30 }, { COMMAND_ADD, 10 }, { COMMAND_REPLACE, 5 }, { COMMAND_APPEND, 14 },
+		{ COMMAND_PREPEND, 4 }, { COMMAND_DELETE, 12 }, { COMMAND_GET, 25 } },
+	[MOVING_NUMBER] = { { COMMAND_SET, 8 }, { COMMAND_ADD, 8 }, { COMMAND_INCR, 44 }, { COMMAND_DECR, 8 },
+		{ COMMAND_DELETE, 6 }, { COMMAND_GET, 26 } },
 };
 
 void moving_init_keys(struct moving *w)
@@ -209,20 +212,34 @@ static void write_list(struct moving_op *op)
 	}
 }
 
+/* A value that only looks like a mark, or any other one. */
+static void write_text(struct moving_op *op, char *value, size_t size, bool imitates)
+{
+	struct moving *w = op->world;
+	uint64_t dice = imitates ? moving_random(w, 4) : 0;
+
+	if (w->keys[op->key].kind == MOVING_NUMBER)
+		snprintf(value, size, "%d", (int)moving_random(w, 120));
+	else if (dice == 3)
+		snprintf(value, size, "@claim.%d ", (int)w->commands);
+	else if (dice == 2)
+		snprintf(value, size, "@copy.%d.1.2.3.2 ab", (int)w->commands);
+	else
+		snprintf(value, size, "%c%d.", 'a' + op->client, (int)w->commands);
+}
+
 /* <flags>:<value> for what replaces an item, else the value. */
 static void write_data(struct moving_op *op)
 {
 	struct moving *w = op->world;
 	bool replaces = op->command != COMMAND_APPEND && op->command != COMMAND_PREPEND;
-	unsigned flags = replaces ? (unsigned)moving_random(w, 9) : 0;
+	bool imitates = replaces && moving_chance(w, 10);
+	unsigned flags = imitates ? MARK_FLAGS : replaces ? (unsigned)moving_random(w, 9) : 0;
 	char text[64], *value = text;
 
 	if (replaces)
 		value += snprintf(text, sizeof(text), "%u:", flags);
-	if (w->keys[op->key].kind == MOVING_NUMBER)
-		snprintf(value, 32, "%d", (int)moving_random(w, 120));
-	else
-		snprintf(value, 32, "%c%d.", 'a' + op->client, (int)w->commands);
+	write_text(op, value, 40, imitates);
 	op->text = moving_text(w, slice_of(text, strlen(text)));
 	if (replaces)
 		choose_exptime(op, 50);
@@ -317,6 +334,7 @@ static void start(struct moving_op *op, int proxy)
 	struct moving *w = op->world;
 
 	op->asked = ++w->tick;
+	op->former = proxy == w->forgotten && w->proxies[proxy].config == 0;
 	if (!lan_ask(&moving_current(&w->proxies[proxy])->lan, op->client, buf_slice(&op->line), op))
 		moving_fail(w, "a request was refused", "%.*s", (int)buf_size(&op->line), op->line.data);
 }

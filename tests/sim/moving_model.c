@@ -462,12 +462,22 @@ static enum linear_step step(struct step *t)
 	}
 }
 
+enum linear_step moving_step_item(struct moving *w, const struct moving_op *op, uint64_t *item)
+{
+	struct step t = { w, op, { .a = *item }, 0 };
+	enum linear_step result = step(&t);
+
+	*item = t.s.a;
+	return result;
+}
+
 /* A history of one key. */
 struct key_history {
 	struct moving *world;
 	struct moving_op *ops[LINEAR_OPS];
 	struct linear_op times[LINEAR_OPS];
 	size_t count;
+	bool undone; /* see moving_undone.c */
 };
 
 static enum linear_step step_of(
@@ -475,8 +485,11 @@ static enum linear_step step_of(
 {
 	const struct key_history *h = arg;
 	struct step t = { h->world, h->ops[op], *before, choice };
-	enum linear_step result = step(&t);
+	enum linear_step result;
 
+	if (h->undone)
+		return moving_step_undone(h->world, h->ops[op], before, choice, after);
+	result = step(&t);
 	*after = t.s;
 	return result;
 }
@@ -485,9 +498,10 @@ static void tell(const struct key_history *h, uint64_t furthest)
 {
 	for (size_t i = 0; i < h->count; i++) {
 		const struct moving_op *op = h->ops[i];
-		printf("%c %6llu to %6llu client %d: %.*s -> %.*s\n", furthest & UINT64_C(1) << i ? ' ' : '*',
+		printf("%c %6llu to %6llu client %d%s: %.*s -> %.*s\n", furthest & UINT64_C(1) << i ? ' ' : '*',
 			(unsigned long long)op->asked, (unsigned long long)op->replied, op->client,
-			(int)buf_size(&op->line), op->line.data, (int)buf_size(&op->reply), op->reply.data);
+			op->former ? " at the former ring" : "", (int)buf_size(&op->line), op->line.data,
+			(int)buf_size(&op->reply), op->reply.data);
 		if (op->final)
 			printf("  at the end it lives %s%llu seconds\n", op->got.is_number ? "" : "no ",
 				(unsigned long long)op->got.number);
@@ -516,18 +530,27 @@ static bool only_reads(const struct moving_op *op)
 	}
 }
 
+/* Whether a proxy that was forgotten has the key on another server than the others. */
+static bool has_two_places(const struct moving *w, const struct moving_key *k)
+{
+	const struct moving_config *c = &w->configs[1];
+	struct slice name = slice_of(k->name, strlen(k->name));
+
+	return w->forgotten >= 0 && moving_place(&c->former, name) != moving_place(&c->ring, name);
+}
+
 void moving_check_key(struct moving *w, int key)
 {
 	struct moving_key *k = &w->keys[key];
-	struct key_history h = { .world = w };
+	struct key_history h = { .world = w, .undone = has_two_places(w, k) };
 	struct linear linear = { .ops = h.times, .step = step_of, .arg = &h };
 	enum linear_result result;
 
 	for (size_t i = 0; i < k->count; i++) {
 		struct moving_op *op = k->ops[i];
 		bool reads = only_reads(op);
-		/* A read without a reply says nothing. */
-		if (!op->replied && (reads || op->command == COMMAND_GETS))
+		/* A read without a reply says nothing; nor does another cas id, where no client compares. */
+		if ((!op->replied && (reads || op->command == COMMAND_GETS)) || (op->moved && w->stale))
 			continue;
 		h.ops[h.count] = op;
 		h.times[h.count++] = (struct linear_op){ op->asked, op->replied, op->replied != 0, reads };

@@ -1,6 +1,7 @@
 /* The bugs of movings.def. */
 #include "collection/move/mark.h"
 #include "moving.h"
+#include "protocol/commands.h"
 
 /* What moves ask for; GUARD is the look of a guard. */
 enum { LOOK = 0, GUARD = WANT_CAS, ALL = WANT_VALUE | WANT_CAS | WANT_TTL };
@@ -100,6 +101,56 @@ void moving_mutate_sent(struct moving *w, struct message *m)
 	}
 }
 
+static struct memcached_item *item_on_new(struct moving *w, const struct message *m)
+{
+	return moving_item(w, moving_place(&moving_generation(m)->config.ring, m->call.key), m->call.key);
+}
+
+/* When the item on the former server is deleted, that on the new one becomes it. */
+static void let_former_win(struct moving *w, const struct message *m)
+{
+	const struct memcached_item *former = moving_item(w, m->server, m->call.key);
+	struct memcached_item *item;
+	int key = moving_find_key(w, m->call.key);
+
+	if (!is_deletion(m) || !is_to_former(w, m) || key < 0 || w->keys[key].kind < MOVING_TEXT || !former ||
+		former->cas != m->call.number)
+		return;
+	item = item_on_new(w, m);
+	if (!item || mark_read(m->call.key, item->flags, buf_slice(&item->value)).kind != MARK_NONE)
+		return;
+	item->value.start = item->value.end = 0;
+	buf_add_slice(&item->value, buf_slice(&former->value));
+	item->flags = former->flags;
+}
+
+/* Whether it is a look at the former server, for a delete of a client, of an item that is on the new one. */
+static bool is_look_of_removal(struct moving *w, const struct message *m)
+{
+	int key = moving_find_key(w, m->call.key);
+	const struct moving_op *op;
+
+	if (key < 0 || m->call.verb != CALL_GET || m->call.want != LOOK || !is_to_former(w, m) || !item_on_new(w, m))
+		return false;
+	TAILQ_FOREACH(op, &w->ops, link) {
+		if (op->key == key && op->command == COMMAND_DELETE && !op->replied && op->client >= 0 &&
+			w->clients[op->client].proxy == m->from)
+			return true;
+	}
+	return false;
+}
+
+/* Shows a claim instead of an item that has only its flags. */
+static void take_for_claim(struct message *m)
+{
+	if (m->result.status != RESULT_HIT || m->result.flags != MARK_FLAGS || !(m->call.want & WANT_VALUE) ||
+		mark_read(m->call.key, MARK_FLAGS, m->result.value).kind != MARK_NONE)
+		return;
+	m->value.start = m->value.end = 0;
+	mark_add_claim(&m->value, m->call.key);
+	m->result.value = buf_slice(&m->value);
+}
+
 /* An early read: the answer is what the item was when it was looked for. */
 static bool answer_early(struct moving *w, struct message *m)
 {
@@ -144,6 +195,12 @@ bool moving_mutate_execute(struct moving *w, struct message *m)
 		if (is_end(w, m))
 			m->call.flags = 0;
 		return false;
+	case MOVING_FORMER_WINS:
+		let_former_win(w, m);
+		return false;
+	case MOVING_BLIND_REMOVAL:
+		m->result.status = RESULT_MISS;
+		return is_look_of_removal(w, m);
 	case MOVING_NEW_FIRST:
 		m->result.status = RESULT_MISS;
 		return m->call.verb == CALL_GET && m->call.want == LOOK && is_to_former(w, m);
@@ -170,6 +227,8 @@ void moving_mutate_executed(struct moving *w, struct message *m)
 
 	if (w->mutation == MOVING_UNSEEN_CLAIM && guard_sees_claim(w, m))
 		m->result.flags = 0;
+	if (w->mutation == MOVING_FLAGS_ALONE)
+		take_for_claim(m);
 	if (w->mutation != MOVING_EARLY_PART || m->call.verb != CALL_GET || m->result.status != RESULT_HIT ||
 		!is_to_former(w, m))
 		return;

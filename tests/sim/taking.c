@@ -14,8 +14,10 @@ enum {
 	ACTIONS = 200,
 	EVENTS_MAX = 400000,
 	ITEM_MAX = 1500,
-	KILL_WITHIN = 150, /* calls of a proxy */
-	LAST_WAIT = 1500   /* milliseconds that clients wait when nobody pushes any more */
+	KILL_WITHIN = 150,   /* calls of a proxy */
+	LAST_WAIT = 1500,    /* milliseconds that clients wait when nobody pushes any more */
+	STALL_MAX = 4000000, /* microseconds */
+	TIMEOUT = 300000     /* microseconds */
 };
 
 void taking_fail(struct taking *w, const char *what, const char *format, ...)
@@ -143,17 +145,22 @@ static struct buf *task_reply_buf(struct task *task)
 	return &((struct taking_op *)task->owner)->reply;
 }
 
+/* A client sends its next command when it has the reply to the last one, or another client does in its place. */
 static void task_begin(struct task *task)
 {
-	const struct taking_op *op = task->owner;
+	struct taking_op *op = task->owner;
 
-	task->account = &op->world->clients[op->client].account;
+	op->task = task;
+	task->account = &op->account;
 }
 
 static bool has_gone(const void *owner, bool ask)
 {
-	(void)ask;
-	return ((const struct taking_op *)owner)->gone;
+	const struct taking_op *op = owner;
+
+	if (op->world->mutation == TAKING_GONE_WAITER)
+		return false;
+	return op->way == TAKING_CLOSES || op->way == TAKING_ENDS || (ask && op->way == TAKING_VANISHES);
 }
 
 static void task_ended(struct task *task)
@@ -224,7 +231,8 @@ static void start_proxy(struct taking *w, int index)
 	host->done = task_ended;
 	host->lanes = lanes_create(&host->env, &machines);
 	host->tell = tell_others;
-	host->waiting = waiting_create(host, index < TAKING_WORKERS ? &w->board : NULL, TAKING_CLIENTS);
+	host->waiting = waiting_create(host, index < TAKING_WORKERS ? &w->board : NULL,
+		w->waiting_max + (w->mutation == TAKING_ONE_MORE ? 1 : 0));
 }
 
 static void stop_proxy(struct taking_proxy *p)
@@ -241,6 +249,11 @@ static void stop_proxy(struct taking_proxy *p)
 	pool_free(&p->lan.pool);
 }
 
+bool taking_is_same_process(const struct taking_proxy *a, const struct taking_proxy *b)
+{
+	return a == b || (a->lan.index < TAKING_WORKERS && b->lan.index < TAKING_WORKERS);
+}
+
 static void kill_later(struct taking_proxy *p)
 {
 	p->kill_at = p->lan.calls + 1 + taking_random(p->world, KILL_WITHIN);
@@ -254,6 +267,7 @@ static void kill_proxy(struct taking_proxy *p)
 
 	lan_say(&w->lan, "P%d is killed\n", index);
 	w->kills++;
+	w->last_arrival = lan_last_arrival(&p->lan) / 1000;
 	p->kill_at = 0;
 	p->lan.dead = true;
 	waiting_end(p->lan.host.waiting);
@@ -303,6 +317,9 @@ void taking_settle(struct taking *w)
 
 static void trouble(struct taking *w)
 {
+	if (w->stalls && taking_chance(w, 4))
+		lan_stall(&w->proxies[taking_random(w, TAKING_PROXIES)].lan, (int)taking_random(w, TAKING_SERVERS),
+			taking_random(w, STALL_MAX), TIMEOUT);
 	if (w->breaks && taking_chance(w, 2))
 		lan_break(&w->proxies[taking_random(w, TAKING_PROXIES)].lan, (int)taking_random(w, TAKING_SERVERS));
 }
@@ -369,8 +386,12 @@ static void run_world(struct taking *w, uint64_t seed, enum taking_mutation muta
 	w->kind = seed % TAKING_KINDS;
 	w->trouble = seed / TAKING_KINDS % 2;
 	w->breaks = w->trouble && seed / TAKING_KINDS % 4 == 3;
+	w->stalls = w->trouble && seed / TAKING_KINDS % 4 == 1;
+	w->waiting_max =
+		w->kind == TAKING_WAITERS && seed / TAKING_KINDS % 5 < 2 ? seed / TAKING_KINDS % 4 : TAKING_CLIENTS;
 	w->has_plain = seed / TAKING_KINDS % 3 == 1;
 	w->mutation = mutation;
+	w->lan.gentle = mutation == TAKING_LATE_CALL;
 	TAILQ_INIT(&w->ops);
 	for (int i = 0; i < TAKING_PROXIES; i++)
 		start_proxy(w, i);

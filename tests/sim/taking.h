@@ -5,8 +5,11 @@
  *     moves      lmove from lists that many share to a list of the client's own: each element is once in all, if no proxy ends
  *     shared     lmove and pops between lists that many share: nothing is lost, nothing is there more often than copies were left
  *     waiters    blpop, brpop and blmove through three proxies: each element goes to one, none waits beside a list with elements
- *     members    smove: each member is in one set, if no proxy ends
+ *     members    smove: each member is in one set, if no proxy ends; others are as the client that adds and removes them was answered
  *     stores     sunionstore, sinterstore, sdiffstore: what is read of the target is linear
+ *
+ * In some histories connections stall: calls that time out must not be executed after the client has been answered. In some histories
+ * only a few clients may wait at once. Clients may leave while they wait: they get nothing that is pushed later, and stop waiting.
  *
  * In some histories there is a plain item too, which clients name as a target of moves: they must get an error, and it must not change.
  */
@@ -37,7 +40,8 @@ enum {
 	TAKING_MEMBERS = 24,  /* that are moved */
 	TAKING_STABLE = 96,   /* members of the sources of stores, which stay */
 	TAKING_VOLATILE = 16, /* and such that come and go */
-	TAKING_BESIDE = 1000  /* milliseconds that a client may wait beside an element */
+	TAKING_BESIDE = 1000, /* milliseconds that a client may wait beside an element */
+	TAKING_GONE = 500     /* milliseconds that a pop under way may take after its client has left */
 };
 
 enum taking_kind { TAKING_MOVES, TAKING_SHARED, TAKING_WAITERS, TAKING_SMOVES, TAKING_STORES, TAKING_KINDS };
@@ -50,6 +54,16 @@ enum taking_mutation {
 #undef MUTATION
 	TAKING_MUTATIONS
 };
+
+/* How a client leaves while it waits. */
+enum taking_way {
+	TAKING_STAYS,
+	TAKING_CLOSES, /* The proxy has closed the connection, and abandoned its tasks. */
+	TAKING_ENDS, /* The proxy has read the end of the input, or a line after which it will close the connection. */
+	TAKING_VANISHES /* The end of the input shows only when the socket is checked. */
+};
+
+enum taking_place { TAKING_SOMEWHERE, TAKING_IN, TAKING_OUT };
 
 struct taking_set {
 	uint64_t stable[2]; /* a bit for each */
@@ -72,8 +86,12 @@ struct taking_op {
 	int member;
 	uint64_t issued, deadline; /* milliseconds; when it waits no more */
 	size_t linear;             /* of the target: its place in the history */
-	bool gone;                 /* its client has gone */
-	bool is_refused;           /* its target is the plain item */
+	enum taking_way way;       /* how its client has left, if it has */
+	uint64_t left;             /* the time of that, in milliseconds */
+	struct task *task;
+	struct account account;
+	bool is_popping; /* a pop was under way when the task was abandoned */
+	bool is_refused; /* its target is the plain item */
 	struct buf line, reply;
 };
 
@@ -94,22 +112,27 @@ struct taking {
 	const struct collection_options *options;
 	enum taking_kind kind;
 	enum taking_mutation mutation;
-	bool trouble, breaks, ending; /* proxies are killed, connections break */
-	bool has_plain;               /* there is a plain item */
+	bool trouble, breaks, stalls, ending; /* proxies are killed; connections break, or stall */
+	uint64_t last_arrival;                /* of the calls of the proxy that was killed last, in milliseconds */
+	size_t waiting_max;                   /* max_waiting of each process */
+	bool has_plain;                       /* there is a plain item */
 	struct taking_client {
-		struct account account;
 		int proxy;
 		bool busy;
 		uint64_t rests; /* until then, in milliseconds */
+		/* The last addition or removal with an unknown outcome, and its set and member. */
+		command_id failed;
+		int set, loose;
 	} clients[TAKING_CLIENTS];
 	TAILQ_HEAD(, taking_op) ops; /* under way */
 	/* Elements of lists, by their numbers. */
 	struct taking_element {
 		bool acknowledged, executed;
-		int copies;    /* pushes behind the first one */
-		int moved;     /* replies of moves from one list to another */
-		int delivered; /* replies of pops */
-		int stored;    /* in all lists, when all is over */
+		int copies;      /* pushes behind the first one */
+		int moved;       /* replies of moves from one list to another */
+		int delivered;   /* replies of pops */
+		int stored;      /* in all lists, when all is over */
+		uint64_t pushed; /* the time of the first push, in milliseconds */
 	} elements[TAKING_ELEMENTS];
 	int element_count;
 	uint64_t filled[TAKING_LISTS]; /* since then the list has elements, in milliseconds; UINT64_MAX: it has none */
@@ -126,10 +149,11 @@ struct taking {
 	} stores[LINEAR_OPS];
 	size_t store_count;
 	uint64_t tick;
-	uint32_t ever_loose;                          /* that any source ever had */
-	struct taking_set last_read;                  /* by smembers */
-	uint64_t last_number;                         /* the reply to the last store */
-	uint64_t polls[TAKING_PROXIES][TAKING_LISTS]; /* for a mutation: what a poll has said first */
+	uint32_t ever_loose;                                     /* that any source ever had */
+	enum taking_place loose[TAKING_SHARES][TAKING_VOLATILE]; /* as the last replies say */
+	struct taking_set last_read;                             /* by smembers */
+	uint64_t last_number;                                    /* the reply to the last store */
+	uint64_t polls[TAKING_PROXIES][TAKING_LISTS];            /* for a mutation: what a poll has said first */
 	const char *violation;
 	char detail[400];
 	/* Totals over the histories. */
@@ -152,6 +176,9 @@ const char *taking_list_key(int list);
 /* The plain item, which is a target in some histories; and whether the target of this command shall be that. */
 extern const struct slice taking_plain;
 bool taking_refuses(struct taking_op *op);
+
+/* Whether both are workers of one process, which have one bound of waiting clients. */
+bool taking_is_same_process(const struct taking_proxy *a, const struct taking_proxy *b);
 
 /* Lets everything come that comes until then, in milliseconds. Proxies are killed meanwhile. */
 void taking_run_until(struct taking *world, uint64_t time);
@@ -178,12 +205,14 @@ void taking_lists_init(struct taking *world);
 /* A call on the base of a list was executed. */
 void taking_list_executed(struct taking *world, const struct message *message, int list);
 void taking_list_answered(struct taking_op *op);
+/* The reply says that too many clients wait. */
+void taking_may_not_wait(const struct taking_op *op);
 /* The number of the element that is pushed next, 0 if there are no more; of the one with this name. */
 int taking_new_element(struct taking *world);
 int taking_element(struct taking *world, struct slice name);
 /* Whether that call pushes an element that was pushed before: it is a move. */
 bool taking_is_copy(struct taking *world, const struct call *call);
-/* No client waits beside a list with elements for too long. */
+/* No client waits too long beside a list with elements, or after it has left; no more clients wait than max_waiting. */
 void taking_check_waiters(struct taking *world);
 /* All is over. */
 void taking_check_lists(struct taking *world);

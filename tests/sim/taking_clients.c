@@ -185,15 +185,47 @@ static void write_line(struct taking_op *op)
 		(op->world->kind == TAKING_SHARED ? write_shared : write_wait)(op);
 }
 
-/* The client of one that waits may go. */
-static void leave(struct taking *w, int client)
+static struct taking_op *waiting_op(struct taking *w, int client)
 {
 	struct taking_op *op;
 
 	TAILQ_FOREACH(op, &w->ops, link) {
-		if (op->client == client && op->count)
-			op->gone = true;
+		if (op->client == client && op->count && op->way == TAKING_STAYS)
+			return op;
 	}
+	return NULL;
+}
+
+static bool is_under_way(const struct taking *w, const struct taking_op *op)
+{
+	const struct taking_op *other;
+
+	TAILQ_FOREACH(other, &w->ops, link) {
+		if (other == op)
+			return true;
+	}
+	return false;
+}
+
+/* Another client takes the place of one that leaves. An abandoned task that does not end at once is about to pop. */
+static void leave(struct taking *w, int client)
+{
+	struct taking_op *op = waiting_op(w, client);
+
+	if (!op)
+		return;
+	op->way = TAKING_CLOSES + (enum taking_way)taking_random(w, 3);
+	op->left = taking_now(w);
+	lan_say(&w->lan, "client %d leaves (%d)\n", client, (int)op->way);
+	w->clients[client].busy = false;
+	if (op->way != TAKING_CLOSES)
+		return;
+	lan_set_clock(&op->proxy->lan);
+	op->account.gone = true;
+	if (op->task->resume)
+		op->task->resume(op->task);
+	if (is_under_way(w, op))
+		op->is_popping = true;
 }
 
 void taking_act(struct taking *w)
@@ -201,7 +233,7 @@ void taking_act(struct taking *w)
 	int client = (int)taking_random(w, TAKING_CLIENTS);
 	struct taking_op *op;
 
-	if (w->clients[client].busy && taking_chance(w, 2))
+	if (w->clients[client].busy && taking_chance(w, 5))
 		leave(w, client);
 	if (w->clients[client].busy || w->clients[client].rests > taking_now(w))
 		return;
@@ -240,6 +272,9 @@ struct slice taking_value(struct slice reply)
 
 bool taking_is_unknown(const struct taking_op *op)
 {
+	/* The reply of an abandoned task is not read. */
+	if (op->way == TAKING_CLOSES && !op->proxy->lan.dead)
+		return op->is_popping;
 	return op->proxy->lan.dead || slice_starts(buf_slice(&op->reply), SLICE("SERVER_ERROR"));
 }
 
@@ -249,7 +284,7 @@ static void look_at_failure(struct taking_op *op)
 	struct slice reply = buf_slice(&op->reply);
 	bool busy = slice_starts(reply, SLICE("SERVER_ERROR busy"));
 
-	w->clients[op->client].rests = taking_now(w) + RESTS;
+	w->clients[op->client].rests = (op->proxy->lan.dead ? w->last_arrival : taking_now(w)) + RESTS;
 	if (busy && !op->proxy->lan.dead)
 		w->busy++;
 	else
@@ -275,8 +310,14 @@ void taking_answered(struct taking_op *op)
 
 	lan_say(&w->lan, "client %d%s %.*s: %.*s", op->client, op->proxy->lan.dead ? " (killed)" : "",
 		(int)buf_size(&op->line) - 2, op->line.data, (int)buf_size(&op->reply), op->reply.data);
-	w->clients[op->client].busy = false;
-	if (taking_is_unknown(op))
+	if (op->way == TAKING_STAYS)
+		w->clients[op->client].busy = false;
+	if (slice_starts(buf_slice(&op->reply), SLICE("SERVER_ERROR too many clients wait"))) {
+		taking_may_not_wait(op);
+		taking_free_op(op);
+		return;
+	}
+	if (taking_is_unknown(op) && op->way != TAKING_CLOSES)
 		look_at_failure(op);
 	if (op->is_refused)
 		refused(op);

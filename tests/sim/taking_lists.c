@@ -71,6 +71,8 @@ void taking_list_executed(struct taking *w, const struct message *m, int list)
 		e = &w->elements[taking_element(w, slice_skip(token, 1))];
 		if (e->executed)
 			e->copies++;
+		else
+			e->pushed = taking_now(w);
 		e->executed = true;
 	}
 	if (!item || !has_elements(buf_slice(&item->value)))
@@ -103,7 +105,8 @@ static void check_line(const struct taking_op *op)
 		return;
 	TAILQ_FOREACH(other, &w->ops, link) {
 		if (other != op && other->proxy == op->proxy && other->count == 1 && other->keys[0] == op->keys[0] &&
-			!other->gone && other->deadline > taking_now(w) && other->issued + APART < op->issued)
+			other->way == TAKING_STAYS && other->deadline > taking_now(w) &&
+			other->issued + APART < op->issued)
 			taking_fail(w, "who came later was served first", "%.*s", (int)buf_size(&op->line) - 2,
 				op->line.data);
 	}
@@ -115,6 +118,9 @@ static void got_element(struct taking_op *op, struct slice name)
 	struct taking_element *e = &w->elements[taking_element(w, name)];
 
 	w->taken++;
+	if (op->way != TAKING_STAYS && e->pushed > op->left + TAKING_GONE)
+		taking_fail(w, "a client got an element that was pushed after it had left", "%.*s: %.*s",
+			(int)buf_size(&op->line) - 2, op->line.data, (int)name.n, name.p);
 	if (is_pop(op))
 		e->delivered++;
 	else if (op->from != op->to)
@@ -179,14 +185,50 @@ static void check_waiter(const struct taking_op *op)
 	}
 }
 
+static void check_has_left(const struct taking_op *op)
+{
+	if (taking_now(op->world) > op->left + TAKING_GONE)
+		taking_fail(op->world, "a client still waits after it has left", "client %d: %.*s", op->client,
+			(int)buf_size(&op->line) - 2, op->line.data);
+}
+
+/* Clients of the same process that have waited, or tried to pop, since then. */
+static size_t waiting_since(const struct taking_op *asked, uint64_t since)
+{
+	const struct taking_op *op;
+	size_t count = 0;
+
+	TAILQ_FOREACH(op, &asked->world->ops, link) {
+		if (op->count && op->issued <= since && taking_is_same_process(op->proxy, asked->proxy))
+			count++;
+	}
+	return count;
+}
+
 void taking_check_waiters(struct taking *w)
 {
 	const struct taking_op *op;
 
 	TAILQ_FOREACH(op, &w->ops, link) {
-		if (op->count && !op->gone)
+		if (!op->count)
+			continue;
+		if (op->way == TAKING_STAYS)
 			check_waiter(op);
+		else if (op->way == TAKING_ENDS)
+			check_has_left(op);
+		/* By then it has tried all its lists, so it waits. */
+		if (op->issued + TAKING_BESIDE < taking_now(w) &&
+			waiting_since(op, taking_now(w) - TAKING_BESIDE) > w->waiting_max)
+			taking_fail(w, "more clients wait than may", "%zu may, as this one: %.*s", w->waiting_max,
+				(int)buf_size(&op->line) - 2, op->line.data);
 	}
+}
+
+void taking_may_not_wait(const struct taking_op *op)
+{
+	if (waiting_since(op, taking_now(op->world)) <= op->world->waiting_max)
+		taking_fail(op->world, "a client may not wait, although fewer wait than may", "%zu may: %.*s",
+			op->world->waiting_max, (int)buf_size(&op->line) - 2, op->line.data);
 }
 
 /* --- when all is over --- */

@@ -6,7 +6,7 @@
 #include "taking.h"
 #include "util/num.h"
 
-enum { WORKERS = 6, WRITERS = 3, STORES_MAX = LINEAR_OPS - 8 };
+enum { WORKERS = 6, OTHERS = TAKING_CLIENTS - WORKERS, WRITERS = 3, STORES_MAX = LINEAR_OPS - 8 };
 
 static const char *const keys[TAKING_SETS] = { "s0", "s1", "s2", "t0" };
 
@@ -97,18 +97,34 @@ void taking_write_smove(struct taking_op *op)
 		10 + op->member);
 }
 
-/* Beside members that move, or in the sources of stores. */
+/* Undoes the command that has failed, and then reads the member: that shows if the command is executed after all. */
+static void write_undo(struct taking_op *op)
+{
+	const struct taking_client *c = &op->world->clients[op->client];
+
+	op->from = c->set;
+	op->member = c->loose;
+	if (op->world->loose[c->set][c->loose])
+		op->command = COMMAND_SISMEMBER;
+	else
+		op->command = c->failed == COMMAND_SADD ? COMMAND_SREM : COMMAND_SADD;
+}
+
+/* Members next to those that move, or in the sources of stores. Each is added and removed by one client. */
 void taking_write_loose(struct taking_op *op)
 {
 	struct taking *w = op->world;
-	int loose = (int)taking_random(w, TAKING_VOLATILE);
+	const struct taking_client *c = &w->clients[op->client];
 
-	op->command = taking_chance(w, 60) ? COMMAND_SADD : COMMAND_SREM;
+	op->command = taking_chance(w, 20) ? COMMAND_SISMEMBER : taking_chance(w, 60) ? COMMAND_SADD : COMMAND_SREM;
 	op->from = (int)taking_random(w, TAKING_SHARES);
+	op->member = OTHERS * (int)taking_random(w, TAKING_VOLATILE / OTHERS) + (op->client - WORKERS) % OTHERS;
+	if (c->failed && taking_chance(w, 60))
+		write_undo(op);
 	if (op->command == COMMAND_SADD)
-		w->ever_loose |= UINT32_C(1) << loose;
-	buf_printf(&op->line, "%s %s k%d", op->command == COMMAND_SADD ? "sadd" : "srem", keys[op->from],
-		100 + loose_number(loose));
+		w->ever_loose |= UINT32_C(1) << op->member;
+	buf_printf(&op->line, "%s %s k%d", command_get(op->command)->name.p, keys[op->from],
+		100 + loose_number(op->member));
 }
 
 /* Of what stays in the sources. */
@@ -180,6 +196,29 @@ static void smove_answered(struct taking_op *op)
 	}
 }
 
+/* The client has waited until a command that has failed is executed or never will be. So the next reply says where the member is. */
+static void loose_answered(struct taking_op *op)
+{
+	struct taking *w = op->world;
+	struct taking_client *c = &w->clients[op->client];
+	enum taking_place *place = &w->loose[op->from][op->member],
+			  is = op->command == COMMAND_SADD || slice_starts(buf_slice(&op->reply), SLICE("1"))
+		? TAKING_IN
+		: TAKING_OUT;
+
+	if (op->command == COMMAND_SISMEMBER && taking_is_unknown(op))
+		return;
+	if (op->command == COMMAND_SISMEMBER && *place && *place != is)
+		taking_fail(w, "a member is not as its client left it", "%.*s: %.*s", (int)buf_size(&op->line) - 2,
+			op->line.data, (int)buf_size(&op->reply), op->reply.data);
+	*place = taking_is_unknown(op) ? TAKING_SOMEWHERE : is;
+	if (!taking_is_unknown(op))
+		return;
+	c->failed = op->command;
+	c->set = op->from;
+	c->loose = op->member;
+}
+
 static void store_answered(struct taking_op *op)
 {
 	struct taking *w = op->world;
@@ -205,6 +244,8 @@ void taking_set_answered(struct taking_op *op)
 		smove_answered(op);
 	else if (op->to == TAKING_TARGET)
 		store_answered(op);
+	else if (op->member >= 0)
+		loose_answered(op);
 	else if (op->command == COMMAND_SMEMBERS)
 		w->last_read = read_reply(op);
 	else if (op->command == COMMAND_SUNIONSTORE &&
@@ -224,12 +265,24 @@ static struct taking_set read_set(struct taking *w, int client, int set)
 	return w->last_read;
 }
 
+static void check_loose(struct taking *w, const struct taking_set *set, int number)
+{
+	for (int i = 0; i < TAKING_VOLATILE; i++) {
+		enum taking_place place = w->loose[number][i], is = set->loose >> i & 1 ? TAKING_IN : TAKING_OUT;
+		if (place && place != is)
+			taking_fail(w, "a member is not as its client left it", "%s k%d at the end", keys[number],
+				100 + loose_number(i));
+	}
+}
+
 static void check_members(struct taking *w)
 {
 	struct taking_set sets[TAKING_SHARES];
 
-	for (int set = 0; set < TAKING_SHARES; set++)
+	for (int set = 0; set < TAKING_SHARES; set++) {
 		sets[set] = read_set(w, set, set);
+		check_loose(w, &sets[set], set);
+	}
 	for (int i = 0; i < TAKING_MEMBERS && !w->violation; i++) {
 		const struct taking_member *m = &w->members[i];
 		int count = 0;
@@ -281,6 +334,7 @@ static void check_union(struct taking *w)
 	taking_settle(w);
 	for (int set = 0; set < TAKING_SHARES; set++) {
 		struct taking_set source = read_set(w, set, set);
+		check_loose(w, &source, set);
 		if (memcmp(source.stable, w->sources[set].stable, sizeof(source.stable)) != 0)
 			taking_fail(w, "a source has other members than before", "%s", keys[set]);
 		all.loose |= source.loose;

@@ -181,13 +181,18 @@ struct world {
 	uint64_t broken;                                     /* dates.c: the tick at which a connection last broke */
 	uint64_t date_read[SIM_PROXIES][SIM_KEYS];           /* when a proxy last read a time to live alone */
 	uint64_t date_written[SIM_PROXIES][SIM_KEYS];        /* when a proxy last carried out a CAS */
-	bool slow;                                           /* some calls take seconds */
-	bool ended;                                          /* a command since pipeline_run() */
-	unsigned evictions;                                  /* of items, and restarts of servers */
-	const char *violation;                               /* what went wrong, or NULL */
+	struct rewrite {
+		uint64_t written, changed; /* ticks: of its last CAS, and of its last CAS or correction */
+		char item[16];
+	} rewrites[SIM_PROXIES][SIM_KEYS]; /* dates.c */
+	uint64_t crossed[SIM_KEYS];        /* dates.c: the tick of the last correction that crossed another rewrite */
+	bool slow;                         /* some calls take seconds */
+	bool ended;                        /* a command since pipeline_run() */
+	unsigned evictions;                /* of items, and restarts of servers */
+	const char *violation;             /* what went wrong, or NULL */
 	char detail[200];
 	uint64_t commands, failures, compactions, merges, incomplete;
-	uint64_t undone; /* lives.c: touches that a correction has undone, and may not have noticed */
+	uint64_t undone; /* lives.c, dates.c: touches that a correction has undone, and may not have noticed */
 };
 
 /* Runs one history. If a check failed, `violation` and `detail` say which. */

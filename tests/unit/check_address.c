@@ -42,6 +42,23 @@ TEST(unix_sockets)
 	ck_assert_str_eq(reads(path, false), "path too long");
 }
 
+TEST(with_dns)
+{
+	struct address a;
+
+	ck_assert_str_eq(reads("dns:memcached:7 weight=3", true), "memcached 7 3");
+	ck_assert_str_eq(reads("dns:memcached", true), "memcached 11211 1");
+	ck_assert_str_eq(reads("dns:", true), "no host");
+	ck_assert_str_eq(reads("dns:7", true), "a port without a host");
+	ck_assert_str_eq(reads("dns:unix:/x", true), "a Unix socket has no name to look up");
+	ck_assert_str_eq(reads("dns:/x", true), "a Unix socket has no name to look up");
+	ck_assert_str_eq(reads("dns:h:7", false), "an IPv6 address needs [ ]");
+	ck_assert_ptr_null(address_parse("dns:h", 7, true, &a));
+	ck_assert(a.dns && !a.tls);
+	ck_assert_ptr_null(address_parse("dns", 7, true, &a));
+	ck_assert(!a.dns);
+}
+
 TEST(with_tls)
 {
 	struct address a;

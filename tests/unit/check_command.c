@@ -66,3 +66,35 @@ TEST(noreply_only_where_something_is_written)
 	for (size_t i = 0; i < sizeof(reading) / sizeof(reading[0]); i++)
 		ck_assert(!command_lookup(slice_of(reading[i], strlen(reading[i])))->noreply);
 }
+
+static bool names_key(struct slice word)
+{
+	static const struct slice keys[] = { { "<key>", 5 }, { "<key>+", 6 }, { "<type>", 6 }, { "<source>", 8 },
+		{ "<target>", 8 } };
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		if (slice_equal(word, keys[i]))
+			return true;
+	}
+	return false;
+}
+
+/* The grammar of a command says the same as its usage. */
+TEST(grammar_is_that_of_usage)
+{
+	for (int i = 0; i < COMMAND_COUNT; i++) {
+		const struct command *command = command_get(i);
+		const struct grammar_traits *traits = command_traits(command);
+		struct slice rest = slice_of(command->usage, strlen(command->usage)), word;
+		unsigned before = 0;
+		(void)slice_token(&rest);
+		while ((word = slice_token(&rest)).n && !names_key(word))
+			before++;
+		ck_assert_msg((word.n == 0) == (traits->keys == KEYS_NONE), "%s", command->usage);
+		if (word.n)
+			ck_assert_msg(traits->before == before, "%s", command->usage);
+		ck_assert_msg(
+			command_has_keys(command) == (strstr(command->usage, "<key>+") != NULL), "%s", command->usage);
+		ck_assert_msg(traits->has_data == (strstr(command->usage, "<bytes>") != NULL), "%s", command->usage);
+	}
+}

@@ -82,7 +82,7 @@ TEST(who_pays)
 
 TEST(the_first_are_left)
 {
-	rule.newest_first = true;
+	rule.newest = NEWEST_FIRST;
 	shows("+a +b +c +d +e ", "a b c");
 	shows("+a +b @list +c +d +e ", "a b c");
 	shows("@list @" SEGMENT " +e ", "a b c");

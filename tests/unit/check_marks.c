@@ -10,30 +10,61 @@ static struct slice text(const char *s)
 	return slice_of(s, strlen(s));
 }
 
+#define LOADING "@set.2 @fill.abcdefg0.1700000010.10 "
+
+/* `of_copy`: what becomes of both if `here` is only a copy of what the former server had. */
 static const struct {
-	const char *key, *former, *here, *joined;
-	uint32_t flags;
+	const char *key, *former, *here;
+	enum join join, of_copy;
+	const char *joined;
 } joins[] = {
-	{ "k", "x", "y", "x", 1 },
-	{ "k", "+a -b ", "+b +c ", "+b +c +a -b ", 2 },
-	{ "k", "+a ", "@set.1 " REFERENCE "+b ", "@set.1 " REFERENCE "+b +a ", 2 },
-	{ "k", "@set.1 " REFERENCE "+b ", "+a ", "+a @set.1 " REFERENCE "+b ", 2 },
-	{ "k", "+a ", "no set", "+a ", 1 },
-	{ "k", "", "+a ", "+a ", 2 },
-	{ "k", "", "no set", "", 1 },
-	{ "k", "7", "12", "12", 2 },
-	{ "Error::2015022016", "7", "12", "19", 2 },
-	{ "k", "+w ", "@set.2 @fill.abcdefg0.1700000010.10 +a ", "@set.2 @fill.abcdefg0.1700000010.10 +a +w ", 2 },
+	{ "k", "x", "y", JOIN_HERE, JOIN_FORMER, NULL },
+	{ "k", "+a -b ", "+b +c ", JOIN_BOTH, JOIN_BOTH, "+b +c +a -b " },
+	{ "k", "+a ", "@set.1 " REFERENCE "+b ", JOIN_BOTH, JOIN_BOTH, "@set.1 " REFERENCE "+b +a " },
+	{ "k", "@set.1 " REFERENCE "+b ", "+a ", JOIN_BOTH, JOIN_BOTH, "+a @set.1 " REFERENCE "+b " },
+	{ "k", "+a ", "no set", JOIN_HERE, JOIN_FORMER, NULL },
+	{ "k", "no set", "+a ", JOIN_HERE, JOIN_FORMER, NULL },
+	{ "k", "@list +a ", "@set.1 " REFERENCE, JOIN_HERE, JOIN_FORMER, NULL },
+	{ "k", "@set.3 +a ", "+b ", JOIN_HERE, JOIN_FORMER, NULL },
+	{ "k", "", "+a ", JOIN_HERE, JOIN_HERE, NULL },
+	{ "k", "", "no set", JOIN_HERE, JOIN_FORMER, NULL },
+	{ "k", "+a ", "", JOIN_BOTH, JOIN_BOTH, "+a " },
+	{ "k", "@set.1 " REFERENCE "+b ", "", JOIN_BOTH, JOIN_BOTH, "@set.1 " REFERENCE "+b " },
+	/* Numbers, and counts of events. */
+	{ "k", "7", "12", JOIN_HERE, JOIN_HERE, NULL },
+	{ "k", "12", "7  ", JOIN_HERE, JOIN_FORMER, NULL },
+	{ "Error::2015022016", "7", "12", JOIN_BOTH, JOIN_BOTH, "19" },
+	{ "Error::20150220", "7", "12", JOIN_HERE, JOIN_HERE, NULL },
+	{ "Error::2015132016", "7", "12", JOIN_HERE, JOIN_HERE, NULL },
+	{ "::2015022016", "7", "12", JOIN_HERE, JOIN_HERE, NULL },
+	{ "user:2015022016", "7", "12", JOIN_HERE, JOIN_HERE, NULL },
+	{ "by_day|20150220", "7", "12", JOIN_BOTH, JOIN_BOTH, "19" },
+	{ "by_day|2015022016", "7", "12", JOIN_HERE, JOIN_HERE, NULL },
+	{ "by_day::2015022016", "7", "12", JOIN_HERE, JOIN_HERE, NULL },
+	/* What is being loaded. */
+	{ "k", "+w ", LOADING "+a ", JOIN_BOTH, JOIN_BOTH, LOADING "+a +w " },
+	{ "k", "@set.1 " REFERENCE "+b ", LOADING "+a ", JOIN_HERE, JOIN_FORMER, NULL },
+	{ "k", LOADING REFERENCE "-w ", "+a ", JOIN_BOTH, JOIN_BOTH, "+a -w " },
+	{ "k", LOADING "+w ", LOADING "+a ", JOIN_BOTH, JOIN_BOTH, LOADING "+a +w " },
+	{ "k", "@list.2 @fill.abcdefg0.1700000010.10 +w ", LOADING "+a ", JOIN_HERE, JOIN_FORMER, NULL },
+	{ "k", LOADING "+w ", "no set", JOIN_HERE, JOIN_FORMER, NULL },
 };
 
 LOOP_TEST(join, sizeof(joins) / sizeof(joins[0]))
 {
+	const struct event_rule by_day = {
+		.prefix = SLICE("by_day"), .bucket = GRANULARITY_DAY, .separator = SLICE("|")
+	};
+	const struct rules rules = { .events = &by_day, .event_count = 1 };
+	struct slice former = text(joins[_i].former), here = text(joins[_i].here);
 	struct buf out = BUF_EMPTY;
-	uint32_t flags = join_items(text(joins[_i].key), (struct join_item){ text(joins[_i].former), 1 },
-		(struct join_item){ text(joins[_i].here), 2 }, &out);
 
-	assert_bytes(buf_slice(&out), joins[_i].joined);
-	ck_assert_uint_eq(flags, joins[_i].flags);
+	ck_assert_int_eq(join_of(&rules, text(joins[_i].key), former, here, false), joins[_i].join);
+	ck_assert_int_eq(join_of(&rules, text(joins[_i].key), former, here, true), joins[_i].of_copy);
+	if (joins[_i].joined) {
+		join_values(former, here, &out);
+		assert_bytes(buf_slice(&out), joins[_i].joined);
+	}
 	buf_free(&out);
 }
 

@@ -158,8 +158,8 @@ TEST(a_guard_behind_a_delete)
 	ends = 0;
 	sends(p, CALL_DELETE, "k", "", &waiters[0]);
 	sends(p, CALL_APPEND, "k", "+b ", &waiters[1]);
-	/* The look, and the delete. */
-	steps(p, 2);
+	/* Looks at both servers, the look for the cas id, and the delete. */
+	steps(p, 4);
 	ck_assert_uint_eq(ends, 1);
 	ck_assert_int_eq(got.status, RESULT_DONE);
 	put_claim("k");
@@ -278,4 +278,89 @@ TEST(a_guard_tells_errors)
 	does(&proxies[0], CALL_INCR, "k", "");
 	ck_assert_int_eq(got.status, RESULT_REFUSED);
 	has(N, "k", "text");
+}
+
+/* What only looks like one shows by its value, without asking again. */
+TEST(a_read_of_an_imitation_costs_no_more)
+{
+	struct buf value = BUF_EMPTY;
+	unsigned calls;
+
+	BUF_ADD(&value, "@claim.1 ");
+	put_mark(N, "k", &value);
+	reads(&proxies[0], "k", "@claim.1 ");
+	calls = proxies[0].calls[N] + proxies[0].calls[O];
+	reads(&proxies[0], "k", "@claim.1 ");
+	ck_assert_uint_eq(proxies[0].calls[N] + proxies[0].calls[O], calls + 1);
+	/* Another one that has not found it reads it in one trip. */
+	calls = proxies[1].calls[N] + proxies[1].calls[O];
+	reads(&proxies[1], "k", "@claim.1 ");
+	ck_assert_uint_eq(proxies[1].calls[N] + proxies[1].calls[O], calls + 2);
+	buf_free(&value);
+}
+
+/* It moves as any other item, with its flags. */
+TEST(an_imitation_moves)
+{
+	struct buf value = BUF_EMPTY;
+
+	BUF_ADD(&value, "@copy.1.2.3.4.5 value");
+	put_mark(O, "k", &value);
+	does(&proxies[0], CALL_APPEND, "k", "+w");
+	has(O, "k", NULL);
+	reads(&proxies[0], "k", "@copy.1.2.3.4.5 value+w");
+	ck_assert_uint_eq(got.flags, MARK_FLAGS);
+	buf_free(&value);
+}
+
+/* A client that stores the bytes of a mark has made one. It ends as any other, and nothing else is changed. */
+TEST(a_forged_mark)
+{
+	struct buf value = BUF_EMPTY;
+
+	put_claim("k");
+	does(&proxies[0], CALL_APPEND, "k", "+w");
+	ck_assert_int_eq(got.status, RESULT_NOT_STORED);
+	has(N, "k", NULL);
+	mark_add_copy(&value, SLICE("l"), 3, 1, 1, 3);
+	BUF_ADD(&value, "xyz");
+	put_mark(N, "l", &value);
+	reads(&proxies[0], "l", "xyz");
+	/* On the former server it moves first. */
+	put_mark(O, "l", &value);
+	item(N, "l")->used = false;
+	reads(&proxies[1], "l", "xyz");
+	has(O, "l", NULL);
+	buf_free(&value);
+}
+
+/* A meta get that shows no flags, of an item whose value is that of a mark, and whose flags are not. */
+TEST(the_value_of_a_mark_is_none)
+{
+	struct waiter waiter = { on_result, SLICE("k") };
+	struct buf value = BUF_EMPTY;
+	struct proxy *p = &proxies[0];
+
+	mark_add_claim(&value, SLICE("k"));
+	put_bytes(N, "k", buf_slice(&value));
+	does(p, CALL_GET, "k", "");
+	ck_assert_int_eq(got.status, RESULT_HIT);
+	ends = 0;
+	moves_call(p->moves,
+		&(struct call){
+			.verb = CALL_META, .server = CALL_ANY_SERVER, .key = SLICE("k"), .line = SLICE("mg k v") },
+		&waiter);
+	while (ends == 0) {
+		struct letter *letter = &p->letters[p->answered % QUEUE];
+		ck_assert(p->answered < p->sent);
+		if (letter->call.verb == CALL_META) {
+			letter->executed = true;
+			letter->result = (struct result){
+				.status = RESULT_TEXT, .line = SLICE("VA 28"), .value = buf_slice(&value)
+			};
+		}
+		steps(p, 1);
+	}
+	ck_assert_int_eq(got.status, RESULT_TEXT);
+	buf_free(&value);
 }

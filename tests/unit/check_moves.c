@@ -346,6 +346,147 @@ TEST(a_server_fails)
 
 /* --- what both have --- */
 
+static const struct {
+	const char *former, *here;
+} plain[] = {
+	{ "older", "newer" },
+	{ "9", "7" },
+	{ "7", "9" },
+	{ "+a ", "no set" },
+	{ "no set", "+a " },
+	{ "@set.2 @fill.abcdefg0.1700000010.10 ", "no set" },
+	{ "", "x" },
+	{ "x", "" },
+};
+
+/* A setlistd that does not know the new ring wrote to the former server. What the others were told is true stays, with all that it has. */
+LOOP_TEST(the_item_of_the_new_server_stays, sizeof(plain) / sizeof(*plain))
+{
+	struct proxy *p = &proxies[0];
+	uint64_t cas;
+
+	put(N, "k", plain[_i].here, 100);
+	cas = item(N, "k")->cas;
+	reads(p, "k", plain[_i].here);
+	put(O, "k", plain[_i].former, 0);
+	item(O, "k")->flags = 6;
+	/* Known to a proxy, and to another one not. */
+	reads(&proxies[1], "k", plain[_i].here);
+	ck_assert_uint_eq(got.flags, 5);
+	p->env.now += MOVES_LOOK_MS;
+	reads(p, "k", plain[_i].here);
+	has(O, "k", NULL);
+	ck_assert_uint_eq(item(N, "k")->cas, cas);
+	ck_assert_int_eq(item(N, "k")->expires, AT + 100);
+	ck_assert_uint_eq(moves_statistics(proxies[1].moves)->moved, 1);
+	ck_assert_uint_eq(moves_statistics(proxies[1].moves)->merged, 0);
+	ck_assert_uint_eq(moves_statistics(proxies[1].moves)->dropped, 1);
+}
+
+/* A touch of the item that is dropped gives the other one no time to live. */
+TEST(the_time_to_live_of_the_new_server_stays)
+{
+	const struct call touch = { .verb = CALL_TOUCH, .key = SLICE("k"), .exptime = 7000 };
+	struct waiter waiter;
+	struct proxy *p = &proxies[0];
+
+	put(N, "k", "newer", 100);
+	put(O, "k", "older", 0);
+	sends(p, CALL_GET, "k", "", &waiter);
+	while (p->letters[(p->sent - 1) % QUEUE].call.verb != CALL_CAS)
+		steps(p, 1);
+	memcached_call(servers[O], &touch, (uint64_t)AT * 1000);
+	run(p);
+	has(O, "k", NULL);
+	ck_assert_int_eq(item(N, "k")->expires, AT + 100);
+	/* Of a set that is joined, too, in seconds and as a date. */
+	put(N, "s", "+a ", 100);
+	put(O, "s", "+b ", 0);
+	reads(p, "s", "+a +b ");
+	ck_assert_int_eq(item(N, "s")->expires, AT + 100);
+	put(N, "t", "+a ", 0);
+	put(O, "t", "+b ", 100);
+	reads(p, "t", "+a +b ");
+	ck_assert_int_eq(item(N, "t")->expires, 0);
+	put(N, "u", "+a ", AT + 5000000);
+	put(O, "u", "+b ", 100);
+	reads(p, "u", "+a +b ");
+	ck_assert_int_eq(item(N, "u")->expires, AT + 5000000);
+	buf_free(&got_value);
+}
+
+/* What was written around a copy is of a proxy that knows the new ring. A copy alone was acknowledged by nobody there. */
+TEST(words_around_a_copy_stay)
+{
+	struct buf mark = BUF_EMPTY;
+
+	mark_add_copy(&mark, SLICE("k"), 3, 77, 1, 4);
+	BUF_ADD(&mark, "copy+word");
+	put_mark(N, "k", &mark);
+	put(O, "k", "other", 0);
+	reads(&proxies[0], "k", "copy+word");
+	ck_assert_uint_eq(got.flags, 3);
+	has(O, "k", NULL);
+	mark.start = mark.end = 0;
+	mark_add_copy(&mark, SLICE("l"), 3, 77, 1, 4);
+	BUF_ADD(&mark, "copy");
+	put_mark(N, "l", &mark);
+	put(O, "l", "other", 0);
+	reads(&proxies[0], "l", "other");
+	ck_assert_uint_eq(got.flags, 5);
+	ck_assert_uint_eq(moves_statistics(proxies[0].moves)->dropped, 1);
+	buf_free(&mark);
+}
+
+/* Of a set that is dropped no part stays. */
+TEST(the_parts_of_an_item_that_is_dropped)
+{
+	put(O, "k", "@set.1 " REFERENCE "+b ", 0);
+	put(O, "k." TABLE, "table", 0);
+	put(N, "k", "no set", 0);
+	reads(&proxies[0], "k", "no set");
+	has(O, "k", NULL);
+	has(O, "k." TABLE, NULL);
+	has(N, "k." TABLE, NULL);
+}
+
+static struct call removal(int number)
+{
+	static const struct call removals[] = {
+		{ .verb = CALL_DELETE },
+		{ .verb = CALL_TOUCH, .exptime = -1 },
+		{ .verb = CALL_SET, .exptime = -1 },
+		{ .verb = CALL_SET, .exptime = AT - 1 },
+		{ .verb = CALL_GAT, .exptime = -1 },
+	};
+	struct call call = removals[number];
+
+	call.server = CALL_ANY_SERVER;
+	call.key = SLICE("k");
+	call.value = SLICE("");
+	return call;
+}
+
+/* What a proxy that does not know the new ring wrote before a deletion does not come back, though the key was found before. */
+LOOP_TEST(a_deletion_asks_the_former_server, 10)
+{
+	struct call call = removal(_i / 2);
+	struct waiter waiters[2] = { { on_result, call.key }, { on_result, call.key } };
+	struct proxy *p = &proxies[0];
+
+	put(N, "k", "newer", 0);
+	reads(p, "k", "newer");
+	put(O, "k", "older", 0);
+	if (_i % 2)
+		sends(p, CALL_APPEND, "k", "+w", &waiters[0]);
+	moves_call(p->moves, &call, &waiters[1]);
+	run(p);
+	ck_assert_int_ne(got.status, RESULT_MISS);
+	has(O, "k", NULL);
+	p->env.now += MOVES_LOOK_MS;
+	reads(p, "k", NULL);
+}
+
 /* A set of which a setlistd with another list of servers wrote a part. */
 TEST(both_have_it)
 {

@@ -45,3 +45,38 @@ TEST(defaults)
 	ck_assert_int_eq(rules_event(&rules, SLICE("RouterError"))->bucket, GRANULARITY_DAY);
 	ck_assert_int_eq(rules_collection(&rules, SLICE("anything"))->ttl, 0);
 }
+
+#define OTHER_WORD(value) ((value) + 1)
+#define OTHER_NUMBER(value) ((value) + 1)
+#define OTHER_FLAG(value) (!(value))
+#define OTHER_SHARE(value) ((value) / 2)
+#define OTHER_BYTE(value) ((char)((value) + 1))
+#define OTHER_TEXT(value) SLICE("other")
+
+/* A reload takes a new value of any option. */
+TEST(each_option_differs)
+{
+	const struct rules none = { 0 };
+	struct collection_rule collection = rules_default_collection;
+	struct event_rule event = *rules_event(&none, SLICE(""));
+	const struct rules rules = {
+		.collections = &collection, .collection_count = 1, .events = &event, .event_count = 1
+	};
+	const struct rules same = { .collections = &rules_default_collection,
+		.collection_count = 1,
+		.events = rules_event(&none, SLICE("")),
+		.event_count = 1 };
+
+	ck_assert(rules_same(&rules, &same));
+#define COLLECTION_RULE(type, kind, name, ...) \
+	collection = rules_default_collection; \
+	collection.name = OTHER_##kind(collection.name); \
+	ck_assert_msg(!rules_same(&rules, &same), "collection: " #name);
+#include "collection/rules.def"
+	collection = rules_default_collection;
+#define EVENT_RULE(type, kind, name, ...) \
+	event = *same.events; \
+	event.name = OTHER_##kind(event.name); \
+	ck_assert_msg(!rules_same(&rules, &same), "events: " #name);
+#include "collection/rules.def"
+}

@@ -1,4 +1,5 @@
-"""A name server on the loopback interface, and files that setlistd sees in place of those of the system."""
+"""A name server on an address of the loopback interface, and files that setlistd sees in place of those of the system."""
+import ipaddress
 import os
 import random
 import socket
@@ -7,59 +8,102 @@ import threading
 
 from harness import PATIENCE, run_program
 
-TYPE_A, NAME_ERROR = 1, 3
+KINDS = {1: "A", 28: "AAAA"}
+NAME_ERROR, TRUNCATED = 3, 0x0200
 
 
 class NameServer:
-    """Answers with what `names` has, {name: [IPv4 addresses]}; all others do not exist. With `mute` it answers nothing.
+    """Answers with what `names` has, {name: [addresses of both families]}; all others do not exist.
+
+    With `mute` it answers nothing. `answers` decides for a single query, (name, kind) -> bool. Queries without an answer are kept, and
+    `release` answers them after all. With `truncate` an answer over UDP is empty and marked as truncated. `asked` has each query as
+    (name, kind), `asked_by_tcp` those over TCP.
 
     Raises OSError where it may not have port 53, on which alone name servers are asked.
     """
 
     def __init__(self, **names):
-        self.names, self.mute, self.asked = dict(names), False, []
+        self.names, self.mute, self.truncate = dict(names), False, False
+        self.asked, self.asked_by_tcp, self.held = [], [], []
+        self.answers = lambda name, kind: True
         self.address = "127.%d.%d.%d" % tuple(random.randint(1, 254) for _ in range(3))
         self.sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             self.sock.bind((self.address, 53))
+            self.listener.bind((self.address, 53))
         except OSError:
             self.sock.close()
+            self.listener.close()
             raise
-        self.thread = threading.Thread(target=self._serve, daemon=True)
-        self.thread.start()
+        self.listener.listen()
+        self.threads = [threading.Thread(target=serve, daemon=True) for serve in (self._serve, self._serve_tcp)]
+        for thread in self.threads:
+            thread.start()
 
     def stop(self):
         self.sock.sendto(b"", (self.address, 53))
-        self.thread.join(PATIENCE)
+        self.listener.shutdown(socket.SHUT_RDWR)
+        for thread in self.threads:
+            thread.join(PATIENCE)
         self.sock.close()
+        self.listener.close()
+
+    def release(self):
+        """From now on all is answered, and so are the queries that were not."""
+        self.mute, self.answers = False, lambda name, kind: True
+        while self.held:
+            query, peer = self.held.pop()
+            self.sock.sendto(self._answer(query, self.truncate), peer)
+
+    def count(self, name, kind="A"):
+        return self.asked.count((name, kind))
 
     def _serve(self):
         while True:
             query, peer = self.sock.recvfrom(4096)
             if not query:
                 return
-            name, end = self._name(query)
-            self.asked.append(name)
-            if not self.mute:
-                self.sock.sendto(self._answer(query, name, end), peer)
+            name, kind, _ = self._question(query)
+            if self.mute or not self.answers(name, kind):
+                self.held.append((query, peer))
+            else:
+                self.sock.sendto(self._answer(query, self.truncate), peer)
+            self.asked.append((name, kind))
+
+    def _serve_tcp(self):
+        while True:
+            try:
+                conn, _ = self.listener.accept()
+            except OSError:
+                return
+            with conn, conn.makefile("rb") as queries:
+                while length := queries.read(2):
+                    query = queries.read(struct.unpack("!H", length)[0])
+                    self.asked_by_tcp.append(self._question(query)[:2])
+                    answer = self._answer(query, False)
+                    conn.sendall(struct.pack("!H", len(answer)) + answer)
 
     @staticmethod
-    def _name(query):
+    def _question(query):
         labels, at = [], 12
         while query[at]:
             labels.append(query[at + 1:at + 1 + query[at]].decode("ascii").lower())
             at += 1 + query[at]
-        return ".".join(labels), at + 1
+        return ".".join(labels), KINDS.get(struct.unpack("!H", query[at + 1:at + 3])[0], "?"), at + 5
 
-    def _answer(self, query, name, end):
-        kind = struct.unpack("!H", query[end:end + 2])[0]
+    def _answer(self, query, truncated):
+        name, kind, end = self._question(query)
         found = self.names.get(name)
-        addresses = found or [] if kind == TYPE_A else []
-        header = struct.pack("!2sHHHHH", query[:2], 0x8180 | (NAME_ERROR if found is None else 0), 1, len(addresses), 0, 0)
+        addresses = [ipaddress.ip_address(address) for address in found or []]
+        addresses = [] if truncated else [a.packed for a in addresses if kind == ("A" if a.version == 4 else "AAAA")]
+        flags = 0x8180 | (NAME_ERROR if found is None else 0) | (TRUNCATED if truncated else 0)
+        header = struct.pack("!2sHHHHH", query[:2], flags, 1, len(addresses), 0, 0)
         # 0xc00c: the name of the question. The question itself goes back as it came, in its upper and lower case.
-        answers = b"".join(struct.pack("!HHHIH4s", 0xc00c, TYPE_A, 1, 0, 4, socket.inet_aton(address))
-                           for address in addresses)
-        return header + query[12:end + 4] + answers
+        answers = b"".join(struct.pack("!H", 0xc00c) + query[end - 4:end] + struct.pack("!IH", 0, len(packed)) + packed
+                           for packed in addresses)
+        return header + query[12:end] + answers
 
 
 def command_with(files):

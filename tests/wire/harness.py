@@ -109,10 +109,16 @@ def wait_until(what, check, limit=PATIENCE, pause=0.005):
         time.sleep(pause)
 
 
+def family_of(address):
+    """Of (host, port) or a Unix socket's path."""
+    if isinstance(address, str):
+        return socket.AF_UNIX
+    return socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+
+
 def accepts(address):
     """True when something accepts connections at (host, port) or at a Unix socket's path."""
-    family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET
-    with socket.socket(family) as probe:
+    with socket.socket(family_of(address)) as probe:
         probe.settimeout(PATIENCE)
         try:
             probe.connect(address)

@@ -1,4 +1,7 @@
-"""Each option of the configuration with a bad value: -T says the file and the line, and a start says the same. Made from options.def."""
+"""
+Each option of the configuration with a bad value: -T says the file and the line, and a start says the same. Made from options.def and
+rules.def.
+"""
 import os
 import re
 
@@ -12,6 +15,10 @@ with open(TABLE, encoding="utf-8") as source:
     TEXT = source.read()
 OPTIONS = re.findall(r'^OPTION\((\w+), (\w+), (?:NULL|"(?:\\.|[^"])*"), (.*?), (?:SHOWN|HIDDEN|AS_DIGIT|OF_RING),', TEXT, re.M)
 ROWS = len(re.findall(r"^OPTION\(", TEXT, re.M))
+RULES = os.path.join(os.path.dirname(TABLE), "../collection/rules.def")
+with open(RULES, encoding="utf-8") as source:
+    RULES_TEXT = source.read()
+RULE_OPTIONS = re.findall(r'^(\w+)_RULE\([\w ]+, (\w+), (\w+), \S+, (.*?), ".*"\)$', RULES_TEXT, re.M)
 SERVERS = f'servers = {{"{HOST}:1"}}\n'
 # Of a text any value may be good; and a list has more than one way to be bad. The option, its values, what must stand before it.
 TEXTS = {
@@ -39,6 +46,15 @@ def bad_values(kind, name, allowed):
     return {"FLAG": ("maybe", '"1"'), "WORD": ('"nonsense"', '""'), "MODE": ('"999"', '"01000"', '"rwx"')}.get(kind) or TEXTS[name]
 
 
+def bad_values_of_rule(kind, name, allowed):
+    if kind == "SHARE":
+        return "0", "1.001", "-1", '"x"'
+    if kind not in ("BYTE", "TEXT"):
+        return bad_values(kind, name, allowed)
+    least, most = map(int, re.match(r"BYTES\((\d+), (\d+)\)", allowed).groups())
+    return tuple(f'"{text}"' for text in (["a" * (least - 1)] if least else []) + ["a" * (most + 1), " ", "\t", "\x7f"])
+
+
 class EachOption(WireTest):
     smoke = True
 
@@ -62,6 +78,17 @@ class EachOption(WireTest):
                     before += "insecure = true\n" if any(host in value for host in ALONE) else ""
                     before += "" if name in ("listen", "servers") else f'listen = {{"{HOST}:{free_port()}"}}\n'
                     self.refused(name, f"{before}\n{name} = {value}\nmax_line = 7000\n" if name != "max_line" else f"{before}\n{name} = {value}\n", before.count("\n") + 2)
+
+    def test_values_of_rules(self):
+        self.assertEqual(len(RULE_OPTIONS), len(re.findall(r"^\w+_RULE\(", RULES_TEXT, re.M)))
+        for section, kind, name, allowed in RULE_OPTIONS:
+            section = {"COLLECTION": "collection", "EVENT": "events"}[section]
+            for value in bad_values_of_rule(kind, name, allowed):
+                with self.subTest(f"{section}: {name} = {value}"):
+                    path = self.private_file(f'{SERVERS}{section} "a" {{\n{name} = {value}\n}}\n')
+                    done = setlistd("-T", "-f", path)
+                    self.assertEqual((done.returncode, done.stdout), (1, ""))
+                    self.assertRegex(done.stderr, rf"\A{re.escape(path)}:3: [^\n]*\b{name}\b[^\n]*\n")
 
     def test_a_pool_that_moves(self):
         """The error is at the list, or at the time, whatever is wrong."""

@@ -357,6 +357,93 @@ class Forgotten(Moving):
         self.assertEqual(self.faults(), [])
 
 
+class Undone(Moving):
+    """What a proxy with the new configuration has acknowledged is not undone by one that was forgotten, which writes later or earlier."""
+    CLIENTS = 0
+
+    def begin(self):
+        """The first two proxies know the new servers; all keys move. Gives the connections, of which the last one is of the third."""
+        former, new = [self.memcached()], [self.memcached()]
+        self.start(former)
+        self.conns = [self.connect(proxy) for proxy in self.proxies]
+        text = self.moving(new, time.time() - 10)
+        for number in (0, 1):
+            self.reload(number, text)
+        return self.conns
+
+    def end(self):
+        """The rest moves, all proxies are reloaded, and the former server is asked no more."""
+        self.assertIn("nothing is left", self.move())
+        self.finish()
+
+    def test_plain_items(self):
+        first, second, forgotten = self.begin()
+        keys = [f"key-{i}" for i in range(20)]
+        for i, key in enumerate(keys):
+            late = i % 2
+            if late:
+                self.assertEqual(forgotten.set(key, b"old"), "STORED")
+            self.assertEqual(first.set(key, b"new", flags=i, exptime=1000 + i), "STORED")
+            self.assertEqual(second.get(key), b"new")
+            if not late or i % 3 == 0:
+                self.assertEqual(forgotten.set(key, b"old"), "STORED")
+        self.end()
+        for conn in self.conns:
+            self.assertEqual(conn.values(f"get {' '.join(keys)}")[0], {key: (i, b"new") for i, key in enumerate(keys)})
+            self.assertRegex(conn.ask(f"mg {keys[-1]} t"), "HD t(10|9)..")
+        self.assertGreater(self.count("dropped_keys"), 0)
+
+    def test_numbers(self):
+        """Increments of the proxies that know the new servers are all there, and a number that was set is not changed."""
+        first, second, forgotten = self.begin()
+        for key in ("few", "many", "set"):
+            self.assertEqual(first.ask(f"add {key} 0 0 1\r\n0"), "STORED")
+        for i in range(1, 11):
+            self.assertEqual((first, second)[i % 2].ask("incr many 2"), str(2 * i))
+            self.assertEqual((first, second)[i % 2].ask("incr few 1"), str(i))
+            # What it counts is dropped as soon as it is found.
+            for key, number in (("many", 1), ("few", 2), ("set", 100)):
+                forgotten.ask(f"add {key} 0 0 1\r\n0")
+                forgotten.ask(f"incr {key} {number}")
+        self.assertEqual(first.ask("set set 0 0 1\r\n3"), "STORED")
+        self.end()
+        for conn in self.conns:
+            self.assertEqual([conn.get(key) for key in ("few", "many", "set")], [b"10", b"20", b"3"])
+
+    @marks(smoke=True)
+    def test_deletions(self):
+        """What was there before a deletion does not come back; what was written behind it looks as what has not moved yet."""
+        first, second, forgotten = self.begin()
+        for request in ("delete {}", "md {}", "touch {} -1", "set {} 0 -1 1\r\nx", "gat -1 {}", "ms {} 1 T-1\r\nx"):
+            self.assertEqual(first.set("key", b"new"), "STORED")
+            self.assertEqual(second.get("key"), b"new")
+            self.assertEqual(forgotten.set("key", b"old"), "STORED")
+            reply = first.ask(request.format("key"))
+            if reply.startswith("VALUE"):
+                self.assertEqual((first.line(), first.line()), (b"new", b"END"))
+            else:
+                self.assertIn(reply, ("DELETED", "HD", "TOUCHED", "STORED"), request)
+            self.assertIsNone(forgotten.get("key"), request)
+            for conn in (first, second):
+                self.assertIsNone(conn.get("key"), request)
+        self.assertEqual(forgotten.set("key", b"later"), "STORED")
+        self.end()
+        for conn in self.conns:
+            self.assertEqual(conn.get("key"), b"later")
+
+    def test_sets(self):
+        """They are joined, and live as long as what the new server has."""
+        first, second, forgotten = self.begin()
+        self.assertEqual(first.ask("sadd s a b"), "STORED")
+        self.assertEqual(second.ask("touch s 1000"), "TOUCHED")
+        self.assertEqual(forgotten.ask("sadd s c"), "STORED")
+        self.end()
+        for conn in self.conns:
+            self.assertEqual(set(conn.values("smembers s")[0]["s"][1].split()), {b"a", b"b", b"c"})
+            self.assertRegex(conn.ask("mg s t Pitem"), "HD t(1000|9..)")
+        self.assertEqual(self.count("merged_keys"), 1)
+
+
 class Tool(Moving):
     """setlistd-move."""
     smoke = True
@@ -437,6 +524,44 @@ class Tool(Moving):
                 self.assertEqual(there.values(f"get {claim} {copy}")[0], {copy: (7, b"value")})
             for key in (claim, copy):
                 self.conn.ask(f"delete {key}")
+
+    def test_items_that_look_like_marks(self):
+        """Clients may store items with the flags of marks, and any value. They move, stay as they are, and are nothing that is left."""
+        self.begin(time.time() - 10)
+        values = {f"like-{i}": value for i, value in enumerate((b"x", b"", b"7", b"@claim.", b"@claim.1 ", b"@copy.1.2.3.4.5 value"))}
+        for key, value in values.items():
+            self.assertEqual(self.conn.set(key, value, flags=MARK_FLAGS), "STORED")
+        self.turn()
+        values |= {f"new-{key}": value for key, value in values.items()}
+        for key, value in values.items():
+            if key.startswith("new-"):
+                self.assertEqual(self.conn.set(key, value, flags=MARK_FLAGS), "STORED")
+        self.assertIn("nothing is left", self.move(0, 0, "--passes", "3"))
+        self.assertEqual(self.names(self.former), [])
+        wanted = {key: (MARK_FLAGS, value) for key, value in values.items()}
+        self.assertEqual(self.conn.values(f"get {' '.join(values)}")[0], wanted)
+        for key in ("like-2", "new-like-2"):
+            self.assertEqual(self.conn.ask(f"incr {key} 1"), "8")
+            self.assertEqual(self.conn.ask(f"delete {key}"), "DELETED")
+        self.stop_former()
+        del wanted["like-2"], wanted["new-like-2"]
+        self.assertEqual(self.conn.values(f"get {' '.join(values)}")[0], wanted)
+
+    @marks(smoke=False)
+    def test_a_mark_that_a_client_has_stored(self):
+        """All bytes of a mark, which it has read from a server: it ends as any other. A value alone is none."""
+        self.begin(time.time() - 10)
+        self.turn()
+        copy = self.mark("@copy.{check}.7.99.1.5 value")
+        with Conn(self.new.port) as there:
+            flags, mark = there.values(f"get {copy}")[0][copy]
+        self.assertEqual(self.conn.set(copy, mark, flags=flags), "STORED")
+        self.assertIn("nothing is left", self.move())
+        self.assertEqual(self.conn.values(f"get {copy}")[0], {copy: (7, b"value")})
+        self.assertEqual(self.conn.set(copy, mark, flags=1), "STORED")
+        self.assertEqual(self.conn.ask(f"mg {copy} f"), "HD f1")
+        self.assertEqual(self.conn.ask(f"mg {copy} v"), f"VA {len(mark)}")
+        self.assertEqual(self.conn.line(), mark)
 
     @marks(smoke=False)
     def test_meta_commands_and_marks(self):

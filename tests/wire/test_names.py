@@ -15,7 +15,7 @@ from wire import Conn
 NAME = "mc.test"
 A, B = "127.0.0.2", "127.0.0.3"
 OFTEN = "dns_interval = 20\nretry_min = 1\nretry_max = 10\n"
-LOST = "its name is not resolved"
+LOST = "not resolved"
 
 
 def hex_address(address):
@@ -264,6 +264,15 @@ class NameServers(NamesTest):
         """A lookup that waits for ever is none of the requests' business, and no obstacle to an end."""
         server, proxy, conn = self.follow_name_server(OFTEN + "connect_timeout = 50")
         server.mute = True
-        wait_until("it is noticed", lambda: self.log_lines(proxy, LOST))
+        wait_until("it waits", lambda: server.held)
         self.assertEqual(conn.get("who"), b"a")
         proxy.stop()
+
+    @marks(smoke=False)
+    def test_no_answer_is_reported(self):
+        server, proxy, conn = self.follow_name_server()
+        server.mute = True
+        wait_until("it is noticed", lambda: self.log_lines(proxy, NAME, LOST))
+        self.assertEqual(conn.get("who"), b"a")
+        server.release()
+        wait_until("it is over", lambda: self.log_lines(proxy, "notice", NAME, "resolved"))

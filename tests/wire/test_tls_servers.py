@@ -2,15 +2,17 @@
 import os
 import socket
 import ssl
+import sys
 
 from case_tls import Authority, TlsServer, TlsTest
-from harness import HOST, wait_until
+from harness import HOST, run_program, wait_until
 from stored import stat
 from test_names import NAME, NamesTest
 
 # Soon enough that a test need not wait, and no limit on anything else.
 SOON = "retry_min = 1\nretry_max = 20\n"
 MIB = 1 << 20
+MOVE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../scripts/move")
 
 
 class Servers(TlsTest):
@@ -193,3 +195,16 @@ class Named(TlsTest, NamesTest):
         server = self.memcached_tls(files=self.authority.sign("named", names=f"DNS:{NAME}"))
         _, conn = self.follow(server.port, config=self.verifying(), name=f"{NAME}.")
         wait_until("it is connected", lambda: conn.set("k", b"v") == "STORED")
+
+    def test_the_name_of_several_servers(self):
+        """With `dns:` the certificate is for the name, not for the address that is a server. setlistd-move knows that as well."""
+        self.write_resolv(self.name_server(**{NAME: [HOST]}).address)
+        former, new = (self.memcached_tls(files=self.authority.sign("named", names=f"DNS:{NAME}")) for _ in range(2))
+        _, conn = self.follow(former.port, config=self.verifying(), name=f"dns:{NAME}")
+        wait_until("it is connected", lambda: conn.set("left", b"v") == "STORED")
+        moving = f'former_servers = {{"dns:{NAME}.:{former.port}"}}\nmove_at = "2020-01-01T00:00:00Z"\n'
+        proxy, conn = self.follow(new.port, config=self.verifying(moving), name=f"dns:{NAME}")
+        wait_until("it is connected", lambda: conn.set("k", b"v") == "STORED")
+        done = run_program(sys.executable, MOVE, "--server-tls", "--server-ca", self.authority.ca, f"{HOST}:{proxy.port}")
+        self.assertEqual(done.returncode, 0, done)
+        self.assertIn("1 keys have moved", done.stdout)

@@ -4,7 +4,7 @@ import re
 import socket
 import struct
 
-from harness import HOST, PATIENCE
+from harness import HOST, PATIENCE, family_of
 
 REPLY_LIMIT = PATIENCE
 COMMANDS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../src/protocol/commands.def")
@@ -24,11 +24,11 @@ class Conn:
     def __init__(self, address, limit=REPLY_LIMIT):
         if isinstance(address, int):
             address = (HOST, address)
-        family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET
+        family = family_of(address)
         self.sock = socket.socket(family)
         self.sock.settimeout(limit)
         self.sock.connect(address)
-        if family == socket.AF_INET:
+        if family != socket.AF_UNIX:
             self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.buffer = bytearray()
 

@@ -1,7 +1,8 @@
 /*
- * The interface of adopted encodings: forms in which applications already keep sets and lists in memcached. Each encoding is a
- * small pure file that knows the items of a collection, how they fold, and the calls that change them. The machine reads the
- * items, gets a plan from the encoding, makes its calls one by one, and retries when a call loses a race.
+ * The interface of adopted encodings: forms in which applications already keep sets and lists in
+ * memcached. An encoding is pure: it knows the items of a collection, how they fold, and the calls
+ * that change them. The machine reads the items, gets a plan from the encoding, makes its calls one
+ * by one, and retries when a call loses a race.
  */
 #ifndef COLLECTION_ADOPTED_ENCODING_H
 #define COLLECTION_ADOPTED_ENCODING_H

@@ -71,7 +71,7 @@ static void limit(struct list_store *store)
 	const struct collection_rule *rule = store->lane->rule;
 
 	if (!store->list.tangled)
-		segmented_list_limit(&store->list, (uint64_t)rule->max, rule->newest_first);
+		segmented_list_limit(&store->list, (uint64_t)rule->max, rule->newest == NEWEST_FIRST);
 }
 
 /* --- loading segments --- */

@@ -13,23 +13,54 @@ static bool is_number(struct slice value, uint64_t *out)
 	return num_parse_u64(value, out);
 }
 
-/* Whether the key ends with the name of a time bucket: YYYYMMDD[HH[MM]]. */
-static bool is_bucket(struct slice key)
+/* Takes a number of two digits off the front. False if it is not in the range. */
+static bool take_two(struct slice *digits, int least, int most)
 {
-	size_t digits = 0;
+	int number = 10 * (digits->p[0] - '0') + (digits->p[1] - '0');
 
-	while (digits < key.n && key.p[key.n - 1 - digits] >= '0' && key.p[key.n - 1 - digits] <= '9')
-		digits++;
-	return digits == 8 || digits == 10 || digits == 12;
+	*digits = slice_skip(*digits, 2);
+	return number >= least && number <= most;
 }
 
-/* Counts are added up. Of other numbers the larger one stays, so that no id is given twice. */
-static void join_numbers(struct slice key, uint64_t a, uint64_t b, struct buf *out)
+/* Whether these are the digits of a time bucket: YYYYMMDD[HH[MM]]. */
+static bool is_bucket_name(struct slice name)
 {
-	char digits[NUM_U64_MAX];
-	uint64_t number = is_bucket(key) ? a + b : a > b ? a : b;
+	for (size_t i = 0; i < name.n; i++) {
+		if (name.p[i] < '0' || name.p[i] > '9')
+			return false;
+	}
+	name = slice_skip(name, 4);
+	return take_two(&name, 1, 12) && take_two(&name, 1, 31) && (!name.n || take_two(&name, 0, 23)) &&
+		(!name.n || take_two(&name, 0, 59));
+}
 
-	buf_add(out, digits, num_format_u64(digits, number));
+/* Whether this rule makes the key, that of a counter of events: <type><separator><bucket>. */
+static bool is_made_by(const struct rules *rules, const struct event_rule *rule, struct slice key)
+{
+	static const size_t lengths[] = { [GRANULARITY_DAY] = 8, [GRANULARITY_HOUR] = 10, [GRANULARITY_MINUTE] = 12 };
+	size_t tail = rule->separator.n + lengths[rule->bucket];
+	struct slice type = key;
+
+	if (key.n <= tail)
+		return false;
+	type.n -= tail;
+	key = slice_skip(key, type.n);
+	return slice_starts(key, rule->separator) && is_bucket_name(slice_skip(key, rule->separator.n)) &&
+		rules_event(rules, type) == rule;
+}
+
+static bool is_event_counter(const struct rules *rules, struct slice key)
+{
+	static const struct rules none;
+
+	rules = rules ? rules : &none;
+	if (is_made_by(rules, rules_event(&none, key), key))
+		return true;
+	for (size_t i = 0; i < rules->event_count; i++) {
+		if (is_made_by(rules, &rules->events[i], key))
+			return true;
+	}
+	return false;
 }
 
 static bool read_base(struct slice value, struct oplog_base *out)
@@ -86,33 +117,70 @@ static bool are_alike(const struct oplog_base *a, const struct oplog_base *b)
 	return !a->block.n || !b->block.n || a->is_list == b->is_list;
 }
 
-uint32_t join_items(struct slice key, struct join_item former, struct join_item here, struct buf *out)
+/* Reads a base, or the words of others in one that is being loaded, which are put into `words`. False if it is no set or list. */
+static bool read_words(struct slice value, struct oplog_base *out, struct buf *words)
 {
-	struct oplog_base a, b;
-	bool good_here = read_base(here.value, &a), good_former = read_base(former.value, &b);
-	uint64_t m, n;
+	struct lease_base loading;
 
-	if (is_number(here.value, &m) && is_number(former.value, &n)) {
-		join_numbers(key, m, n, out);
-		return here.flags;
+	if (read_base(value, out))
+		return true;
+	if (out->form != OPLOG_LOADING || !lease_split(value, &loading))
+		return false;
+	loading.loaded.n = 0;
+	lease_complete(&loading, slice_of("", 0), slice_of("", 0), words);
+	return oplog_split(buf_slice(words), out) && oplog_is_log(out->log);
+}
+
+/* A base that is being loaded takes only words, no parts. */
+static bool can_join(struct slice here, const struct oplog_base *former)
+{
+	struct oplog_base base;
+	bool is_base = read_base(here, &base);
+
+	if (here.n == 0)
+		return true;
+	return (is_base || (base.form == OPLOG_LOADING && !former->refs.n)) && are_alike(&base, former);
+}
+
+enum join join_of(const struct rules *rules, struct slice key, struct slice former, struct slice here, bool is_copy)
+{
+	struct buf words = BUF_EMPTY;
+	struct oplog_base base;
+	uint64_t m, n;
+	bool joins;
+
+	if (is_number(here, &m) && is_number(former, &n)) {
+		if (is_event_counter(rules, key))
+			return JOIN_BOTH;
+		/* The counter began again at the former server after it had been moved, or it went on there after it was copied. */
+		return !is_copy || m >= n ? JOIN_HERE : JOIN_FORMER;
 	}
 	/* An emptied set or list has no words. */
-	if (good_here && former.value.n == 0) {
-		buf_add_slice(out, here.value);
-		return here.flags;
-	}
-	if (good_here && good_former && are_alike(&a, &b)) {
+	if (former.n == 0 && read_base(here, &base))
+		return JOIN_HERE;
+	joins = read_words(former, &base, &words) && can_join(here, &base);
+	buf_free(&words);
+	return joins ? JOIN_BOTH : is_copy ? JOIN_FORMER : JOIN_HERE;
+}
+
+void join_values(struct slice former, struct slice here, struct buf *out)
+{
+	struct buf words = BUF_EMPTY;
+	struct oplog_base a, b;
+	uint64_t m, n;
+
+	if (is_number(here, &m) && is_number(former, &n)) {
+		buf_add_u64(out, m + n);
+	} else if (read_words(former, &b, &words) && read_base(here, &a)) {
 		join_bases(&a, &b, out);
-		return here.flags;
+	} else {
+		/* `here` is being loaded, and these are words of others; or it was emptied. */
+		buf_add_slice(out, here);
+		buf_add_slice(out, b.head);
+		buf_add_slice(out, here.n ? slice_of("", 0) : b.block);
+		buf_add_slice(out, b.log);
 	}
-	if (a.form == OPLOG_LOADING && good_former && !b.block.n) {
-		/* Somebody loads it, and these are words of others. */
-		buf_add_slice(out, here.value);
-		buf_add_slice(out, former.value);
-		return here.flags;
-	}
-	buf_add_slice(out, former.value);
-	return former.flags;
+	buf_free(&words);
 }
 
 static void add_other_words(struct buf *out, struct slice log, const struct table *table)

@@ -1,6 +1,7 @@
 /*
- * What becomes of an item that two servers have, since a setlistd with another list of servers wrote to the former one. Nothing that
- * either says is lost, if both are sets, lists or counts. Of other items that of the former server stays.
+ * What becomes of an item that two servers have, since a setlistd with another list of servers wrote to the former one. Sets and lists
+ * are joined, and counts of events are added up. Of other items, numbers among them, the one on the new server stays: a setlistd that
+ * knows the new servers has acknowledged it.
  */
 #ifndef COLLECTION_MOVE_JOIN_H
 #define COLLECTION_MOVE_JOIN_H
@@ -8,15 +9,23 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "collection/rules.h"
 #include "util/buf.h"
 
-struct join_item {
-	struct slice value;
-	uint32_t flags;
+enum join {
+	JOIN_BOTH,   /* a value is made of both */
+	JOIN_HERE,   /* the item on the new server stays, and the other one is dropped */
+	JOIN_FORMER, /* the item on the former server replaces that on the new one */
 };
 
-/* Appends the value of the joined item to `out`, and gives its flags. */
-uint32_t join_items(struct slice key, struct join_item former, struct join_item here, struct buf *out);
+/*
+ * Decides what becomes of an item on both servers. If `is_copy`, `here` is only a copy of what the former server had, so no client has
+ * written it to the new one. `rules` may be NULL.
+ */
+enum join join_of(const struct rules *rules, struct slice key, struct slice former, struct slice here, bool is_copy);
+
+/* Appends the value of JOIN_BOTH to `out`. */
+void join_values(struct slice former, struct slice here, struct buf *out);
 
 /* Whether it is the base of a set or list that has parts. */
 bool join_has_parts(struct slice value);

@@ -7,6 +7,10 @@
  * A space ends each. The check is that of the key. The flags of such an item are MARK_FLAGS; those of the value stand in the text,
  * the cas id that the item had on its former server, and a random number of the mover.
  * What others prepend or append meanwhile stands around it.
+ *
+ * A client may store an item with MARK_FLAGS: it is a mark only if its value is one, with the check of its key. No reply shows a mark to a
+ * client. One that reads a mark from the server itself and stores it again has made one: then the moves end it, as any other, and that one
+ * key is missing, or has the value and flags in the text.
  */
 #ifndef COLLECTION_MOVE_MARK_H
 #define COLLECTION_MOVE_MARK_H
@@ -35,6 +39,17 @@ struct mark {
 
 /* Reads an item with these flags. The mark borrows `data`. */
 struct mark mark_read(struct slice key, uint32_t flags, struct slice data);
+
+/*
+ * Whether an item with these flags is taken for a mark. Without its value the flags decide, unless the key is known to have an item that is
+ * `imitated`: one with the flags of a mark, which is none.
+ */
+static inline bool mark_is_met(struct slice key, uint32_t flags, struct slice data, bool has_value, bool imitated)
+{
+	if (flags != MARK_FLAGS)
+		return false;
+	return has_value ? mark_read(key, flags, data).kind != MARK_NONE : !imitated;
+}
 
 /* Append a claim; a copy, up to its value. */
 void mark_add_claim(struct buf *out, struct slice key);

@@ -3,7 +3,6 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-#include "collection/move/join.h"
 #include "collection/text/fences.h"
 #include "collection/text/lease.h"
 #include "collection/text/part_key.h"
@@ -19,12 +18,13 @@ enum {
 	PAUSE_MS = 16,
 	CLAIM_SECONDS = 60,
 	WAITS = 8,
-	WAIT_MS = 4
+	WAIT_MS = 4,
+	EXPIRY_MS = 64 /* ATTEMPTS_MAX such pauses take longer than the second that an item may have left */
 };
 enum { ALL = WANT_VALUE | WANT_CAS | WANT_TTL };
 
 typedef void mover_step(struct mover *m);
-static mover_step look, looked, claim, claimed, read_former, copy_parts, next_parts, parts_ended, copy_item,
+static mover_step look, looked, claim, claimed, read_former, decide, copy_parts, next_parts, parts_ended, copy_item,
 	delete_former, deleted, read_here, here_is, dropped, touched;
 
 struct slice mover_unit(const struct mover_world *world, struct slice key)
@@ -179,6 +179,20 @@ static void again(struct mover *m)
 	}
 }
 
+/* Gives the exptime of an item with this time to live. False: it is not known, or about to run out, and the mover has gone on. */
+static bool can_keep(struct mover *m, int64_t ttl, int64_t *exptime)
+{
+	if (ttl_exptime(m->world->env, ttl, exptime))
+		return true;
+	if (ttl == TTL_UNKNOWN)
+		fail(m, "SERVER_ERROR a key that moves has a time to live that its server does not tell");
+	else if (++m->attempts > ATTEMPTS_MAX || !m->world->env->later)
+		fail(m, "SERVER_ERROR busy: the key is being moved");
+	else
+		look_later(m, EXPIRY_MS);
+	return false;
+}
+
 /* --- where it is --- */
 
 void mover_start(struct mover *m, void (*done)(struct mover *m))
@@ -267,17 +281,10 @@ static void claimed(struct mover *m)
 
 static void read_former(struct mover *m)
 {
-	if (m->status != RESULT_HIT) {
+	if (m->status != RESULT_HIT)
 		again(m);
-	} else if (m->o.ttl == TTL_UNKNOWN) {
-		fail(m, "SERVER_ERROR a key that moves has a time to live that its server does not tell");
-	} else if (!ttl_exptime(m->world->env, m->o.ttl, &m->parts.exptime)) {
-		/* It expires within a second. */
-		m->attempts = m->attempts < ATTEMPTS_AT_ONCE ? ATTEMPTS_AT_ONCE : m->attempts;
-		again(m);
-	} else {
-		copy_parts(m);
-	}
+	else if (can_keep(m, m->o.ttl, &m->parts.exptime))
+		decide(m);
 }
 
 static bool is_too_large(const struct result *r)
@@ -334,8 +341,13 @@ static struct call write_call(const struct mover *m, struct slice value, uint32_
  */
 static void write_copy(struct mover *m, struct slice value, uint32_t flags)
 {
-	struct call call = write_call(m, value, flags, m->o.ttl);
+	struct call call = write_call(m, value, flags, m->joined ? m->n.ttl : m->o.ttl);
 
+	m->asked = m->world->calls;
+	if (m->joined) {
+		cas_send(&m->cas, env_of(&m->world->to), call, m->key, m->n.ttl, copied);
+		return;
+	}
 	if (ttl_is_date(call.exptime)) {
 		cas_send(&m->cas, env_of(&m->world->copy), call, m->key, m->o.ttl, copied);
 		return;
@@ -366,15 +378,48 @@ static void take_here(struct mover *m)
 	buf_add_slice(&m->here, m->mark.behind);
 }
 
+/* Whether the item on o is dropped, and n has nothing to be written. */
+static bool keeps_here(const struct mover *m)
+{
+	return m->joined && m->join == JOIN_HERE && m->mark.kind == MARK_NONE;
+}
+
+/*
+ * What was written around a mark is of clients that know the new ring. An item that is joined lives as long as that on n, for the same
+ * reason.
+ */
+static void decide(struct mover *m)
+{
+	bool is_copy = m->mark.kind == MARK_COPY && m->mark.before.n + m->mark.behind.n == 0;
+
+	m->joined = is_truth(m);
+	m->dropped = false;
+	if (m->joined) {
+		take_here(m);
+		m->join = join_of(m->world->env->rules, m->key, buf_slice(&m->o.value), buf_slice(&m->here), is_copy);
+		m->joined = m->join != JOIN_FORMER;
+		m->dropped = m->join == JOIN_HERE && !slice_equal(buf_slice(&m->here), buf_slice(&m->o.value));
+	}
+	if (!m->joined || keeps_here(m) || can_keep(m, m->n.ttl, &m->parts.exptime))
+		copy_parts(m);
+}
+
 static void copy_item(struct mover *m)
 {
 	struct slice value = buf_slice(&m->o.value);
 	struct buf text = BUF_EMPTY;
 	uint32_t flags = MARK_FLAGS;
 
+	if (keeps_here(m)) {
+		delete_former(m);
+		return;
+	}
 	if (m->joined) {
-		flags = join_items(m->key, (struct join_item){ value, m->o.flags },
-			(struct join_item){ buf_slice(&m->here), m->mark.flags }, &text);
+		flags = m->mark.flags;
+		if (m->join == JOIN_BOTH)
+			join_values(value, buf_slice(&m->here), &text);
+		else
+			buf_add_slice(&text, buf_slice(&m->here));
 	} else if (m->bare) {
 		flags = m->o.flags;
 		buf_add_slice(&text, value);
@@ -400,7 +445,8 @@ static void on_last_look(struct waiter *waiter, const struct result *r)
 }
 
 /*
- * The time to live is read right before: a touch does not change the cas id. n is read meanwhile: its cas id tells if that was too early.
+ * The time to live that a copy has to get is read right before: a touch does not change the cas id. n is read meanwhile: its cas id tells
+ * if that was too early.
  */
 static void delete_former(struct mover *m)
 {
@@ -413,8 +459,8 @@ static void delete_former(struct mover *m)
 	};
 
 	m->second.done = on_last_look;
-	m->asked = m->world->calls;
-	send(m, &m->world->from, (struct call){ .verb = CALL_GET, .want = WANT_TTL }, &m->second);
+	if (!m->joined)
+		send(m, &m->world->from, (struct call){ .verb = CALL_GET, .want = WANT_TTL }, &m->second);
 	ask(m, &m->world->from, call, deleted);
 	if (!m->joined && !m->bare)
 		read_n(m, ALL);
@@ -429,6 +475,7 @@ static void deleted(struct mover *m)
 	m->moved = true;
 	if (m->joined || m->bare) {
 		m->there = true;
+		m->last_ttl = m->joined ? 0 : m->last_ttl;
 		touched(m);
 	} else {
 		here_is(m);
@@ -603,15 +650,17 @@ static void part_read(struct waiter *waiter, const struct result *r)
 	}
 	if (part->is_index)
 		add_tables(m, part, r->value);
-	else if (m->joined && part->is_newer)
+	else if (m->joined && m->join == JOIN_BOTH && part->is_newer)
 		join_drop_words(&m->here, r->value);
 	if (part->stays) {
 		end_part(part, r);
 		return;
 	}
 	send_part(part, &m->world->to,
-		(struct call){
-			.verb = CALL_ADD, .value = r->value, .exptime = ttl_of_part(m->world->env, m->parts.exptime) },
+		(struct call){ .verb = CALL_ADD,
+			.value = r->value,
+			.flags = r->flags,
+			.exptime = ttl_of_part(m->world->env, m->parts.exptime) },
 		part_written);
 }
 
@@ -619,6 +668,7 @@ static void begin_part(struct mover *m, struct slice id)
 {
 	struct mover_world *world = m->world;
 	struct mover_part *part = xmalloc(sizeof(*part) + m->key.n + 1 + id.n);
+	bool drops = m->joined && m->join == JOIN_HERE;
 	char *p = slice_write(part->key, m->key);
 
 	*p++ = '.';
@@ -627,9 +677,12 @@ static void begin_part(struct mover *m, struct slice id)
 	part->is_index = *id.p == (char)OPLOG_INDEX;
 	part->is_newer = !has_word(&m->parts.shared, id);
 	part->waiter.key = slice_of(part->key, (size_t)(p - part->key));
-	/* An index that stays may have tables that move, and a table that stays may have words that count. */
-	part->stays = !mover_moves(world, part->waiter.key);
-	if (part->stays && (m->parts.deletes || !(part->is_index || m->joined))) {
+	/*
+	 * An index that stays may have tables that move, and a table that stays may have words that count. Of an item that is dropped no
+	 * part is copied, but all are deleted.
+	 */
+	part->stays = !mover_moves(world, part->waiter.key) || (drops && !m->parts.deletes);
+	if (part->stays && (m->parts.deletes || !(part->is_index || (m->joined && !drops)))) {
 		free(part);
 		return;
 	}
@@ -676,13 +729,10 @@ static void copy_parts(struct mover *m)
 	m->parts.ids.start = m->parts.ids.end = 0;
 	m->parts.shared.start = m->parts.shared.end = 0;
 	m->parts.next = 0;
-	m->joined = is_truth(m);
 	if (part_key_base(m->key).n == 0)
 		find_parts(buf_slice(&m->o.value), &m->parts.ids);
-	if (m->joined) {
-		take_here(m);
+	if (m->joined)
 		find_parts(buf_slice(&m->here), &m->parts.shared);
-	}
 	next_parts(m);
 }
 

@@ -14,8 +14,8 @@
  *
  * Any number of proxies may move a unit at once. Each reads o after it has read the claim or the copy on n that its own copy replaces. So
  * a copy is never older than what it replaces, and what n has when the deletion succeeds is what was deleted. A proxy that was
- * overtaken loses its cas on n. If n has an item beside that on o, without a mark, a setlistd wrote to o that does not know the new
- * ring: then both are joined (join.h).
+ * overtaken loses its cas on n. If n has an item without a mark while o has one, a setlistd that does not know the new ring wrote to o.
+ * Then join.h decides: both are joined into the item on n, with the time to live of that; or n keeps what it has, and o's is deleted.
  *
  * If n has a claim and o has nothing, the claim was late: the item was moved by another proxy, and deleted. The claim is dropped with
  * everything that was appended to it. A proxy appends only after it has seen an item on n (moves.c), so the append counts as one that
@@ -25,6 +25,7 @@
 #define COLLECTION_MOVE_MOVER_H
 
 #include "collection/env.h"
+#include "collection/move/join.h"
 #include "collection/move/mark.h"
 #include "collection/rewrite/cas.h"
 #include "protocol/failure.h"
@@ -105,15 +106,18 @@ struct mover {
 	struct mover_parts parts;
 	struct failure failure;
 	unsigned attempts, waits;
-	uint64_t number;    /* random: its copies have it */
-	bool claimed;       /* by this mover: n had nothing before */
-	bool sole;          /* no other mover has written to n since */
-	bool bare;          /* with a mark the copy is too large */
-	bool moves;         /* o has the item, as was seen last */
-	bool moved, joined; /* what was done */
-	bool there;         /* n has an item without a mark, as was seen last */
-	uint64_t asked;     /* world->calls when the call that showed `there` was sent */
-	bool imitated;      /* n has an item with the flags of a mark, which is none */
+	uint64_t number; /* random: its copies have it */
+	bool claimed;    /* by this mover: n had nothing before */
+	bool sole;       /* no other mover has written to n since */
+	bool bare;       /* with a mark the copy is too large */
+	bool moves;      /* o has the item, as was seen last */
+	bool moved;      /* the item on o was deleted */
+	bool joined;     /* both had an item, of which neither was a copy of the other */
+	enum join join;  /* if `joined`: what became of both; never JOIN_FORMER */
+	bool dropped;    /* the item on o was another one, and was dropped */
+	bool there;      /* n has an item without a mark, as was seen last */
+	uint64_t asked;  /* world->calls when the call that showed `there` was sent */
+	bool imitated;   /* n has an item with the flags of a mark, which is none */
 	void (*done)(struct mover *mover);
 };
 

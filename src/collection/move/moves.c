@@ -112,7 +112,7 @@ static struct unit *add_unit(struct moves *m, uint64_t hash, struct slice key)
 	u->mover.key = slice_of(u->key, key.n);
 	u->mover.knows = !found_is_late(&m->found, hash);
 	u->looked = m->world.env->now;
-	u->asked = m->world.calls;
+	u->asked = u->former = m->world.calls;
 	STAILQ_INIT(&u->reads);
 	STAILQ_INIT(&u->calls);
 	LIST_INSERT_HEAD(&m->units[hash % BUCKETS], u, link);
@@ -154,7 +154,8 @@ static void on_end(struct mover *mover)
 	struct moved_call *c;
 
 	m->stats.moved += mover->moved;
-	m->stats.merged += mover->moved && mover->joined;
+	m->stats.merged += mover->moved && mover->joined && mover->join == JOIN_BOTH;
+	m->stats.dropped += mover->moved && mover->dropped;
 	if (!mover->failure.happened) {
 		if (!mover->moved && mover->there && !mover->imitated)
 			found_unmarked(&m->found, u->hash, u->looked);
@@ -183,6 +184,7 @@ static void on_time(struct waiter *waiter, const struct result *r)
 	struct env *env = u->moves->world.env;
 
 	(void)r;
+	u->former = u->moves->world.calls;
 	if (env->unix_time < u->moves->at)
 		env->later(env, &u->waiter, WAIT_MS);
 	else
@@ -242,7 +244,7 @@ static void part_copied(struct waiter *waiter, const struct result *r)
 static void part_found(struct waiter *waiter, const struct result *r)
 {
 	struct moved_call *c = (struct moved_call *)((char *)waiter - offsetof(struct moved_call, waiter));
-	struct call call = { .verb = CALL_ADD, .key = c->call.key, .value = r->value };
+	struct call call = { .verb = CALL_ADD, .key = c->call.key, .value = r->value, .flags = r->flags };
 	const struct result miss = { .status = RESULT_MISS };
 
 	c->moves->busy--;
@@ -291,9 +293,9 @@ static void settle(struct moved_call *c)
 	wait_for(m, c, key, hash, true);
 }
 
-static bool is_marked(const struct moved_call *c, const struct result *r)
+static bool is_marked(const struct moved_call *c, const struct result *r, bool has_value)
 {
-	return r->status == RESULT_HIT && r->flags == MARK_FLAGS && !c->imitated;
+	return r->status == RESULT_HIT && mark_is_met(c->call.key, r->flags, r->value, has_value, c->imitated);
 }
 
 static void read_here(struct waiter *waiter, const struct result *r)
@@ -306,7 +308,7 @@ static void read_here(struct waiter *waiter, const struct result *r)
 		c->part = true;
 		send_kept(c, &(struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_TTL, .key = c->call.key },
 			true, part_found);
-	} else if (is_marked(c, r)) {
+	} else if (is_marked(c, r, c->call.want & WANT_VALUE)) {
 		settle(c);
 	} else {
 		c->asker->done(c->asker, r);
@@ -330,6 +332,16 @@ static bool asks_here(const struct moves *m, const struct call *call)
 static enum guard guard_in(const struct unit *u, const struct call *call)
 {
 	return call->key.n == u->mover.key.n ? verb_guard(call, found_is_late(&u->moves->found, u->hash)) : GUARD_NONE;
+}
+
+/*
+ * Whether the former server must be asked again before the call. What a setlistd that does not know the new ring has written there before
+ * would come back after a deletion.
+ */
+static bool needs_former(const struct unit *u, const struct moved_call *c)
+{
+	return c->number > u->former && c->call.key.n == u->mover.key.n &&
+		verb_removes(&c->call, u->moves->world.env->unix_time);
 }
 
 static void end_call(struct moved_call *c, const struct result *r)
@@ -368,11 +380,17 @@ static void retry(struct moved_call *c, bool marked)
 		send_kept(c, &c->call, false, told);
 }
 
+/* After an error, the value shows whether the item itself caused it; after a META, whether it is a mark. */
+static bool shows_value(const struct moved_call *c)
+{
+	return c->failure.happened || c->call.verb == CALL_META;
+}
+
 /* The look behind a call has a reply. The call has met a mark, or an item, or something that has gone since. */
 static void looked_behind(struct waiter *waiter, const struct result *r)
 {
 	struct moved_call *c = (struct moved_call *)((char *)waiter - offsetof(struct moved_call, waiter));
-	bool marked = is_marked(c, r), seen = r->status == RESULT_HIT && !marked;
+	bool marked = is_marked(c, r, shows_value(c)), seen = r->status == RESULT_HIT && !marked;
 	struct result before = { .status = c->status, .server = r->server };
 
 	c->moves->busy--;
@@ -380,6 +398,9 @@ static void looked_behind(struct waiter *waiter, const struct result *r)
 		struct result failed = *r;
 		failed.status = r->status == RESULT_REFUSED ? r->status : RESULT_UNAVAILABLE;
 		end_call(c, &failed);
+	} else if (seen && c->call.verb == CALL_META) {
+		c->imitated = true;
+		retry(c, false);
 	} else if (seen && !result_failed(&before)) {
 		end_call(c, &before);
 	} else if (seen && (!verb_is_number(r->value) || c->tries >= COMPARES)) {
@@ -391,15 +412,13 @@ static void looked_behind(struct waiter *waiter, const struct result *r)
 	}
 }
 
-/* After an error, the value shows whether the item itself caused it. */
 static void look_behind(struct moved_call *c, const struct result *r)
 {
 	struct call look = { .verb = CALL_GET, .key = c->call.key };
 
-	if (result_failed(r)) {
+	if (result_failed(r))
 		failure_keep(&c->failure, r);
-		look.want = WANT_VALUE;
-	}
+	look.want = shows_value(c) ? WANT_VALUE : 0;
 	send_kept(c, &look, false, looked_behind);
 }
 
@@ -409,9 +428,9 @@ static void told(struct waiter *waiter, const struct result *r)
 
 	c->moves->busy--;
 	c->status = r->status;
-	if (!c->imitated && verb_met_mark(&c->call, r))
+	if (verb_met_mark(&c->call, r, c->imitated))
 		settle(c);
-	else if (verb_is_doubtful(&c->call, r))
+	else if (verb_is_doubtful(&c->call, r, c->imitated))
 		look_behind(c, r);
 	else
 		end_call(c, r);
@@ -481,7 +500,8 @@ static void send_all(struct unit *u)
 	enum guard guard;
 	bool removes = false;
 
-	while (!removes && (c = STAILQ_FIRST(&u->calls)) && (guard = guard_in(u, &c->call)) != GUARD_HOLD) {
+	while (!removes && (c = STAILQ_FIRST(&u->calls)) && !needs_former(u, c) &&
+		(guard = guard_in(u, &c->call)) != GUARD_HOLD) {
 		if (guard == GUARD_LOOK && (c->number > u->asked || is_compared(u, c)))
 			return;
 		removes = guard == GUARD_LOOK &&
@@ -495,7 +515,7 @@ static void looked_before(struct waiter *waiter, const struct result *r)
 {
 	struct unit *u = (struct unit *)((char *)waiter - offsetof(struct unit, waiter));
 	struct moved_call *c = STAILQ_FIRST(&u->calls);
-	bool marked = is_marked(c, r), compares;
+	bool marked = is_marked(c, r, false), compares;
 
 	if (!marked && !result_failed(r))
 		found_unmarked(&u->moves->found, u->hash, u->looked);
@@ -529,7 +549,8 @@ static void start_again(struct unit *u)
 	struct moves *m = u->moves;
 	struct unit *next;
 
-	found_forget(&m->found, u->hash);
+	if (u->marked)
+		found_forget(&m->found, u->hash);
 	next = add_unit(m, u->hash, u->mover.key);
 	next->writes = true;
 	STAILQ_CONCAT(&next->calls, &u->calls);
@@ -550,7 +571,7 @@ static void go_on(struct unit *u)
 		u->there = false;
 		send_all(u);
 	}
-	while ((c = STAILQ_FIRST(&u->calls)) && !u->marked) {
+	while ((c = STAILQ_FIRST(&u->calls)) && !u->marked && !needs_former(u, c)) {
 		enum guard guard = guard_in(u, &c->call);
 		if (guard == GUARD_LOOK) {
 			struct call look = { .verb = CALL_GET, .want = WANT_CAS, .key = u->mover.key };
@@ -680,6 +701,7 @@ static void send_here(struct moves *m, const struct call *call, struct waiter *w
 	}
 	u = add_unit(m, hash, key);
 	u->found = true;
+	u->former = 0;
 	STAILQ_INSERT_TAIL(&u->calls, c, link);
 	go_on(u);
 }
@@ -723,7 +745,7 @@ static void find(struct moves *m, const struct call *call, struct waiter *waiter
 	struct env *env = m->world.env;
 	struct moved_call *c;
 
-	if (was_found(m, key, hash)) {
+	if ((call->key.n != key.n || !verb_removes(call, env->unix_time)) && was_found(m, key, hash)) {
 		send_here(m, call, waiter, key, hash);
 		return;
 	}

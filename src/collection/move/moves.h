@@ -34,10 +34,11 @@ struct moves_options {
 
 /* Totals since moves_create. */
 struct moves_stats {
-	uint64_t moved;  /* units that were brought from their former server to the new one */
-	uint64_t merged; /* of these, units of which the new server had something already */
-	uint64_t waited; /* calls that waited for the time */
-	uint64_t failed; /* moves that a server did not let end */
+	uint64_t moved;   /* units that were found at their former server, and are not there any more */
+	uint64_t merged;  /* of these, units of which both servers had something, which were joined */
+	uint64_t dropped; /* of these, units of which the new server had another item, which stayed */
+	uint64_t waited;  /* calls that waited for the time */
+	uint64_t failed;  /* moves that a server did not let end */
 };
 
 /* Borrows what the options point to until moves_destroy, which requires moves_idle. */

@@ -18,15 +18,20 @@ static bool is_behind(struct slice key, const struct result *here, const struct 
 	return mark.kind == MARK_CLAIM || (mark.kind == MARK_COPY && mark.cas == former->cas);
 }
 
+static bool is_item(const struct peek *peek, const struct result *r)
+{
+	return r->status == RESULT_HIT && !mark_is_met(peek->key, r->flags, r->value, peek->has_value, false);
+}
+
 static enum peek_place judge(const struct peek *peek, const struct result *former, const struct result *here)
 {
 	if (peek->is_part && former->status == RESULT_HIT)
 		return PEEK_FORMER;
 	if (peek->failure.happened)
 		return PEEK_FAILED;
-	if (former->status == RESULT_HIT && former->flags != MARK_FLAGS)
+	if (is_item(peek, former))
 		return is_behind(peek->key, here, former) ? PEEK_FORMER : PEEK_UNCLEAR;
-	if (here->status == RESULT_HIT && here->flags != MARK_FLAGS)
+	if (is_item(peek, here))
 		return former->status != RESULT_HIT ? PEEK_HERE : PEEK_UNCLEAR;
 	return former->status != RESULT_HIT && here->status != RESULT_HIT ? PEEK_NOWHERE : PEEK_UNCLEAR;
 }
@@ -73,6 +78,7 @@ void peek_start(struct peek *peek, struct mover_world *world, const struct call 
 		.former = { on_former, call->key },
 		.here = { on_here, call->key },
 		.is_part = is_part,
+		.has_value = call->want & WANT_VALUE,
 		.done = done,
 	};
 	mover_send(world, &copy, &peek->former, mover_place(world, call->key, true));

@@ -19,6 +19,7 @@ struct peek {
 	struct slice key; /* borrowed */
 	struct waiter former, here;
 	bool is_part;      /* it never changes, so both may have it */
+	bool has_value;    /* the results have one */
 	bool has_one;      /* of the two results */
 	struct result one; /* the first of them, without its line */
 	struct buf value;  /* of that */

@@ -38,13 +38,14 @@ struct unit {
 	/* Reads that were sent to both servers and could not be answered yet. They precede `calls`. */
 	struct moved_calls reads;
 	struct moved_calls calls;
-	uint64_t asked; /* the number of the last call before that look, or before the one that has set `there` */
-	size_t peeks;   /* reads under way to both servers; no call is sent until they are answered */
-	bool writes;    /* one of the calls may be more than a read */
-	bool found;     /* the calls are sent; the mover is not needed any more */
-	bool there;     /* its item was just seen */
-	bool failed;    /* it is not in the list any more; the end of its last peek frees it */
-	bool marked;    /* a call has met a mark since */
+	uint64_t former; /* the number of the last call before the look at its former server */
+	uint64_t asked;  /* the number of the last call before that look, or before the one that has set `there` */
+	size_t peeks;    /* reads under way to both servers; no call is sent until they are answered */
+	bool writes;     /* one of the calls may be more than a read */
+	bool found;      /* the calls are sent; the mover is not needed any more */
+	bool there;      /* its item was just seen */
+	bool failed;     /* it is not in the list any more; the end of its last peek frees it */
+	bool marked;     /* a call has met a mark since */
 	char key[];
 };
 

@@ -1,6 +1,7 @@
 #include "collection/move/verbs.h"
 
 #include "collection/move/mark.h"
+#include "collection/ttl.h"
 #include "util/num.h"
 
 enum guard verb_guard(const struct call *call, bool late)
@@ -28,32 +29,52 @@ enum guard verb_guard(const struct call *call, bool late)
 	}
 }
 
-/* Whether the reply to a meta get is about a mark: it has the flags of one, or its value is one. */
-static bool is_text_of_mark(struct slice key, const struct result *r)
+/* The flags in the reply to a meta get. False if it has none. */
+static bool take_flags(const struct result *r, uint32_t *flags)
 {
 	struct slice rest = r->line, word;
-	uint32_t flags;
 
 	while ((word = slice_token(&rest)).n) {
-		if (*word.p == 'f' && num_parse_u32(slice_skip(word, 1), &flags))
-			return flags == MARK_FLAGS;
+		if (*word.p == 'f' && num_parse_u32(slice_skip(word, 1), flags))
+			return true;
 	}
-	return mark_read(key, MARK_FLAGS, r->value).kind != MARK_NONE;
+	return false;
 }
 
-bool verb_met_mark(const struct call *call, const struct result *r)
+static bool has_value(const struct result *r)
 {
-	if (call->verb == CALL_META)
-		return r->status == RESULT_TEXT && is_text_of_mark(call->key, r);
-	return call->verb == CALL_GAT && r->status == RESULT_HIT && r->flags == MARK_FLAGS;
+	return slice_starts(r->line, SLICE("VA"));
 }
 
-bool verb_is_doubtful(const struct call *call, const struct result *r)
+bool verb_met_mark(const struct call *call, const struct result *r, bool imitated)
+{
+	uint32_t flags;
+
+	if (call->verb == CALL_META)
+		return r->status == RESULT_TEXT && take_flags(r, &flags) &&
+			mark_is_met(call->key, flags, r->value, has_value(r), imitated);
+	return call->verb == CALL_GAT && r->status == RESULT_HIT &&
+		mark_is_met(call->key, r->flags, r->value, call->want & WANT_VALUE, imitated);
+}
+
+/* A meta get that shows a value, and not its flags. */
+static bool may_show_mark(const struct call *call, const struct result *r)
+{
+	uint32_t flags;
+
+	return r->status == RESULT_TEXT && has_value(r) && !take_flags(r, &flags) &&
+		mark_read(call->key, MARK_FLAGS, r->value).kind != MARK_NONE;
+}
+
+bool verb_is_doubtful(const struct call *call, const struct result *r, bool imitated)
 {
 	bool counts = call->verb == CALL_INCR || call->verb == CALL_DECR;
 
+	if (call->verb == CALL_META)
+		return !imitated && may_show_mark(call, r);
+	/* With a time in the past it leaves nothing that could be read. */
 	if (call->verb == CALL_TOUCH)
-		return r->status == RESULT_DONE;
+		return r->status == RESULT_DONE && call->exptime >= 0;
 	return r->status == RESULT_EXISTS || (r->status == RESULT_NOT_STORED && call->verb == CALL_ADD) ||
 		(r->status == RESULT_REFUSED && counts && slice_starts(r->line, SLICE("CLIENT_ERROR")));
 }
@@ -107,6 +128,43 @@ bool verb_only_reads(const struct call *call)
 			return false;
 	}
 	return true;
+}
+
+static bool is_past(int64_t exptime, int64_t unix_time)
+{
+	return exptime < 0 || (ttl_is_date(exptime) && exptime <= unix_time);
+}
+
+/* Whether a meta command deletes, or gives a time in the past. */
+static bool meta_removes(struct slice line, int64_t unix_time)
+{
+	struct slice word;
+	int64_t exptime;
+
+	if (slice_equal(slice_token(&line), SLICE("md")))
+		return true;
+	(void)slice_token(&line);
+	while ((word = slice_token(&line)).n) {
+		if (*word.p == 'T' && num_parse_i64(slice_skip(word, 1), &exptime) && is_past(exptime, unix_time))
+			return true;
+	}
+	return false;
+}
+
+bool verb_removes(const struct call *call, int64_t unix_time)
+{
+	switch (call->verb) {
+	case CALL_DELETE:
+	case CALL_DISCARD:
+		return true;
+	case CALL_META:
+		return meta_removes(call->line, unix_time);
+	case CALL_GET:
+	case CALL_STATS:
+		return false;
+	default:
+		return is_past(call->exptime, unix_time);
+	}
 }
 
 bool verb_missed(const struct result *r)

@@ -19,11 +19,14 @@ enum guard {
 /* How to protect the call from marks. `late`: a mover's claim may still arrive at the new server. */
 enum guard verb_guard(const struct call *call, bool late);
 
-/* Whether the call, a META or GAT, has met a mark, or an item with the flags of one. */
-bool verb_met_mark(const struct call *call, const struct result *r);
+/* Whether the call, a META or GAT, has met a mark; `imitated` as in mark_is_met. */
+bool verb_met_mark(const struct call *call, const struct result *r, bool imitated);
 
 /* Whether the call may have met a mark, and the key must be read after it. */
-bool verb_is_doubtful(const struct call *call, const struct result *r);
+bool verb_is_doubtful(const struct call *call, const struct result *r, bool imitated);
+
+/* Whether the key may have no item after the call: a deletion, or a time to live in the past. */
+bool verb_removes(const struct call *call, int64_t unix_time);
 
 /* Whether memcached's incr and decr accept the value. */
 bool verb_is_number(struct slice value);

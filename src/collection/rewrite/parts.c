@@ -273,7 +273,7 @@ void part_writer_init(struct part_writer *w, struct lanes *lanes, struct slice k
 {
 	*w = (struct part_writer){ .lanes = lanes, .key = key, .exptime = exptime, .answered = answered_, .arg = arg };
 	w->started = lanes->env->now;
-	w->behind = rules_collection(lanes->env->rules, key)->behind;
+	w->behind = rules_behind(rules_collection(lanes->env->rules, key));
 	large_mark(lanes->env->large, key);
 }
 

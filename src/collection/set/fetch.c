@@ -123,7 +123,7 @@ void fetch_begin(struct fetch *f, struct lane *lane, struct set_request *only, b
 	f->entry->view.env = lane_env(lane);
 	/* A server with parts of the set may have been away. */
 	f->entry->suspect |=
-		lane->rule->behind && f->entry->view.run_count && f->entry->connects != lane_env(lane)->connects;
+		rules_behind(lane->rule) && f->entry->view.run_count && f->entry->connects != lane_env(lane)->connects;
 	f->entry->connects = lane_env(lane)->connects;
 	lane->work = f;
 	f->ahead = rewrites && ahead_has(lane);
@@ -501,8 +501,8 @@ static void take_list(struct lane *lane, struct slice segments)
 	buf_add_slice(&all, segments);
 	buf_add_slice(&all, view->split.log);
 	good = !rule->max ||
-		segmented_list_limit_log(
-			buf_slice(&all), (uint64_t)rule->max, rule->newest_first, lane_env(lane)->seed, &kept);
+		segmented_list_limit_log(buf_slice(&all), (uint64_t)rule->max, rule->newest == NEWEST_FIRST,
+			lane_env(lane)->seed, &kept);
 	buf_free(&f->list_base);
 	f->list_base = view->base;
 	view->base = BUF_EMPTY;

@@ -43,6 +43,21 @@ void task_free(struct task *task)
 	pool_put(task->host->env.pool, task, task->size);
 }
 
+void task_owns(const struct task *task, struct op *op)
+{
+	op->account = task->account;
+}
+
+void task_hold(const struct task *task, size_t more, size_t less)
+{
+	account_hold(task->account, more, less);
+}
+
+void task_use(const struct task *task, size_t more, size_t less)
+{
+	account_use(task->account, more, less);
+}
+
 void task_pause(struct task *task, struct waiter *waiter)
 {
 	struct env *env = &task->host->env;

@@ -43,12 +43,11 @@ struct task {
 	const struct command *command; /* what the task carries out; NULL for a refused request */
 	struct {
 		reply_form *form;
-		const void *asked; /* for `form`: a copy at the end of the object */
-	} as;                      /* how the reply is written */
-	/* Set by a task that pauses while host->room is false, or that can stop early when the client goes; else NULL. */
-	void (*resume)(struct task *task);
-	void *resume_arg; /* for the command */
-	bool quiet;       /* the host discards the reply */
+		const void *asked;         /* for `form`: a copy at the end of the object */
+	} as;                              /* how the reply is written */
+	void (*resume)(struct task *task); /* called when there is room again, or when the client has gone; or NULL */
+	void *resume_arg;                  /* for the command */
+	bool quiet;                        /* the host discards the reply */
 	struct order_effect order;
 	bool done; /* for the host: the reply is complete */
 };
@@ -66,10 +65,7 @@ void *task_new(struct host *host, const struct request *request, void *owner, si
 void task_refuse(struct host *host, const struct request *request, void *owner, const char *line);
 
 /* The operation is one of the task's client. */
-static inline void task_owns(const struct task *task, struct op *op)
-{
-	op->account = task->account;
-}
+void task_owns(const struct task *task, struct op *op);
 
 /* For a task that works in slices, as env_is_over says: has the waiter called in the next slice of the task's client. */
 void task_pause(struct task *task, struct waiter *waiter);
@@ -109,22 +105,13 @@ static inline bool task_is_full(const struct task *task)
 	return task_is_abandoned(task) || (task->nest && task->nest->overflows);
 }
 
-/* Whether the client has room for more of the reply, as host->room. */
-bool task_has_room(const struct task *task);
-
 /*
- * Parts of the reply that wait in the task take `more` bytes now, and `less` no longer; and the same for memory that the task takes in
- * addition to its object and the reply. A task that is done must hold and use nothing.
+ * Whether the client has room for more of the reply, as host->room; parts of it that wait in the task, and what else the task takes, as
+ * account_hold and account_use. A task that is done must hold and use nothing.
  */
-static inline void task_hold(const struct task *task, size_t more, size_t less)
-{
-	account_hold(task->account, more, less);
-}
-
-static inline void task_use(const struct task *task, size_t more, size_t less)
-{
-	account_use(task->account, more, less);
-}
+bool task_has_room(const struct task *task);
+void task_hold(const struct task *task, size_t more, size_t less);
+void task_use(const struct task *task, size_t more, size_t less);
 
 /* Ends a task that has said all, or nothing. It may be freed when this returns. */
 void task_done(struct task *task);

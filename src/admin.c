@@ -174,10 +174,10 @@ static struct reply admin_route(struct worker *w, const struct request *request,
 		other = moved ? former : here;
 	}
 	if (other == index)
-		buf_printf(out, "%s", servers_get(g->servers, index)->name);
+		buf_printf(out, "%s", servers_name(g->servers, index));
 	else
-		buf_printf(out, "%s %s %s", servers_get(g->servers, index)->name, moved ? "from" : "to",
-			servers_get(g->servers, other)->name);
+		buf_printf(out, "%s %s %s", servers_name(g->servers, index), moved ? "from" : "to",
+			servers_name(g->servers, other));
 	return reply_line(buf_slice(out));
 }
 

@@ -71,6 +71,6 @@ def dump(link):
             yield urllib.parse.unquote_to_bytes(key), now - int(used.group(1)) if used else 0
             line = link.line()
         if line != b"END":
-            raise Broken(f"{link.address}: lru_crawler: {line.decode('utf-8', 'replace')}")
+            raise Broken(link.address, f"lru_crawler: {line.decode('utf-8', 'replace')}")
     finally:
         link.close()

@@ -4,7 +4,11 @@ import ssl
 
 
 class Broken(Exception):
-    """The peer cannot be reached, or says what it must not."""
+    """The peer at `address` cannot be reached, or says what it must not."""
+
+    def __init__(self, address, what):
+        super().__init__(f"{address}: {what}")
+        self.address = address
 
 
 class Link:
@@ -28,12 +32,12 @@ class Link:
                 if context:
                     self.sock = context.wrap_socket(self.sock, server_hostname=(name or host).rstrip("."))
         except (OSError, ValueError) as error:
-            raise Broken(f"{address}: {error}") from error
+            raise Broken(address, error) from error
         self.file = self.sock.makefile("rb", 1 << 16)
         if login:
             self.send(b"set login 0 0 %d\r\n%s\r\n" % (len(login), login))
             if self.line() != b"STORED":
-                raise Broken(f"{address}: the login was refused")
+                raise Broken(address, "the login was refused")
 
     def close(self):
         self.file.close()
@@ -43,15 +47,15 @@ class Link:
         try:
             self.sock.sendall(data)
         except OSError as error:
-            raise Broken(f"{self.address}: {error}") from error
+            raise Broken(self.address, error) from error
 
     def line(self):
         try:
             line = self.file.readline()
         except OSError as error:
-            raise Broken(f"{self.address}: {error}") from error
+            raise Broken(self.address, error) from error
         if not line.endswith(b"\n"):
-            raise Broken(f"{self.address}: it has closed the connection")
+            raise Broken(self.address, "it has closed the connection")
         return line.rstrip(b"\r\n")
 
     def ask(self, requests):
@@ -68,7 +72,7 @@ class Link:
             try:
                 self.file.read(int(line.split(b" ")[3]) + 2)
             except OSError as error:
-                raise Broken(f"{self.address}: {error}") from error
+                raise Broken(self.address, error) from error
             line = self.line()
         return line == b"END"
 
@@ -81,7 +85,7 @@ class Link:
             found.append((name.decode(), text.decode("utf-8", "replace")))
             line = self.line()
         if line != b"END":
-            raise Broken(f"{self.address}: stats: {line.decode('utf-8', 'replace')}")
+            raise Broken(self.address, f"stats: {line.decode('utf-8', 'replace')}")
         return found
 
 

@@ -14,14 +14,16 @@ Has the keys of former servers moved to their new ones, by asking a setlistd for
 
 The setlistd has former_servers and move_at in its configuration, and that time has passed. A pass lists the keys of each
 former server, and has those moved whose server has changed. It may be interrupted and begun again at any time: what has
-moved is not listed any more. It ends when a complete pass has found nothing. RELOADING in setlistd(8) is the procedure."""
+moved is not listed any more. It ends when a complete pass has found nothing. RELOADING in setlistd(8) is the procedure.
+A server that cannot be reached does not hold up the others."""
 
 NOTES = """\
 exit status:
   0  nothing is left on the former servers
   1  something is left: a server or setlistd has refused to move it, or --passes are over
   2  wrong usage, or nothing moves: the setlistd has no former servers, or the time has not come
-  3  broken off, by a signal, or by a setlistd or server that cannot be reached; begin again at any time"""
+  3  broken off, by a signal or by a setlistd that cannot be reached; or a server could not be read, and nothing is left on
+     the others. Begin again at any time; --lost names a server that is down for good"""
 
 SHOWN = 10      # errors
 MARKED = b"f%d" % 0xc0b1e5a7    # the flags of an item that is being moved: MARK_FLAGS in src/collection/move/mark.h
@@ -38,6 +40,7 @@ class Run:
         self.stopped, self.began, self.shown = False, time.monotonic(), 0.0
         self.sent, self.errors, self.hosts = 0, [], {}
         self.found = self.moved = self.failed = self.young = self.stayed = self.leftovers = 0
+        self.unread = {}    # servers that this pass could not read to the end, each with the reason
 
     def stop(self, *_):
         self.stopped = True
@@ -52,14 +55,25 @@ class Run:
             return "it has no former servers"
         if int(found["time"]) < at:
             return f"keys do not move before {time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime(at))}"
+        states = self.states()
+        for name in self.options.lost:
+            if name not in states:
+                return f"--lost {name}: the servers are {' '.join(states)}"
+            if states[name] == "up":
+                return f"--lost {name}: it is up"
         return None
+
+    def states(self):
+        """Of each server by its name, whether the setlistd is connected to it."""
+        found = self.proxy.stats(b"upstream")
+        return {name[:-len(":state")]: state for name, state in found if name.endswith(":state")}
 
     def servers(self):
         """The names of all servers: one may have keys of another's, whether it is to be left or not."""
         found = self.proxy.stats(b"upstream")
         # With `dns:` the proxy has the address of a server and the name that its certificate is for.
         self.hosts = {name[:-len(":host")]: host for name, host in found if name.endswith(":host")}
-        return [name[:-len(":state")] for name, _ in found if name.endswith(":state")]
+        return [name for name in self.states() if name not in self.options.lost]
 
     def connect(self, server):
         return Link(server, self.options.server_login, self.options.server_context, name=self.hosts.get(server))
@@ -195,20 +209,29 @@ class Run:
     def go_over(self):
         """A pass. Gives how many keys it has found that belong elsewhere."""
         self.found = self.failed = self.young = self.stayed = 0
-        self.errors = []
+        self.errors, self.unread = [], {}
         for server in self.servers():
-            work = Spool(), Spool(), Spool()
-            link = self.connect(server)
             try:
-                self.look(server, link, work)
-                self.began, self.sent = time.monotonic(), 0
-                for spool, what, act in zip(work, ("keys", "parts", "marks"), (self.move, self.drop, self.settle)):
-                    if spool.count:
-                        self.carry_out(server, what, spool, act, link)
-            finally:
-                for one in (*work, link):
-                    one.close()
+                self.visit(server)
+            except Broken as error:
+                if error.address != server:
+                    raise
+                self.unread[server] = str(error)
+                print(f"setlistd-move: {error}; going on with the others", file=sys.stderr)
         return self.found + self.failed
+
+    def visit(self, server):
+        link = self.connect(server)
+        work = Spool(), Spool(), Spool()
+        try:
+            self.look(server, link, work)
+            self.began, self.sent = time.monotonic(), 0
+            for spool, what, act in zip(work, ("keys", "parts", "marks"), (self.move, self.drop, self.settle)):
+                if spool.count:
+                    self.carry_out(server, what, spool, act, link)
+        finally:
+            for one in (*work, link):
+                one.close()
 
     def run(self):
         why = self.check()
@@ -217,6 +240,10 @@ class Run:
             return 2
         for number in range(1, self.options.passes + 1):
             left = self.go_over()
+            if not left and self.unread:
+                print(f"setlistd-move: nothing is left on the other servers; not read: {' '.join(self.unread)}. Begin again when they are up;"
+                      " if one is down for good, name it with --lost", file=sys.stderr)
+                return 3
             if not left:
                 self.say(f"pass {number}: nothing is left; {self.moved:,} keys have moved, {self.leftovers:,} parts were left over")
                 return 0
@@ -260,6 +287,8 @@ def arguments(argv=None):
     add("--passes", type=number, default=20, metavar="N", help="passes at most (20)")
     add("--age", type=number, default=60, metavar="SECONDS",
         help="deletes a part of a set or list that has moved, if nobody has used the part for this time (60)")
+    add("--lost", action="append", default=[], metavar="SERVER",
+        help="a server that is down for good: it is not read; may be repeated. Its name is that of `stats upstream`")
     add("--login", metavar="FILE", help="a file with 'user password', if the setlistd has an auth_file")
     add("--server-login", metavar="FILE", help="the same for the servers, if they run with -Y")
     add("--ca", metavar="FILE", help="the CAs of the setlistd's certificate, if ADDR begins with tls: (those of the system)")

@@ -13,10 +13,11 @@ enum {
 	GROWN = 256 << 10,  /* bytes by which a client may grow before its replies are written and it is weighed */
 	TICK_MS = 200,
 	HANDSHAKE_MS = 5000,
-	RELIST_MS = 1000, /* how often a busy client moves to the end of the list */
-	LINGER_MS = 2000,
-	LINGER_SETTLED_MS = 100, /* of one that sends nothing meanwhile */
-	LOOK_AT = 64             /* clients that are looked at for the one idle longest */
+	RELIST_MS = 1000,         /* how often a busy client moves to the end of the list */
+	LINGER_MS = 2000,         /* for which a lingering client may go on sending */
+	LINGER_SETTLED_MS = 100,  /* the same for a client that sends nothing meanwhile */
+	LINGER_UNREAD_MS = 10000, /* until its system has acknowledged all replies */
+	LOOK_AT = 64              /* clients that are looked at for the one idle longest */
 };
 
 struct bounds {
@@ -233,11 +234,22 @@ bool bounds_is_unfinished(const struct client *c)
 	return c->bounds.begun && limit && now(c) - c->bounds.begun >= limit;
 }
 
+static uint64_t time_to_linger(const struct client *c)
+{
+	if (c->input.is_settled)
+		return LINGER_SETTLED_MS;
+	/* Without any budget left its input is not read. */
+	return c->input.skip.bytes ? LINGER_MS : 0;
+}
+
 bool bounds_has_lingered(const struct client *c)
 {
-	uint64_t limit = c->input.is_settled ? LINGER_SETTLED_MS : LINGER_MS;
+	uint64_t time = now(c) - c->bounds.begun;
 
-	return c->state == CLIENT_LINGERING && now(c) - c->bounds.begun >= limit;
+	if (c->state != CLIENT_LINGERING || time < time_to_linger(c))
+		return false;
+	/* When the daemon shuts down, the worker ends all clients at its time. */
+	return (time >= LINGER_UNREAD_MS && !c->clients->draining) || stream_has_delivered(&c->stream);
 }
 
 bool bounds_is_late(struct client *c, bool is_late)

@@ -60,7 +60,10 @@ void bounds_unfinished(struct client *client, bool is_unfinished, bool restart);
 /* The client lingers from now on. */
 void bounds_linger(struct client *client);
 
-/* Whether its time is over: to take replies; to complete a request; to linger. */
+/*
+ * Whether its time is over: to take replies; to complete a request; to linger. A client lingers until its system has acknowledged all
+ * replies, but no longer than some seconds, or shutdown_timeout while the daemon shuts down.
+ */
 bool bounds_is_slow(const struct client *client);
 bool bounds_is_unfinished(const struct client *client);
 bool bounds_has_lingered(const struct client *client);

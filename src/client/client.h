@@ -28,7 +28,7 @@ enum client_state {
 	CLIENT_OPEN,      /* its requests are carried out */
 	CLIENT_DEPARTING, /* only those within input.owed are, which were read before the client had to go */
 	CLIENT_CLOSING,   /* input is dropped; the client is closed once all is answered and written */
-	CLIENT_LINGERING, /* all is answered and written; input is discarded until the client sends no more */
+	CLIENT_LINGERING, /* all is written, but maybe not received; input is discarded until the client sends no more */
 	CLIENT_CLOSED     /* its tasks may still be unfinished */
 };
 

@@ -122,21 +122,18 @@ static void move_when_quiet(struct client *c)
 }
 
 /*
- * A close with unread input resets the connection, and the peer loses what it has not received by then. While the daemon shuts down,
- * a request may come at any moment.
+ * A close with unread input resets the connection, and the kernel then drops all replies that the peer's kernel has not acknowledged.
+ * While the daemon shuts down, a request may arrive at any moment.
  */
 static void close_if_finished(struct client *c)
 {
-	bool is_settled;
-
 	if (c->state != CLIENT_CLOSING || !is_answered(c))
 		return;
 	/* A client that sends no more has closed its connection as a rule: do not ask the kernel about it. */
-	is_settled = c->input.has_ended || stream_is_settled(&c->stream);
-	if (c->input.has_ended || (is_settled && !c->clients->draining))
+	if (c->input.has_ended || (!c->clients->draining && stream_is_settled(&c->stream)))
 		client_close(c);
 	else
-		client_linger(c, is_settled);
+		client_linger(c);
 }
 
 /* Requests that were read and wait, for earlier ones or for their turn, are still carried out. */
@@ -325,12 +322,13 @@ static size_t skip_data(struct client *c, struct slice in)
 	return n;
 }
 
+/* Input of a lingering client: a client that sends all its requests before it reads replies could not go on without this. */
 static size_t discard(struct client *c, size_t n)
 {
 	c->input.is_settled = false;
 	c->input.skip.bytes -= n < c->input.skip.bytes ? n : c->input.skip.bytes;
 	if (c->input.skip.bytes == 0)
-		client_close(c);
+		stream_pause(&c->stream);
 	return n;
 }
 

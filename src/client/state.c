@@ -1,6 +1,6 @@
 #include "client/state.h"
 
-enum { LINGER_MOST = 16 << 20 /* bytes of input that are discarded */ };
+enum { LINGER_MOST = 16 << 20 /* bytes of input that are discarded; then no more is read */ };
 
 /* The time of an incomplete request begins again. */
 void client_go_on(struct client *c, unsigned why)
@@ -63,10 +63,10 @@ void client_stop(struct client *c)
 	account_change(&c->account);
 }
 
-void client_linger(struct client *c, bool is_settled)
+void client_linger(struct client *c)
 {
 	c->state = CLIENT_LINGERING;
-	c->input.is_settled = is_settled;
+	c->input.is_settled = true;
 	c->input.skip.bytes = LINGER_MOST;
 	bounds_linger(c);
 	stream_finish(&c->stream);

@@ -55,6 +55,6 @@ void client_depart(struct client *client);
 void client_stop(struct client *client);
 
 /* A client that has stopped, and to which all is written, discards its input until it is closed. */
-void client_linger(struct client *client, bool is_settled);
+void client_linger(struct client *client);
 
 #endif

@@ -54,6 +54,9 @@ struct env {
 	 */
 	void (*measured)(struct env *env, struct slice key, uint64_t members, uint64_t bytes);
 
+	/* A set or list under a key of this rule was read: it exists, or is missing. NULL: reads are not counted. */
+	void (*was_read)(struct env *env, const struct collection_rule *rule, bool exists);
+
 	/* Elements were pushed to the list of this key, which is borrowed. NULL: nobody waits for any. */
 	void (*pushed)(struct env *env, struct slice key);
 

@@ -61,6 +61,20 @@ const struct event_rule *rules_event(const struct rules *rules, struct slice typ
 	return best;
 }
 
+bool rules_reserve(const struct rules *rules, struct slice key)
+{
+	if (!rules->reserves)
+		return false;
+	if (rules_collection(rules, key)->only)
+		return true;
+	for (size_t i = 0; i < rules->collection_count; i++) {
+		const struct collection_rule *rule = &rules->collections[i];
+		if (rule->only && rule->removed.n && slice_starts(key, rule->removed))
+			return true;
+	}
+	return false;
+}
+
 static bool same_collection(const struct collection_rule *a, const struct collection_rule *b)
 {
 	bool same = slice_equal(a->prefix, b->prefix);

@@ -48,6 +48,7 @@ struct rules {
 	size_t event_count;
 	struct command_keys commands;
 	bool plain_events; /* any rule for events has plain_verbs */
+	bool reserves;     /* any rule for collections has `only` */
 };
 
 /* The rule of a key that matches no prefix. */
@@ -56,6 +57,12 @@ extern const struct collection_rule rules_default_collection;
 /* The rule with the longest matching prefix, or the default rule. Borrowed from `rules`, or static. */
 const struct collection_rule *rules_find_collection(const struct rules *rules, struct slice key);
 const struct event_rule *rules_event(const struct rules *rules, struct slice type);
+
+/*
+ * Whether a rule with `only` reserves the key for sets and lists. Plain writes of such a key are refused, and so are sets and lists
+ * under all other keys. The keys in which such a rule stores removals are reserved too.
+ */
+bool rules_reserve(const struct rules *rules, struct slice key);
 
 /* Whether both hold the same rules, in the same order. */
 bool rules_same(const struct rules *a, const struct rules *b);

@@ -39,7 +39,7 @@ static void single_answered(struct waiter *waiter, const struct result *r)
 		task_say_failure(task, r);
 		return;
 	}
-	lookup_result(task, r);
+	lookup_result(task, waiter->key, r);
 	if (single->touches)
 		item_touched(task->host, single->target, waiter->key, single->exptime, r);
 	if (r->status != RESULT_HIT) {
@@ -120,7 +120,7 @@ static struct reply value_of(const struct task *outer, const struct command *ins
 	struct reply r = command_key_read(reply, line);
 
 	if (r.kind != REPLY_ERROR && !lookup_counts(inside))
-		lookup_count(outer, r.kind == REPLY_VALUE ? LOOKUP_HIT : LOOKUP_MISS);
+		lookup_count(outer, outer->keys.list, r.kind == REPLY_VALUE ? LOOKUP_HIT : LOOKUP_MISS);
 	r.key = key;
 	r.shows_cas = outer->command->id == COMMAND_GETS;
 	return r;
@@ -142,11 +142,11 @@ static void named_stored(struct nest *nest, const struct reply *reply)
 	const struct reply r = command_key_stored(nest->outer->command, reply);
 
 	if (r.kind == REPLY_NUMBER || r.word == WORD_STORED)
-		lookup_count(nest->outer, LOOKUP_HIT);
+		lookup_count(nest->outer, nest->outer->keys.list, LOOKUP_HIT);
 	else if (r.word == WORD_NOT_FOUND)
-		lookup_count(nest->outer, LOOKUP_MISS);
+		lookup_count(nest->outer, nest->outer->keys.list, LOOKUP_MISS);
 	else if (r.word == WORD_EXISTS)
-		lookup_count(nest->outer, LOOKUP_CHANGED);
+		lookup_count(nest->outer, nest->outer->keys.list, LOOKUP_CHANGED);
 	task_say(nest->outer, &r);
 }
 
@@ -217,7 +217,7 @@ static void answered(struct waiter *waiter, const struct result *r)
 	struct many *many = (struct many *)part->part.fan->task;
 	struct reply reply;
 
-	lookup_result(&many->task, r);
+	lookup_result(&many->task, waiter->key, r);
 	if (r->status == RESULT_HIT) {
 		if (many->call.verb == CALL_GAT)
 			item_touched(many->task.host, part->target, waiter->key, many->call.exptime, r);

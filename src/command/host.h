@@ -39,8 +39,8 @@ struct host {
 	void (*tell)(struct host *host);
 	/* The task has waited for others until now, which is none of its time. NULL: nobody measures. */
 	void (*restart)(struct task *task);
-	/* Counts a hit or a miss: an enum lookup_counter. NULL: lookups are not counted. */
-	void (*looked_up)(const struct host *host, unsigned counter);
+	/* Counts a hit or a miss of a key: an enum lookup_counter. NULL: lookups are not counted. */
+	void (*looked_up)(struct host *host, unsigned counter, struct slice key);
 	/* The reply of the task is complete. The host owns the task from now on. */
 	void (*done)(struct task *task);
 

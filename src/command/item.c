@@ -47,7 +47,7 @@ static void answered(struct waiter *waiter, const struct result *r)
 
 	struct reply reply;
 
-	lookup_result(&item->task, r);
+	lookup_result(&item->task, waiter->key, r);
 	if (result_failed(r)) {
 		task_say_failure(&item->task, r);
 		return;
@@ -167,7 +167,7 @@ void item_discard_start(struct host *host, const struct request *request, void *
 	struct item_task *item;
 	char *at;
 
-	if (target_of_write(host->env.rules, key) != TARGET_ITEM) {
+	if (target_of_write(host->env.rules, key) != TARGET_ITEM || rules_reserve(host->env.rules, key)) {
 		task_refuse(host, request, owner, request->error);
 		return;
 	}

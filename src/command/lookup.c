@@ -29,13 +29,14 @@ static const struct counters *const classic[COMMAND_COUNT] = {
 	[COMMAND_TOUCH] = &of_touch,
 };
 
-static void add(const struct task *task, const struct counters *c, enum lookup_end end)
+static void add(const struct task *task, struct slice key, const struct counters *c, enum lookup_end end)
 {
 	if (task->host->looked_up && c->counts)
 		task->host->looked_up(task->host,
 			end == LOOKUP_HIT            ? c->hit
 				: end == LOOKUP_MISS ? c->miss
-						     : c->changed);
+						     : c->changed,
+			key);
 }
 
 bool lookup_counts(const struct command *command)
@@ -48,24 +49,24 @@ static const struct counters *of_task(const struct task *task)
 	return lookup_counts(task->command) ? classic[task->command->id] : &none;
 }
 
-void lookup_count(const struct task *task, enum lookup_end end)
+void lookup_count(const struct task *task, struct slice key, enum lookup_end end)
 {
-	add(task, of_task(task), end);
+	add(task, key, of_task(task), end);
 }
 
-void lookup_result(const struct task *task, const struct result *r)
+void lookup_result(const struct task *task, struct slice key, const struct result *r)
 {
 	switch (r->status) {
 	case RESULT_HIT:
 	case RESULT_DONE:
 	case RESULT_NUMBER:
-		lookup_count(task, LOOKUP_HIT);
+		lookup_count(task, key, LOOKUP_HIT);
 		break;
 	case RESULT_MISS:
-		lookup_count(task, LOOKUP_MISS);
+		lookup_count(task, key, LOOKUP_MISS);
 		break;
 	case RESULT_EXISTS:
-		lookup_count(task, LOOKUP_CHANGED);
+		lookup_count(task, key, LOOKUP_CHANGED);
 		break;
 	default:
 		break;
@@ -75,11 +76,11 @@ void lookup_result(const struct task *task, const struct result *r)
 void lookup_outcome(const struct task *task, enum outcome_status status)
 {
 	if (status == OUTCOME_DONE)
-		lookup_count(task, LOOKUP_HIT);
+		lookup_count(task, task->keys.list, LOOKUP_HIT);
 	else if (status == OUTCOME_MISSING)
-		lookup_count(task, LOOKUP_MISS);
+		lookup_count(task, task->keys.list, LOOKUP_MISS);
 	else if (status == OUTCOME_CHANGED)
-		lookup_count(task, LOOKUP_CHANGED);
+		lookup_count(task, task->keys.list, LOOKUP_CHANGED);
 }
 
 static const struct counters *of_meta(command_id id, const struct metaflags *flags, bool decrements)
@@ -104,9 +105,9 @@ void lookup_meta(const struct task *task, const struct metaflags *flags, bool de
 
 	/* If a quiet `ma` succeeds, the only reply is that of the no-op. */
 	if (slice_equal(code, SLICE("HD")) || slice_equal(code, SLICE("VA")) || slice_equal(code, SLICE("MN")))
-		add(task, c, LOOKUP_HIT);
+		add(task, task->keys.list, c, LOOKUP_HIT);
 	else if (slice_equal(code, SLICE("EN")) || slice_equal(code, SLICE("NF")))
-		add(task, c, LOOKUP_MISS);
+		add(task, task->keys.list, c, LOOKUP_MISS);
 	else if (slice_equal(code, SLICE("EX")) && task->command->id != COMMAND_MA)
-		add(task, c, LOOKUP_CHANGED);
+		add(task, task->keys.list, c, LOOKUP_CHANGED);
 }

@@ -24,8 +24,9 @@ enum lookup_end { LOOKUP_HIT, LOOKUP_MISS, LOOKUP_CHANGED };
 /* Whether tasks of this command count their keys themselves; false for NULL. */
 bool lookup_counts(const struct command *command);
 
-void lookup_count(const struct task *task, enum lookup_end end);
-void lookup_result(const struct task *task, const struct result *result);
+void lookup_count(const struct task *task, struct slice key, enum lookup_end end);
+void lookup_result(const struct task *task, struct slice key, const struct result *result);
+/* For a task with one key. */
 void lookup_outcome(const struct task *task, enum outcome_status status);
 
 /* A meta command with these flags, which are also in its line, was answered with a line that begins with the code. */

@@ -1,6 +1,7 @@
 #include "command/start.h"
 
 #include "command/args.h"
+#include "command/reserved.h"
 #include "command/target.h"
 #include "command/task.h"
 #include "protocol/commands.h"
@@ -30,6 +31,7 @@ bool task_start(struct host *host, struct request *request, void *owner)
 #undef COMMAND
 	};
 	command_start *start = starts[request->command->id];
+	const char *reserved;
 	bool odd = false;
 
 	if (!start)
@@ -38,8 +40,11 @@ bool task_start(struct host *host, struct request *request, void *owner)
 		target_resolve(host->env.rules, request, NULL);
 	if (request->target == TARGET_COLLECTION || request->target == TARGET_EVENTS)
 		odd = !request_key_valid(request->key, KEY_MAX);
+	reserved = reserved_refusal(host->env.rules, request);
 	if (odd)
 		task_refuse(host, request, owner, start_odd_key_refusal);
+	else if (reserved)
+		task_refuse(host, request, owner, reserved);
 	else if (request->target > TARGET_PART && metaform_has(request->command))
 		metaform_start(host, request, owner);
 	else if (request->target == TARGET_COMMAND)

@@ -43,6 +43,18 @@ void task_free(struct task *task)
 	pool_put(task->host->env.pool, task, task->size);
 }
 
+struct slice task_keys(struct task *task, struct slice keys, size_t count)
+{
+	task->keys.list = keys;
+	task->keys.count = (uint32_t)count;
+	return keys;
+}
+
+bool task_is_full(const struct task *task)
+{
+	return task_is_abandoned(task) || (task->nest && task->nest->overflows);
+}
+
 void task_owns(const struct task *task, struct op *op)
 {
 	op->account = task->account;
@@ -358,5 +370,8 @@ struct slice task_keep(char **at, struct slice s)
 
 void task_refuse(struct host *host, const struct request *request, void *owner, const char *line)
 {
-	task_say_error(task_new(host, request, owner, sizeof(struct task)), line);
+	struct task *task = task_new(host, request, owner, sizeof(*task));
+
+	outermost(task)->sent.refused = true;
+	task_say_error(task, line);
 }

@@ -34,12 +34,12 @@ struct task {
 	uint64_t began; /* the host's: when the request came */
 	struct {
 		const struct command *command;
+		bool refused; /* the task, or one inside of it, was made by task_refuse */
 		uint32_t bytes;
-		uint32_t
-			values; /* that the reply may have, and the host's after that: at first the keys of the request */
-	} sent;                 /* the request as the client has sent it */
-	uint32_t expected;      /* set by the host in `begin`: for call.expected of each read of a value */
-	size_t spilled;         /* the host's: bytes of `spill` that it has counted */
+		uint32_t values;       /* of the reply, at most; at first the keys of the request, then the host's */
+	} sent;                        /* the request as the client has sent it */
+	uint32_t expected;             /* set by the host in `begin`: for call.expected of each read of a value */
+	size_t spilled;                /* the host's: bytes of `spill` that it has counted */
 	const struct command *command; /* what the task carries out; NULL for a refused request */
 	struct {
 		reply_form *form;
@@ -100,10 +100,7 @@ static inline bool task_is_abandoned(const struct task *task)
 }
 
 /* Whether nobody will get more of the reply: what is added to it is discarded, and the task may stop early. */
-static inline bool task_is_full(const struct task *task)
-{
-	return task_is_abandoned(task) || (task->nest && task->nest->overflows);
-}
+bool task_is_full(const struct task *task);
 
 /*
  * Whether the client has room for more of the reply, as host->room; parts of it that wait in the task, and what else the task takes, as
@@ -141,12 +138,7 @@ static inline int64_t task_ttl(const struct request *request, int64_t ttl)
  * Says which keys the request has, for those who look at the task when it is done: `count` of them, separated by spaces if there are
  * several. They must stay as long as the task. Gives `keys`.
  */
-static inline struct slice task_keys(struct task *task, struct slice keys, size_t count)
-{
-	task->keys.list = keys;
-	task->keys.count = (uint32_t)count;
-	return keys;
-}
+struct slice task_keys(struct task *task, struct slice keys, size_t count);
 
 /* Copies the key of a request, which the client may have sent with spaces or control bytes, to `*at`; says that it is the key unless it has. */
 struct slice task_keep_key(struct task *task, const struct request *request, char **at);

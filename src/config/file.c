@@ -234,8 +234,10 @@ static void read_rules(cfg_t *cfg, struct rules *rules)
 	struct collection_rule *c = xcalloc(collections, sizeof(*c));
 	struct event_rule *e = xcalloc(events, sizeof(*e));
 
-	for (unsigned i = 0; i < collections; i++)
+	for (unsigned i = 0; i < collections; i++) {
 		read_collection(cfg_getnsec(cfg, "collection", i), &c[i]);
+		rules->reserves |= c[i].only;
+	}
 	for (unsigned i = 0; i < events; i++) {
 		read_event(cfg_getnsec(cfg, "events", i), &e[i]);
 		rules->plain_events |= e[i].plain_verbs;

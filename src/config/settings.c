@@ -283,6 +283,40 @@ static bool is_same_pool(const struct config *config, int distribution)
 	return same;
 }
 
+/* The index of an address in a ring, or -1. */
+static int find_in_ring(const struct ring *ring, const struct address *address)
+{
+	for (int i = 0; i < ring_count(ring); i++) {
+		const struct ring_server *server = ring_server(ring, i);
+		if (server->port == address->port && strcmp(server->host, address->host) == 0)
+			return i;
+	}
+	return -1;
+}
+
+static void read_lost_servers(struct settings *s, struct buf *errors)
+{
+	const struct config *config = &s->config;
+	const struct address_list *list = &config->lost_servers;
+	unsigned line = config_line(config, "lost_servers");
+
+	if (list->string || (list->count && !s->former)) {
+		config_fault(config, line, errors,
+			list->string ? "lost_servers: name each server" : "former_servers: needed with lost_servers");
+		return;
+	}
+	if (list->count)
+		s->lost = xcalloc((size_t)ring_count(s->former), sizeof(*s->lost));
+	for (size_t i = 0; i < list->count; i++) {
+		int at = find_in_ring(s->former, &list->at[i]);
+		if (at < 0)
+			config_fault(config, line, errors, "lost_servers: %s:%u is none of former_servers",
+				list->at[i].host, list->at[i].port);
+		else
+			s->lost[at] = true;
+	}
+}
+
 static void read_former_ring(struct settings *s, struct buf *errors)
 {
 	const struct config *config = &s->config;
@@ -519,6 +553,8 @@ static void complete(struct settings *s, struct names *names, struct buf *errors
 	if (c->servers.count || c->servers.string || !buf_size(errors))
 		read_ring(s, errors);
 	read_former_ring(s, errors);
+	if (!*c->move_at || s->former)
+		read_lost_servers(s, errors);
 	check_names(s, names, errors);
 }
 
@@ -561,6 +597,7 @@ void settings_release(struct settings *settings)
 	tls_context_drop(settings->tls);
 	ring_destroy(settings->ring);
 	ring_destroy(settings->former);
+	free(settings->lost);
 	config_fini(&settings->config);
 	free(settings);
 }

@@ -17,6 +17,7 @@ struct settings {
 	struct config config;
 	struct ring *ring;
 	struct ring *former; /* from which keys move; NULL if none do */
+	bool *lost;          /* for each server of the former ring, whether it is in lost_servers; NULL without one */
 	struct tls_context *tls;
 	uint64_t ring_hash, former_hash; /* as ring_fingerprint gives them; 0 for none */
 	int64_t move_at;                 /* seconds since 1970; 0 if no keys move */

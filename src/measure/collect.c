@@ -227,6 +227,24 @@ void collect_sums(struct daemon *d, struct sums *sums)
 	pthread_mutex_unlock(&d->lock);
 }
 
+struct rule_sum *collect_rules(struct daemon *d, size_t *count)
+{
+	struct rule_sum *list = NULL;
+
+	*count = 0;
+	for (size_t i = 0; i < d->threads; i++)
+		list = rule_counts_copy(&d->meters[i]->rules, list, count);
+	*count = rule_counts_join(list, *count);
+	return list;
+}
+
+void collect_free_rules(struct rule_sum *list, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		free(list[i].prefix);
+	free(list);
+}
+
 /* --- what was measured --- */
 
 void collect_latency(struct daemon *d, unsigned class, struct histogram_sum *sum)
@@ -339,6 +357,8 @@ void collect_reset(struct daemon *d)
 	for (size_t i = 0; i < d->threads; i++)
 		reset_counters(d->meters[i]);
 	pthread_mutex_unlock(&d->lock);
-	for (size_t i = 0; i < d->threads; i++)
+	for (size_t i = 0; i < d->threads; i++) {
 		notes_reset(&d->meters[i]->notes, now);
+		rule_counts_reset(&d->meters[i]->rules);
+	}
 }

@@ -67,6 +67,10 @@ struct servers_seen collect_seen(struct daemon *d);
 /* The version reported to clients: the oldest one of all servers, or 1.6.0 while none is known. */
 unsigned collect_version(struct daemon *d);
 
+/* Gives the counts of all rules for sets and lists that a worker uses, in the order of their prefixes: `*count` of them. */
+struct rule_sum *collect_rules(struct daemon *d, size_t *count);
+void collect_free_rules(struct rule_sum *list, size_t count);
+
 /* Adds the latencies of a class, less than LATENCY_CLASSES, since the start or the last `stats reset`. */
 void collect_latency(struct daemon *d, unsigned class, struct histogram_sum *sum);
 

@@ -60,6 +60,10 @@ bool meter_other_done(struct meter *m, const struct task *task)
 {
 	uint64_t took = m->loop->now_us - task->began;
 
+	if (meter_is_untimed(m, task)) {
+		histogram_add_untimed(&m->latencies[meter_class(task->sent.command->id)]);
+		return false;
+	}
 	if (took >= m->slow_us) {
 		count(m, task->sent.command, took, 1);
 		return notes_have_room(&m->notes, m->loop->now_us);
@@ -114,10 +118,12 @@ void meter_init(struct meter *m, struct loop *loop, uint64_t random)
 	m->slow_us = UINT64_MAX;
 	m->job.run = on_end_of_turn;
 	notes_init(&m->notes, random, loop->now);
+	rule_counts_init(&m->rules);
 }
 
 void meter_fini(struct meter *m)
 {
 	loop_forget(m->loop, &m->job);
 	notes_fini(&m->notes);
+	rule_counts_fini(&m->rules);
 }

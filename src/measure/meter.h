@@ -4,6 +4,7 @@
  * The latency of a request is the time from its start to the moment when its reply is complete. If it had to wait for its turn or for
  * earlier ones of its connection, that counts too. Times are those of the loop, which reads its clock once a turn. So requests that
  * began in one turn and are answered in another one took equally long. They are counted together, at the end of the turn.
+ * A command that is refused at once, as when its server is down, has no latency: otherwise latencies would fall when a server fails.
  */
 #ifndef MEASURE_METER_H
 #define MEASURE_METER_H
@@ -12,6 +13,7 @@
 
 #include "command/task.h"
 #include "measure/notes.h"
+#include "measure/rule_counts.h"
 #include "measure/sums.h"
 #include "net/loop.h"
 #include "upstream/pipeline.h"
@@ -45,20 +47,19 @@ struct meter {
 	const struct command *command; /* theirs; or NULL */
 	struct loop_job job;           /* counts them at the end of the turn */
 	struct notes notes;
+	struct rule_counts rules;
 	/* For other threads, with daemon.lock: */
 	uint64_t counters_before[COUNTERS]; /* as they were at the last `stats reset` */
 	struct servers *servers;            /* those of the worker's current generation */
 	uint64_t ring, former;              /* the fingerprints of where keys are, and were; 0 for none */
 	uint64_t move_at;                   /* when they move, in seconds of Unix time; 0 if none do */
 	uint64_t max_connections;           /* of the worker's configuration */
-	/* The servers' statistics as this worker last got them. The newest sums of all workers are used. */
-	struct sums sums;
+	struct sums sums; /* the servers' statistics as this worker last got them; the newest of all workers are used */
 };
 
 /* Borrows the loop until meter_fini. `random` is any number that clients do not know. All other members must be zero. */
 void meter_init(struct meter *meter, struct loop *loop, uint64_t random);
 void meter_fini(struct meter *meter);
-
 /* Requests that take so many milliseconds are slow; 0 for none. */
 void meter_set_threshold(struct meter *meter, uint64_t ms);
 
@@ -79,16 +80,14 @@ static inline void meter_count(struct meter *meter, enum counter counter, uint64
 	meter_set(meter, counter, meter_get(meter, counter) + n);
 }
 
-/* The counter of each command's class. */
-extern const unsigned char meter_classes[];
+extern const unsigned char meter_classes[]; /* the counter of each command's class */
 
 static inline enum counter meter_class(command_id id)
 {
 	return (enum counter)meter_classes[id];
 }
 
-/* For each command, the counter of KEYS that counts its keys; 0 for none. */
-extern const unsigned char meter_keys[];
+extern const unsigned char meter_keys[]; /* for each command, the counter of KEYS that counts its keys; 0 for none */
 
 /* Counts the key of an `mg`, as a touch if it has the flag T. */
 void meter_count_meta(struct meter *meter, const struct request *request);
@@ -115,13 +114,20 @@ static inline void meter_turn(struct meter *meter)
 		meter_flush(meter);
 }
 
-/* For meter_task_done: the task is not like the last ones, or it is slow. */
+/* For meter_task_done: the task is not like the last ones, or it is slow or untimed. */
 bool meter_other_done(struct meter *meter, const struct task *task);
+
+/* Whether the task was refused without a call: in the turn in which it began. */
+static inline bool meter_is_untimed(const struct meter *meter, const struct task *task)
+{
+	return (task->sent.refused || meter->loop->turn.answering) && task->sent.command &&
+		task->began == meter->loop->now_us;
+}
 
 /* A task is done. Gives whether it is to be noted as slow: then call meter_note_slow. */
 static inline bool meter_task_done(struct meter *meter, const struct task *task)
 {
-	if (meter->began != task->began || meter->command != task->sent.command)
+	if (meter->began != task->began || meter->command != task->sent.command || meter_is_untimed(meter, task))
 		return meter_other_done(meter, task);
 	meter->waiting++;
 	return false;

@@ -63,6 +63,11 @@ static const struct fact server_facts[SERVER_FACTS] = {
 #include "measure/facts.def"
 };
 
+static const struct fact rule_facts[RULE_FACTS] = {
+#define RULE(name, metric, label, help) { { "", #name, metric }, NUMBER, label, "counter", help },
+#include "measure/facts.def"
+};
+
 enum latency_of { OF_class, OF_server };
 
 static const struct fact latency_facts[] = {
@@ -261,6 +266,7 @@ static void json_latency(struct report *r, enum latency_of of, const char *name,
 	(void)of;
 	(void)name;
 	add_number(r->out, "count", sum->count);
+	add_number(r->out, "untimed", sum->untimed);
 	add_number(r->out, "sum_us", sum->total);
 	for (int i = 0; i < QUANTILES; i++) {
 		next(r->out, "\"");
@@ -391,6 +397,36 @@ static void print_server_metrics(struct report *r)
 	for (const struct server_sum *s = servers; s < servers + count; s++)
 		encoders[r->format].latency(r, OF_server, s->name, &s->latency);
 	free(servers);
+}
+
+static void print_rules(struct report *r)
+{
+	size_t count;
+	struct rule_sum *rules = collect_rules(r->d, &count);
+
+	for (const struct rule_sum *rule = rules; rule < rules + count; rule++) {
+		next(r->out, "{");
+		add_text(r->out, "prefix", rule->prefix);
+		walk(r, rule_facts, RULE_FACTS, "", rule->values);
+		BUF_ADD(r->out, "}");
+	}
+	collect_free_rules(rules, count);
+}
+
+static void print_rule_metrics(struct report *r)
+{
+	size_t count;
+	struct rule_sum *rules = collect_rules(r->d, &count);
+
+	for (int i = 0; i < RULE_FACTS; i++) {
+		const struct fact *fact = &rule_facts[i];
+		begin_metric(r, fact);
+		for (const struct rule_sum *rule = rules; rule < rules + count; rule++) {
+			add_series(r->out, fact->names[FORMAT_METRICS], "", "rule", rule->prefix);
+			buf_printf(r->out, ",%s} %" PRIu64 "\n", fact->label, rule->values[i]);
+		}
+	}
+	collect_free_rules(rules, count);
 }
 
 /* --- lists: an entry is a line of values in `stats`, and in JSON an object of the same values with names --- */
@@ -616,6 +652,8 @@ void report_json(struct daemon *d, const struct timeline *timeline, const char *
 	print_classes(&r);
 	BUF_ADD(out, "],\"servers\":[");
 	print_servers(&r, true, true);
+	BUF_ADD(out, "],\"rules\":[");
+	print_rules(&r);
 	BUF_ADD(out, "]");
 	print_hot_keys(&r, HOT_BY_REQUESTS);
 	print_hot_keys(&r, HOT_BY_BYTES);
@@ -635,5 +673,6 @@ void report_metrics(struct daemon *d, const char *obstacle, struct buf *out)
 	print_daemon(&r, obstacle);
 	print_counters(&r, 0, COUNTERS);
 	print_classes(&r);
+	print_rule_metrics(&r);
 	print_server_metrics(&r);
 }

@@ -23,6 +23,7 @@ static struct histogram_sum between(const struct histogram_sum *before, const st
 		sum.counts[i] = n >= old ? n - old : n;
 		sum.count += sum.counts[i];
 	}
+	sum.untimed = now->untimed >= before->untimed ? now->untimed - before->untimed : now->untimed;
 	return sum;
 }
 
@@ -34,7 +35,7 @@ static struct timeline_point point(
 
 	return (struct timeline_point){
 		.at = now,
-		.requests = per_second(sum.count, ms),
+		.requests = per_second(sum.count + sum.untimed, ms),
 		.failed = per_second(failed > t->failed ? failed - t->failed : 0, ms),
 		.p50 = bounded(histogram_quantile(&sum, 0.5)),
 		.p99 = bounded(histogram_quantile(&sum, 0.99)),

@@ -16,7 +16,7 @@ enum { TIMELINE_MS = 1000, TIMELINE_POINTS = 300 };
 struct timeline_point {
 	uint64_t at;               /* milliseconds of a monotonic clock */
 	uint32_t requests, failed; /* a second: at least 1 if there were any, at most UINT32_MAX */
-	uint32_t p50, p99;         /* latencies of these requests, in microseconds; 0 if there are none */
+	uint32_t p50, p99; /* latencies of the timed ones of these requests, in microseconds; 0 if there are none */
 };
 
 /* All zeroes is empty. */

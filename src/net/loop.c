@@ -10,6 +10,7 @@
 
 struct answer {
 	struct loop_job job;
+	struct loop *loop;
 	struct waiter *waiter;
 	struct result result;
 };
@@ -96,6 +97,15 @@ static void give(struct loop_job *job)
 	free(a);
 }
 
+static void give_answer(struct loop_job *job)
+{
+	struct loop *loop = ((struct answer *)job)->loop;
+
+	loop->turn.answering = true;
+	give(job);
+	loop->turn.answering = false;
+}
+
 static struct loop_job *new_answer(struct waiter *waiter, const struct result *result)
 {
 	struct answer *a = xmalloc(sizeof(*a));
@@ -106,7 +116,11 @@ static struct loop_job *new_answer(struct waiter *waiter, const struct result *r
 
 void loop_answer(struct loop *loop, struct waiter *waiter, const struct result *result)
 {
-	loop_later(loop, new_answer(waiter, result));
+	struct loop_job *job = new_answer(waiter, result);
+
+	job->run = give_answer;
+	((struct answer *)job)->loop = loop;
+	loop_later(loop, job);
 }
 
 static const struct result nothing;

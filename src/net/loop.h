@@ -62,6 +62,7 @@ struct loop {
 		void (*begin)(void *arg);  /* when a turn has read the clocks; or NULL */
 		void (*settle)(void *arg); /* before and after the writes of a turn; it may queue jobs; or NULL */
 		void *arg;
+		bool answering; /* a waiter gets its result from loop_answer, not from a server */
 	} turn;
 };
 

@@ -399,14 +399,20 @@ void stream_flush(struct stream *stream)
 	stream->ops->written(stream, n > 0 ? (size_t)n : 0);
 }
 
+static bool is_acknowledged(const struct stream *stream)
+{
+	int unsent = 0;
+
+	return !linux_unsent(stream->fd, &unsent) || (unsent == 0 && !(stream->tls && tls_has_output(stream->tls)));
+}
+
 bool stream_is_settled(const struct stream *stream)
 {
-	int unread = 0, unsent = 0;
+	int unread = 0;
 
-	if (ioctl(stream->fd, FIONREAD, &unread) < 0 || !linux_unsent(stream->fd, &unsent))
+	if (ioctl(stream->fd, FIONREAD, &unread) < 0)
 		return true;
-	return unread == 0 && unsent == 0 &&
-		!(stream->tls && (tls_has_input(stream->tls) || tls_has_output(stream->tls)));
+	return unread == 0 && !(stream->tls && tls_has_input(stream->tls)) && is_acknowledged(stream);
 }
 
 static bool has_come(const struct stream *stream, short events)
@@ -420,6 +426,14 @@ static bool has_come(const struct stream *stream, short events)
 bool stream_is_broken(const struct stream *stream)
 {
 	return !stream->watched && has_come(stream, 0);
+}
+
+bool stream_has_delivered(const struct stream *stream)
+{
+	struct pollfd at = { .fd = stream->fd };
+
+	/* POLLHUP says only that both sides send no more. */
+	return is_acknowledged(stream) || (poll(&at, 1, 0) > 0 && at.revents & POLLERR);
 }
 
 bool stream_has_ended(const struct stream *stream)

@@ -94,6 +94,8 @@ bool stream_hold(struct stream *stream);
 /* Whether the peer's system has all that was written, and all that it sent was read: then a close loses nothing. */
 bool stream_is_settled(const struct stream *stream);
 
+/* Whether the peer's system has all that was written; or it never will, since the connection broke. */
+bool stream_has_delivered(const struct stream *stream);
 /* Whether the connection broke, which a stream that is paused and writes nothing does not notice. */
 bool stream_is_broken(const struct stream *stream);
 

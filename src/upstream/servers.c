@@ -27,7 +27,7 @@ struct moving_route {
 struct moving {
 	int64_t at;
 	const struct ring *ring, *former;
-	uint16_t *servers; /* by their index in the former ring: those in the list */
+	uint16_t *servers; /* by their index in the former ring: those in the list, or `count` for a lost one */
 	struct moving_route routes[ROUTES];
 };
 
@@ -90,17 +90,23 @@ static const struct ring_server **list_servers(struct servers *servers, struct s
 {
 	int most = ring_count(rings.ring) + (rings.former ? ring_count(rings.former) : 0);
 	const struct ring_server **list = xcalloc((size_t)most, sizeof(const struct ring_server *));
+	bool is_lost;
 
 	*count = ring_count(rings.ring);
 	for (int i = 0; i < *count; i++)
 		list[i] = ring_server(rings.ring, i);
 	for (int i = 0; rings.former && i < ring_count(rings.former); i++) {
 		int at = find_in_ring(rings.ring, ring_server(rings.former, i));
-		if (at == ring_count(rings.ring)) {
+		is_lost = rings.lost && rings.lost[i];
+		if (at == ring_count(rings.ring) && !is_lost) {
 			at = (*count)++;
 			list[at] = ring_server(rings.former, i);
 		}
 		servers->moving->servers[i] = (uint16_t)at;
+	}
+	for (int i = 0; rings.lost && i < ring_count(rings.former); i++) {
+		if (rings.lost[i])
+			servers->moving->servers[i] = (uint16_t)*count;
 	}
 	return list;
 }
@@ -241,16 +247,30 @@ int servers_index(struct servers *servers, struct slice key)
 		return find_route(servers, key);
 	if (servers->moving) {
 		int former, here = servers_place(servers, key, &former);
-		return servers->loop->unix_time < servers->moving->at ? former : here;
+		bool is_early = servers->loop->unix_time < servers->moving->at && former < servers->count;
+		return is_early ? former : here;
 	}
 	return look_up(servers, servers->ring, key);
+}
+
+/* A lost server has nothing, and takes nothing. */
+static void answer_for_lost(struct servers *servers, const struct call *call, struct waiter *waiter)
+{
+	struct result result = { .status = RESULT_UNAVAILABLE, .server = servers_name(servers, servers->count) };
+
+	if (call->verb == CALL_META ? slice_starts(call->line, SLICE("mg ")) : !call_stores(call->verb))
+		result.status = RESULT_MISS;
+	loop_answer(servers->loop, waiter, &result);
 }
 
 void servers_call(struct servers *servers, const struct call *call, struct waiter *waiter)
 {
 	int index = call->server == CALL_ANY_SERVER ? servers_index(servers, call->key) : call->server;
 
-	server_call(servers->list[index], call, waiter);
+	if (index < servers->count)
+		server_call(servers->list[index], call, waiter);
+	else
+		answer_for_lost(servers, call, waiter);
 }
 
 bool servers_have_room(const struct servers *servers, int index)
@@ -277,6 +297,11 @@ int servers_count(const struct servers *servers)
 const struct server *servers_get(const struct servers *servers, int index)
 {
 	return servers->list[index];
+}
+
+const char *servers_name(const struct servers *servers, int index)
+{
+	return index < servers->count ? servers->list[index]->name : "lost";
 }
 
 void servers_reset_latencies(struct servers *servers)

@@ -16,6 +16,7 @@ struct servers;
 struct servers_rings {
 	const struct ring *ring;
 	const struct ring *former; /* NULL if no keys move */
+	const bool *lost;          /* for each server of it, whether it counts as empty; NULL: none does */
 	int64_t at;                /* unix time in seconds, from which on the new ring says where keys are */
 };
 
@@ -47,7 +48,10 @@ void servers_call(struct servers *servers, const struct call *call, struct waite
 /* The index of the server that holds a key. If keys move, the ring of this moment says it. */
 int servers_index(struct servers *servers, struct slice key);
 
-/* The index of the server that holds a key by the new ring, and that by the former one. Only if keys move. */
+/*
+ * The index of the server that holds a key by the new ring, and that by the former one. Only if keys move. The former index is
+ * servers_count() if that server is lost: calls to it miss, and what they store fails.
+ */
 int servers_place(struct servers *servers, struct slice key, int *former);
 
 /* As server_has_room. Without room, the job is queued as soon as there is some: one job for each server. */
@@ -62,5 +66,8 @@ void servers_reset_latencies(struct servers *servers);
 /* The number of servers, and one of them. Other threads may read its name, its stats and what told.news points to. */
 int servers_count(const struct servers *servers);
 const struct server *servers_get(const struct servers *servers, int index);
+
+/* The name of a server, or "lost" for the index of lost servers. */
+const char *servers_name(const struct servers *servers, int index);
 
 #endif

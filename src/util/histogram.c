@@ -5,6 +5,7 @@ void histogram_reset(struct histogram *h)
 	for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++)
 		h->counts_before[i] = atomic_load(&h->counts[i]);
 	h->total_before = atomic_load(&h->total);
+	h->untimed_before = atomic_load(&h->untimed);
 }
 
 void histogram_sum(const struct histogram *h, struct histogram_sum *sum)
@@ -15,6 +16,7 @@ void histogram_sum(const struct histogram *h, struct histogram_sum *sum)
 		sum->count += count;
 	}
 	sum->total += atomic_load(&h->total) - h->total_before;
+	sum->untimed += atomic_load(&h->untimed) - h->untimed_before;
 }
 
 uint64_t histogram_quantile(const struct histogram_sum *sum, double q)

@@ -17,9 +17,10 @@ enum { HISTOGRAM_LEAST = 10, HISTOGRAM_MOST = 10485760, HISTOGRAM_BUCKETS = 162 
 /* All zeroes is empty. */
 struct histogram {
 	atomic_uint_fast64_t counts[HISTOGRAM_BUCKETS];
-	atomic_uint_fast64_t total; /* microseconds */
+	atomic_uint_fast64_t total;   /* microseconds */
+	atomic_uint_fast64_t untimed; /* events without a duration, which are in no bucket */
 	/* The counts at the last histogram_reset. Its callers and those of histogram_sum share a lock. */
-	uint64_t counts_before[HISTOGRAM_BUCKETS], total_before;
+	uint64_t counts_before[HISTOGRAM_BUCKETS], total_before, untimed_before;
 };
 
 /* The sum of one or more histograms. */
@@ -27,6 +28,7 @@ struct histogram_sum {
 	uint64_t counts[HISTOGRAM_BUCKETS];
 	uint64_t count; /* of all buckets */
 	uint64_t total; /* microseconds */
+	uint64_t untimed;
 };
 
 /* The bucket of a duration. */
@@ -38,6 +40,14 @@ static inline unsigned histogram_bucket(uint64_t us)
 	us = us < HISTOGRAM_LEAST ? HISTOGRAM_LEAST - 1 : us > HISTOGRAM_MOST ? HISTOGRAM_MOST : us;
 	shift = 63u - STEPS_BITS - (unsigned)__builtin_clzll(us);
 	return (shift << STEPS_BITS) + (unsigned)(us >> shift) - (HISTOGRAM_LEAST - 1);
+}
+
+/* Adds an event without a duration. From one thread only. */
+static inline void histogram_add_untimed(struct histogram *h)
+{
+	uint64_t n = atomic_load_explicit(&h->untimed, memory_order_relaxed);
+
+	atomic_store_explicit(&h->untimed, n + 1, memory_order_relaxed);
 }
 
 /* Adds `n` durations of `us` microseconds each. From one thread only. */

@@ -86,10 +86,43 @@ static void tell(struct host *host)
 	all->pushes.tell(all->pushes.arg);
 }
 
-static void looked_up(const struct host *host, unsigned counter)
+static void count_rule(struct generation *g, const struct collection_rule *rule, enum rule_fact fact)
 {
+	if (rule != &rules_default_collection)
+		rule_count_add(g->rule_counts[rule - g->settings->config.rules.collections], fact);
+}
+
+static void was_read(struct env *env, const struct collection_rule *rule, bool exists)
+{
+	count_rule((struct generation *)env, rule, exists ? RULE_hits : RULE_misses);
+}
+
+/* With plain_verbs the lanes count: a get reads the set or list. */
+static void looked_up(struct host *host, unsigned counter, struct slice key)
+{
+	struct generation *g = generation_of(host);
+	const struct collection_rule *rule = rules_collection(host->env.rules, key);
+
 	_Static_assert(COUNT_cas_badval - COUNT_get_hits == LOOKUPS - 1, "the meter has the counters in this order");
-	meter_count(generation_of(host)->all->meter, (enum counter)(COUNT_get_hits + counter), 1);
+	meter_count(g->all->meter, (enum counter)(COUNT_get_hits + counter), 1);
+	if (!rule->plain_verbs && (counter == LOOKUP_get_hits || counter == LOOKUP_get_misses))
+		count_rule(g, rule, counter == LOOKUP_get_hits ? RULE_hits : RULE_misses);
+}
+
+static void take_rule_counts(struct generation *g)
+{
+	const struct rules *rules = &g->settings->config.rules;
+
+	g->rule_counts = xcalloc(rules->collection_count, sizeof(struct rule_count *));
+	for (size_t i = 0; i < rules->collection_count; i++)
+		g->rule_counts[i] = rule_counts_take(&g->all->meter->rules, rules->collections[i].prefix);
+}
+
+static void drop_rule_counts(struct generation *g)
+{
+	for (size_t i = 0; i < g->settings->config.rules.collection_count; i++)
+		rule_counts_drop(&g->all->meter->rules, g->rule_counts[i]);
+	free(g->rule_counts);
 }
 
 /* A share of a server's queue, so that one client leaves room for others. */
@@ -127,6 +160,7 @@ static void init_host(struct generation *g)
 		.pause = pause,
 		.grain = WORK_GRAIN,
 		.measured = note_size,
+		.was_read = was_read,
 		.pushed = pushed,
 		.now = all->loop->now,
 		.unix_time = all->loop->unix_time,
@@ -185,10 +219,11 @@ struct generation *generation_create(struct generations *all, struct settings *s
 
 	g->all = all;
 	g->settings = settings_share(settings);
+	take_rule_counts(g);
 	init_host(g);
 	g->servers = servers_create(all->loop, all->resolver,
-		(struct servers_rings){ settings->ring, settings->former, settings->move_at }, &all->options,
-		&all->random, all->current ? all->current->servers : NULL);
+		(struct servers_rings){ settings->ring, settings->former, settings->lost, settings->move_at },
+		&all->options, &all->random, all->current ? all->current->servers : NULL);
 	g->host.env.servers = servers_count(g->servers);
 	if (settings->former)
 		init_moving(g);
@@ -213,6 +248,7 @@ static void destroy(struct generation *g)
 	waiting_destroy(g->host.waiting);
 	lanes_destroy(g->host.lanes);
 	buf_free(&g->host.spare);
+	drop_rule_counts(g);
 	settings_release(g->settings);
 	free(g);
 }

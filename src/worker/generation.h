@@ -17,6 +17,7 @@ struct generations;
 struct meter;
 struct names;
 struct push_board;
+struct rule_count;
 
 /* While keys move, calls go through here. */
 struct moving_calls {
@@ -33,8 +34,9 @@ struct generation {
 	struct collection_options collection_options;
 	struct servers *servers;
 	struct moving_calls moving;
-	size_t users;        /* clients and tasks */
-	uint64_t bytes_seen; /* COUNT_bytes_read at the last call of env.later */
+	struct rule_count **rule_counts; /* of each rule for sets and lists */
+	size_t users;                    /* clients and tasks */
+	uint64_t bytes_seen;             /* COUNT_bytes_read at the last call of env.later */
 	TAILQ_ENTRY(generation) link;
 };
 

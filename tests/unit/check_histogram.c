@@ -100,6 +100,23 @@ TEST(tail)
 	ck_assert_uint_eq(histogram_quantile(&sum, 0.999), HISTOGRAM_MOST);
 }
 
+/* What has no duration is in no bucket. */
+TEST(untimed)
+{
+	struct histogram_sum sum;
+
+	histogram_add(&histogram, 5000, 10);
+	for (int i = 0; i < 1000; i++)
+		histogram_add_untimed(&histogram);
+	sum = sum_of(&histogram);
+	ck_assert_uint_eq(sum.count, 10);
+	ck_assert_uint_eq(sum.untimed, 1000);
+	assert_quantile(&sum, 0.5, 5000);
+	histogram_reset(&histogram);
+	histogram_add_untimed(&histogram);
+	ck_assert_uint_eq(sum_of(&histogram).untimed, 1);
+}
+
 TEST(sums_and_resets)
 {
 	static struct histogram other;

@@ -46,6 +46,24 @@ TEST(defaults)
 	ck_assert_int_eq(rules_collection(&rules, SLICE("anything"))->ttl, 0);
 }
 
+TEST(reserved_keys)
+{
+	const struct collection_rule collections[] = {
+		{ .prefix = SLICE("a-"), .only = true },
+		{ .prefix = SLICE("a-b-") },
+		{ .prefix = SLICE("in-"), .removed = SLICE("out-"), .only = true },
+		{ .prefix = SLICE("c-"), .removed = SLICE("d-") },
+	};
+	struct rules rules = { .collections = collections, .collection_count = 4, .reserves = true };
+
+	ck_assert(rules_reserve(&rules, SLICE("a-x")) && rules_reserve(&rules, SLICE("a-")));
+	ck_assert(!rules_reserve(&rules, SLICE("a-b-x")) && !rules_reserve(&rules, SLICE("x")));
+	ck_assert(rules_reserve(&rules, SLICE("in-x")) && rules_reserve(&rules, SLICE("out-x")));
+	ck_assert(!rules_reserve(&rules, SLICE("c-x")) && !rules_reserve(&rules, SLICE("d-x")));
+	rules.reserves = false;
+	ck_assert(!rules_reserve(&rules, SLICE("a-x")));
+}
+
 #define OTHER_WORD(value) ((value) + 1)
 #define OTHER_NUMBER(value) ((value) + 1)
 #define OTHER_FLAG(value) (!(value))

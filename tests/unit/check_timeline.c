@@ -43,6 +43,21 @@ TEST(points_say_what_happened_since_the_one_before)
 	ck_assert_uint_eq(last()->requests + last()->failed + last()->p50 + last()->p99, 0);
 }
 
+/* Requests that were refused at once count, but the latencies are those of the others. */
+TEST(untimed_requests)
+{
+	timeline_add(&timeline, 1000, &latency, 0);
+	took(5000, 10);
+	latency.untimed = 90;
+	timeline_add(&timeline, 2000, &latency, 90);
+	ck_assert_uint_eq(last()->requests, 100);
+	ck_assert_uint_eq(last()->p50, histogram_to(histogram_bucket(5000)));
+	latency.untimed = 7;
+	timeline_add(&timeline, 3000, &latency, 97);
+	ck_assert_uint_eq(last()->requests, 7);
+	ck_assert_uint_eq(last()->p50, 0);
+}
+
 /* The owner may come late: the process was stopped. */
 TEST(rates_are_a_second)
 {

@@ -27,6 +27,7 @@ TEXTS = {
     "servers": ('{"127.0.0.1:x"}', '{"a", "a"}', '{"--SERVER=a --NONSENSE"}', '{"--SERVER=a --SERVER=a"}', '{"a,b"}',
                 "{" + ", ".join(f'"a:{port}"' for port in range(1, 1002)) + "}"),
     "former_servers": ('{"127.0.0.1:x"}', '{"a"}', '{"--SERVER=a --NONSENSE"}'),
+    "lost_servers": ('{"127.0.0.1:x"}', '{"a"}', '{"--SERVER=a"}'),
     "move_at": ('"soon"', '"2026-12-01T06:00:00"', '"2026-12-01T06:00:00+01:00"', '"2026-02-29T06:00:00Z"', '"2026-12-01T24:00:00Z"',
                 '"2026-12-01T06:00:00Z"'),
     "user": ('"no-such-user-here"',), "control": ('"relative"', '"/no/such/folder/socket"', f'"{os.path.abspath(TABLE)}"'),

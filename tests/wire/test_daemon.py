@@ -249,7 +249,7 @@ class Configuration(Scratch):
                         'type = "set" encoding = "tombstone"', 'encoding = "paired" removed = "unfollow-"', 'encoding = "flip"',
                         'encoding = "flip" pointer = true', 'encoding = "indexed" plain_verbs = true', 'type = "list"',
                         'type = "list" encoding = "csv" delimiter = "/" plain_verbs = true', 'plain_verbs = true delimiter = "."',
-                        'type = "list" max = 1', 'type = "list" max = 1000000 newest = "first"', 'max = 0 newest = "last"', "spread = 1",
+                        'type = "list" max = 1', 'type = "list" max = 1000000 newest = "first"', 'max = 0 newest = "last"', "spread = 1", "only = true", 'encoding = "flip" only = false',
                         'encoding = "oplog" spread = 10', 'encoding = "csv" spread = 1'):
             self.good(SERVERS + f'collection "a-" {{ {options} }}\n')
 
@@ -257,7 +257,7 @@ class Configuration(Scratch):
         for option, word in (('type = "bag"', "bag"), ('encoding = "xml"', "xml"), ('colour = "red"', "colour"), ("ttl = -5", "ttl"),
                              ("compact_waste = 0.0", "compact_waste"), ('delimiter = ""', "delimiter"), ('delimiter = ",,"', "delimiter"),
                              ('delimiter = " "', "delimiter"), ('delimiter = "\x7f"', "delimiter"), ('removed = "a b"', "removed"),
-                             (f'removed = "{"x" * 251}"', "removed"), ("pointer = maybe", ""), ("plain_verbs = 7", ""),
+                             (f'removed = "{"x" * 251}"', "removed"), ("pointer = maybe", ""), ("plain_verbs = 7", ""), ("only = 2", ""),
                              ("max = -1", "max"), ("spread = 0", "spread"), ("spread = 11", "spread"), ("max = 1000001", "max"), ('newest = "left"', "newest")):
             self.bad(SERVERS + f'collection "a-" {{\n  {option}\n}}\n', 3, word)
 

@@ -1,12 +1,14 @@
 """The end of the daemon: signals, and what it still answers."""
 import contextlib
 import os
+import socket
 import threading
 import time
 
 import scripted
 from case import WireTest, marks
 from harness import EVENLY, PATIENCE, wait_until
+from stored import stat
 from wire import Closed, Conn
 
 # More than the limit of any wait here: whoever waited for requests under way would fail the test.
@@ -132,3 +134,93 @@ class Ending(WireTest):
         wait_until("the server is greeted", lambda: conn.values("get key-0")[1] == "END")
         self.hold(self.servers[0], "key-1").get(conn)
         self.assertEqual(self.status_of(self.proxy), 0)
+
+class Unread(WireTest):
+    """At the end of a connection replies are on their way to the client, which goes on sending requests."""
+    smoke = True
+    FIRST, REQUESTS = 10 ** 18, 5000
+    DISCARDED, MORE = 16 << 20, 40 << 20  # bytes; the kernel takes less than the difference
+
+    def counted(self):
+        return int(self.direct.get("n")) - self.FIRST
+
+    def pipeline(self):
+        """The kernel holds most of the replies for this client, which reads none yet."""
+        self.serve(1, config=UNHURRIED)
+        self.direct = self.connect(self.servers[0])
+        self.assertEqual(self.conn.set("n", b"%d" % self.FIRST), "STORED")
+        sock = self.deaf()
+        sock.sendall(b"incr n 1\r\n" * self.REQUESTS)
+        wait_until("all are carried out", lambda: self.counted() == self.REQUESTS)
+        wait_until("no reply waits in setlistd", lambda: stat(self.conn, "stats", "client_bytes") < 100000)
+        return sock
+
+    def go_on(self, sock):
+        """Sends more requests, until the connection breaks or no more is taken."""
+        part, sent = b"incr n 1\r\n" * 100000, 0
+        sock.settimeout(0.5)
+        with contextlib.suppress(ConnectionError):
+            while sent < self.MORE:
+                try:
+                    sent += sock.send(part)
+                except TimeoutError:
+                    if sent > self.DISCARDED:
+                        break
+        sock.settimeout(PATIENCE)
+
+    def replies(self, sock, size=1 << 16):
+        data = bytearray()
+        with contextlib.suppress(ConnectionResetError):
+            while part := sock.recv(size):
+                data += part
+        return bytes(data).split(b"\r\n")[:-1]
+
+    def assert_all_answered(self, replies):
+        self.assertEqual([int(reply) - self.FIRST for reply in replies], list(range(1, self.counted() + 1)))
+
+    def test_shutdown(self):
+        sock = self.pipeline()
+        self.proxy.begin_to_end()
+        self.go_on(sock)
+        self.assert_all_answered(self.replies(sock))
+        sock.close()
+        self.assertEqual(self.proxy.process.child.wait(PATIENCE), 0)
+
+    def test_errors_that_close(self):
+        for last, reply in ((b"quit\r\n", []), (b"GET / HTTP/1.0\r\n\r\n", []), (b"set x 0 0 1\r\nxxx\r\n", [b"CLIENT_ERROR bad data chunk"])):
+            sock = self.pipeline()
+            sock.sendall(last)
+            self.go_on(sock)
+            replies = self.replies(sock)
+            self.assertEqual(replies[self.REQUESTS:], reply, last)
+            self.assert_all_answered(replies[:self.REQUESTS])
+            sock.close()
+
+    @marks(smoke=False)
+    def test_a_client_that_never_stops(self):
+        """It sends and reads at the same time, and knows how many of its requests were carried out."""
+        for _ in range(5):
+            self.serve(1, "-t", "2", config=UNHURRIED)
+            self.direct = self.connect(self.servers[0])
+            self.assertEqual(self.conn.set("n", b"%d" % self.FIRST), "STORED")
+            sock, replies = self.deaf(), []
+            sock.settimeout(None)
+            threads = [threading.Thread(target=self.send_for_ever, args=(sock,), daemon=True),
+                       threading.Thread(target=lambda into, at: into.extend(self.replies(at, 100)), args=(replies, sock), daemon=True)]
+            for thread in threads:
+                thread.start()
+            wait_until("many are carried out", lambda: self.counted() > 10000)
+            self.proxy.begin_to_end()
+            threads[1].join(PATIENCE)
+            self.assertFalse(threads[1].is_alive())
+            self.assert_all_answered(replies)
+            with contextlib.suppress(OSError):  # it was reset
+                sock.shutdown(socket.SHUT_RDWR)
+            threads[0].join(PATIENCE)
+            self.assertEqual(self.proxy.process.child.wait(PATIENCE), 0)
+
+    @staticmethod
+    def send_for_ever(sock):
+        with contextlib.suppress(OSError):
+            while True:
+                sock.sendall(b"incr n 1\r\n" * 10000)

@@ -5,6 +5,7 @@ import time
 
 import scripted
 from case import WireTest
+from test_admin_port import AdminCase
 from case_scripted import ScriptedTest
 from harness import EVENLY, PATIENCE, wait_until
 from stored import stats
@@ -54,6 +55,62 @@ class Latency(WireTest):
         self.assertEqual(conns[0].ask("stats reset"), "RESET")
         found = latencies(conns[1])
         self.assertEqual([name for name, value in found.items() if value and not name.startswith("other:")], [])
+
+
+class Refused(AdminCase):
+    """What is refused without a call to a server counts as a request, and has no latency."""
+    smoke = True
+    COMMANDS = (("get", "get {k} {k}"), ("get", "gat 9 {k}"), ("set", "set {k} 0 0 1\r\nx"), ("incr", "incr {k} 1"), ("touch", "touch {k} 9"),
+                ("delete", "delete {k}"), ("meta", "mg {k} v"), ("meta", "ms {k} 1\r\nx"), ("collection", "sadd {k} a"),
+                ("collection", "scard {k}"), ("collection", "smembers {k} {k}"), ("collection", "sunionstore {k} {k}"),
+                ("collection", "lmove {k} {k} left left"), ("collection", "blpop 1 {k}"), ("event", "evincr {k}"), ("event", "evcount {k}"),
+                ("get", "get q|scard|{k}"), ("set", "set q|sadd|{k} 0 0 1\r\na"))
+    WRONG = (("get", "get " + "x" * 251), ("set", "set k 0 0 1 2 3\r\nx"), ("incr", "incr k x"), ("collection", "scard k x"), ("event", "evcount"),
+             ("delete", "delete k 1 2"), ("collection", "lmpop 1 k"), ("flush", "flush_all 0"))
+
+    def setUp(self):
+        self.start([self.memcached(), self.memcached()], 'commands = "q|"\ndeny = {"flush_all"}\nretry_min = 60000\nretry_max = 60000')
+        self.conn = self.connect(self.proxy)
+        self.up = self.key_on(self.conn, self.servers[1])
+
+    def timed(self):
+        found = self.metrics()
+        return {name: found[f'setlistd_request_duration_seconds_count{{class="{name}"}}'] for name in CLASSES if name != "other"}
+
+    def assert_untimed(self, commands):
+        for name, line in commands:
+            before, all_before = self.timed(), self.all_of(name)
+            for _ in range(3):
+                self.assertRegex(self.conn.ask(line), "(SERVER|CLIENT)_ERROR", line)
+            self.assertEqual(self.timed(), before, line)
+            self.assertEqual(self.all_of(name), all_before + 3, line)
+
+    def all_of(self, name):
+        found = next(row for row in self.stats()["latency"] if row["class"] == name)
+        self.assertEqual(found["count"], latencies(self.conn)[f"{name}:count"])
+        return found["count"] + found["untimed"]
+
+    def test_of_servers_that_are_down(self):
+        for server in self.servers:
+            server.kill()
+        wait_until("both are down", lambda: self.conn.ask(f"get {self.up}").endswith("unavailable") and self.conn.ask("get a b c d e f").endswith("unavailable"))
+        self.assert_untimed([(name, line.replace("{k}", self.up)) for name, line in self.COMMANDS])
+
+    def test_of_clients_that_are_wrong(self):
+        self.assert_untimed(self.WRONG)
+
+    def test_quantiles_stay(self):
+        self.servers[0].kill()
+        key = self.key_on(self.conn, self.servers[0])
+        wait_until("it is down", lambda: self.conn.ask(f"get {key}").endswith("unavailable"))
+        self.assertEqual(self.conn.ask("stats reset"), "RESET")
+        self.conn.send(f"get {key}\r\n".encode() * 500)
+        for _ in range(500):
+            self.assertTrue(self.conn.line().endswith(b"unavailable"))
+        self.assertEqual(latencies(self.conn)["get:p50"], 0)
+        for _ in range(3):
+            self.assertIsNone(self.conn.get(self.up))
+        self.assertEqual(latencies(self.conn)["get:count"], 3)
 
 
 class MeasuredTest(ScriptedTest):

@@ -200,16 +200,37 @@ class Kubernetes(Package):
         self.pod = documents["Deployment"]["spec"]["template"]["spec"]
         self.sidecar = self.pod["initContainers"][0]
         self.policy = documents["NetworkPolicy"]
+        self.users = documents["Secret"]["stringData"]["users"]
+        mounts = {mount["name"]: mount["mountPath"] for mount in self.sidecar["volumeMounts"]}
+        self.volumes = {volume["name"]: volume for volume in self.pod["volumes"]}
+        self.assertEqual((mounts["setlistd"], set(mounts)), (os.path.dirname(INSTALLED_CONF), set(self.volumes)))
+        self.secret = mounts["users"] + "/users"
+        self.assertIn(f'auth_file = "{self.secret}"\n', self.config)
+        self.with_users = self.config.replace(self.secret, self.private_file(self.users))
 
     def test_configuration(self):
         """The container runs what the image names, with the file of the ConfigMap."""
-        self.assertEqual(self.sidecar["volumeMounts"][0]["mountPath"], os.path.dirname(INSTALLED_CONF))
-        self.accepted(["setlistd", "-f", INSTALLED_CONF, *self.sidecar.get("args", [])], self.config)
+        self.accepted(["setlistd", "-f", INSTALLED_CONF, *self.sidecar.get("args", [])], self.with_users)
+
+    def test_secret(self):
+        """The user and the groups of the container may read the users, with the mode that they are mounted with."""
+        self.assertEqual(self.volumes["users"]["secret"]["secretName"], "setlistd")
+        if os.geteuid() != 0:
+            self.skipTest("only root can give a file to another group")
+        user, group = self.sidecar["securityContext"]["runAsUser"], self.pod["securityContext"]["fsGroup"]
+        path = self.private_file(self.users)
+        os.chown(path, 0, group)
+        os.chmod(path, self.volumes["users"]["secret"]["defaultMode"])
+        config = self.file(self.config.replace(self.secret, path))
+        for name in (config, os.path.dirname(config), os.path.dirname(path)):
+            os.chmod(name, 0o755)
+        done = run_program(OPTIONS.setlistd, "-T", "-f", config, user=user, group=user, extra_groups=[group])
+        self.assert_good(done)
 
     def test_probes(self):
         """They ask for the paths that there are, on the port that the configuration opens."""
         admin = free_port()
-        self.setlistd([self.memcached()], config=re.sub(r"^(listen|servers) .*", "", self.config, flags=re.MULTILINE)
+        self.setlistd([self.memcached()], config=re.sub(r"^(listen|servers) .*", "", self.with_users, flags=re.MULTILINE)
                       .replace("0.0.0.0:11312", f"{HOST}:{admin}"))
         self.assertEqual(self.sidecar["ports"], [{"name": "admin", "containerPort": 11312}])
         for name in ("startupProbe", "livenessProbe", "readinessProbe"):
@@ -225,9 +246,14 @@ class Kubernetes(Package):
         self.assertNotIn("admin", ports)
 
     def test_stop_waits_for_the_application(self):
-        proxy = self.setlistd([self.memcached()])
-        command = [word.replace("11311", str(proxy.port)) for word in self.sidecar["lifecycle"]["preStop"]["exec"]["command"]]
+        path = self.private_file(self.users)
+        proxy = self.setlistd([self.memcached()], config=f'auth_file = "{path}"')
+        command = [word.replace("11311", str(proxy.port)).replace(self.secret, path)
+                   for word in self.sidecar["lifecycle"]["preStop"]["exec"]["command"]]
+        login = self.users.strip().replace(":", " ")
         with self.connect(proxy) as application, self.connect(proxy) as observer:
+            for conn in (application, observer):
+                self.assertEqual(conn.set("auth", login.encode()), "STORED")
             self.assertEqual(application.ask("mn"), "MN")
             before = stat(observer, "stats", "total_connections")
             with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as waiting:

@@ -658,12 +658,30 @@ struct op *lane_first(const struct lane *lane)
 	return STAILQ_FIRST(&lane->batch);
 }
 
+/* Only where OUTCOME_MISSING says that the whole collection is missing. */
+static bool shows_existence(const struct op *op, const struct outcome *outcome)
+{
+	if (outcome->status != OUTCOME_DONE && outcome->status != OUTCOME_MISSING)
+		return false;
+	return op->kind == OP_READ ||
+		(op->kind == OP_LIST && (op->list->verb == LIST_RANGE || op->list->verb == LIST_LENGTH));
+}
+
+static void count_read(struct lane *lane, const struct op *op, const struct outcome *outcome)
+{
+	struct env *env = lane->lanes->env;
+
+	if (env->was_read && shows_existence(op, outcome))
+		env->was_read(env, lane->rule, outcome->status == OUTCOME_DONE);
+}
+
 void lane_end_first(struct lane *lane, const struct outcome *outcome)
 {
 	struct op *op = lane_first(lane);
 
 	lane_use(lane, 0);
 	STAILQ_REMOVE_HEAD(&lane->batch, link);
+	count_read(lane, op, outcome);
 	op->done(op, outcome);
 }
 

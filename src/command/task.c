@@ -368,6 +368,14 @@ struct slice task_keep(char **at, struct slice s)
 	return copy;
 }
 
+/* The task that the host sees. */
+static struct task *outermost(struct task *task)
+{
+	while (task->nest)
+		task = task->nest->outer;
+	return task;
+}
+
 void task_refuse(struct host *host, const struct request *request, void *owner, const char *line)
 {
 	struct task *task = task_new(host, request, owner, sizeof(*task));

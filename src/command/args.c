@@ -10,7 +10,7 @@
 /* Stands for the usage of the command. */
 static const char bad_form[] = "";
 static const char long_member[] = "CLIENT_ERROR member too long";
-static const char long_item[] = "CLIENT_ERROR item too long";
+static const char long_item[] = "CLIENT_ERROR element too long";
 static const char bad_count[] = "CLIENT_ERROR invalid count";
 
 const char args_part_refusal[] = "CLIENT_ERROR the key is that of a part of a set or list: it can only be read";

@@ -42,6 +42,7 @@ static void answered(struct waiter *waiter, const struct result *r)
 		[RESULT_MISS] = WORD_NOT_FOUND,
 		[RESULT_NOT_STORED] = WORD_NOT_STORED,
 		[RESULT_EXISTS] = WORD_EXISTS,
+		[RESULT_NUMBER] = WORD_NONE,
 	};
 	struct item_task *item = (struct item_task *)((char *)waiter - offsetof(struct item_task, waiter));
 
@@ -52,11 +53,13 @@ static void answered(struct waiter *waiter, const struct result *r)
 		task_say_failure(&item->task, r);
 		return;
 	}
-	if (r->status == RESULT_NUMBER)
-		reply = reply_number(r->number);
-	else
-		reply = reply_word(r->status == RESULT_DONE ? task_done_word(&item->task) : refusals[r->status]);
-	reply.cas = r->cas;
+	reply = (struct reply){
+		.kind = r->status == RESULT_NUMBER ? REPLY_NUMBER : REPLY_WORD,
+		.word = r->status == RESULT_DONE ? task_done_word(&item->task) : refusals[r->status],
+		.number = r->number,
+		.cas = r->cas,
+		.ttl = TTL_UNKNOWN,
+	};
 	task_say(&item->task, &reply);
 }
 

@@ -61,11 +61,16 @@ const char *address_parse(const char *text, uint16_t port, bool weighted, struct
 		return "empty";
 	if (word_find_below(text, end, ' ') != end)
 		return "a control byte";
+	if (memmem(where.p, where.n, "://", 3))
+		return "no scheme such as memcached:// is allowed, only host:port";
+	if (memchr(where.p, ';', where.n))
+		return "addresses are separated by commas, not by ;";
+	if (weight.n && weighted && !slice_starts(weight, weight_word))
+		return "only weight=N may follow a server; servers are separated by commas";
 	if (slice_token(&rest).n || (weight.n && !weighted))
 		return "something behind the address";
 	if (weight.n &&
-		(!slice_starts(weight, weight_word) ||
-			!num_parse_u32(slice_skip(weight, weight_word.n), &out->weight) || out->weight == 0 ||
+		(!num_parse_u32(slice_skip(weight, weight_word.n), &out->weight) || out->weight == 0 ||
 			out->weight > 99999))
 		return "bad weight (weight=1 to weight=99999)";
 	out->tls = !weighted && slice_starts(where, tls);

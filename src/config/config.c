@@ -132,6 +132,7 @@ const struct config_option config_options[] = {
 		allowed, \
 		.shown = OPTION_##printed, \
 		.reload = RELOAD_##reloaded, \
+		.what = (about), \
 	},
 #include "config/options.def"
 #undef OPTION
@@ -201,6 +202,57 @@ const char *config_number(const char *text, int64_t least, int64_t most, int64_t
 	if (num_parse_i64(slice_of_text(text), value) && *value >= least && *value <= most)
 		return NULL;
 	snprintf(why, CONFIG_WHY, "a decimal number from %" PRId64 " to %" PRId64 " is allowed", least, most);
+	return why;
+}
+
+/* The units in which a value may be written, by the unit that the option has without one. */
+static const struct unit {
+	const char *plain, *name;
+	int64_t factor;
+} units[] = {
+	{ "ms", "ms", 1 },
+	{ "ms", "s", 1000 },
+	{ "ms", "min", 60 * 1000 },
+	{ "ms", "h", 60 * 60 * 1000 },
+	{ "ms", "d", 24 * 60 * 60 * 1000 },
+	{ "seconds", "s", 1 },
+	{ "seconds", "min", 60 },
+	{ "seconds", "h", 60 * 60 },
+	{ "seconds", "d", 24 * 60 * 60 },
+	{ "bytes", "K", 1 << 10 },
+	{ "bytes", "KB", 1 << 10 },
+	{ "bytes", "M", 1 << 20 },
+	{ "bytes", "MB", 1 << 20 },
+	{ "bytes", "G", 1 << 30 },
+	{ "bytes", "GB", 1 << 30 },
+};
+enum { UNITS = sizeof(units) / sizeof(units[0]) };
+
+const char *config_quantity(
+	const char *text, const char *about, int64_t least, int64_t most, int64_t *value, char why[CONFIG_WHY])
+{
+	const struct slice plain = slice_of(about, strcspn(about, " "));
+	const size_t digits = strspn(text, "0123456789");
+	int n;
+
+	for (size_t i = 0; i < UNITS && digits && text[digits]; i++) {
+		if (!slice_equal(plain, slice_of_text(units[i].plain)) ||
+			!near_same(slice_of_text(text + digits), slice_of_text(units[i].name)))
+			continue;
+		if (!num_parse_i64(slice_of(text, digits), value) || *value > most / units[i].factor)
+			break;
+		*value *= units[i].factor;
+		if (*value >= least)
+			return NULL;
+	}
+	if (!config_number(text, least, most, value, why))
+		return NULL;
+	n = (int)strlen(why);
+	for (size_t i = 0, shown = 0; i < UNITS; i++) {
+		if (slice_equal(plain, slice_of_text(units[i].plain)) && units[i].name[1] != 'B')
+			n += snprintf(why + n, CONFIG_WHY - (size_t)n, "%s %s",
+				shown++ ? "," : ", or a unit:", units[i].name);
+	}
 	return why;
 }
 
@@ -360,7 +412,7 @@ static const char *set_value(const struct config_option *o, const char *text, vo
 		return error;
 	switch (o->kind) {
 	case KIND_NUMBER:
-		return config_number(text, o->least, o->most, value, why);
+		return config_quantity(text, o->what, o->least, o->most, value, why);
 	case KIND_FLAG:
 		return config_flag(text, value);
 	case KIND_WORD:

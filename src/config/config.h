@@ -62,6 +62,7 @@ struct config_option {
 	int64_t least, most;                    /* of a number */
 	const char *const *words;               /* of a word; NULL ends them */
 	const char *(*check)(const char *text); /* of a text: gives NULL, or what is wrong with it, a constant text */
+	const char *what; /* begins with the unit of a number that has one: "ms", "seconds" or "bytes" */
 };
 
 /* Room for what is wrong with a value, and for that with the name and the value before it. */
@@ -117,6 +118,12 @@ struct ring *config_ring(const struct address_list *list, int distribution, char
 
 /* For options and rules: reads a decimal number within a range. Gives NULL, or what is wrong, written to `why`. */
 const char *config_number(const char *text, int64_t least, int64_t most, int64_t *value, char why[CONFIG_WHY]);
+/*
+ * The same for a number that may be followed by a unit. `about` begins with the unit of a number without one: "ms", "seconds" or
+ * "bytes".
+ */
+const char *config_quantity(
+	const char *text, const char *about, int64_t least, int64_t most, int64_t *value, char why[CONFIG_WHY]);
 /* The same for a flag. The error is a constant text. */
 const char *config_flag(const char *text, bool *value);
 /* The same for a time as "2026-12-01T06:00:00Z": the seconds since 1970. The error is a constant text. */

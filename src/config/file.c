@@ -96,7 +96,8 @@ static int parse_number(cfg_t *cfg, cfg_opt_t *opt, const char *text, void *resu
 	const struct rule_option *o = option_of(cfg, opt);
 	char room[CONFIG_WHY];
 	int64_t value = 0;
-	const char *why = config_number(text, o->least, o->most, &value, room);
+	const char *unit = strcmp(o->name, "ttl") == 0 ? "seconds" : "";
+	const char *why = config_quantity(text, unit, o->least, o->most, &value, room);
 
 	note_option(cfg, opt);
 	if (why)
@@ -385,6 +386,8 @@ static __attribute__((format(printf, 2, 0))) void say(cfg_t *cfg, const char *fo
 
 	vsnprintf(text, sizeof(text), format, arguments);
 	said = slice_of(text, strlen(text));
+	if (slice_starts(said, SLICE("unexpected token")))
+		snprintf(text + said.n, sizeof(text) - said.n, "; is a comma missing before it?");
 	if (slice_starts(said, SLICE(before)) && said.n > sizeof(before)) {
 		said = slice_skip(said, sizeof(before) - 1);
 		say_unknown(cfg, slice_of(said.p, said.n - 1));
@@ -437,7 +440,7 @@ static bool read_all(char *text, const struct config_text *found)
 bool config_file_read(struct config *config, const char *path, struct buf *errors)
 {
 	struct buf text = BUF_EMPTY;
-	struct config_text found;
+	struct config_text found = { .line = 1 };
 	const char *error;
 	bool good;
 
@@ -445,7 +448,9 @@ bool config_file_read(struct config *config, const char *path, struct buf *error
 	config->file = path;
 	good = read_text(path, &text);
 	if (good) {
-		error = config_text_clean(text.data + text.start, buf_size(&text) - 1, &found);
+		error = slice_starts(buf_slice(&text), SLICE("\xef\xbb\xbf"))
+			? "the file begins with a byte order mark; save it as UTF-8 without one"
+			: config_text_clean(text.data + text.start, buf_size(&text) - 1, &found);
 		good = error ? refuse(found.line, error) : read_all(text.data + text.start, &found);
 	}
 	buf_add_slice(errors, buf_slice(&reading.unknown));

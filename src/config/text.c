@@ -45,9 +45,22 @@ static char *blank_lines(char *at, struct config_text *found)
 	return at;
 }
 
+/* The end of a word without quotes, or NULL if it ends in a semicolon that ends the line. */
+static char *skip_word(const char *start, char *at)
+{
+	char *end = at + strcspn(at, breaks);
+	size_t blanks = strspn(end, " \t\r");
+	bool is_last = end[blanks] == '\n' || end[blanks] == '\0' || end[blanks] == '#';
+	/* A lone ";" after "=" is a value, such as a delimiter. */
+	bool is_value = end - at == 1 && (at == start || !strchr("\"'}", at[-1]));
+
+	return end[-1] == ';' && is_last && !is_value ? NULL : end;
+}
+
 const char *config_text_clean(char *text, size_t n, struct config_text *found)
 {
-	const char *const end = text + n, *error = NULL;
+	const char *const start = text, *const end = text + n;
+	const char *error = NULL;
 
 	*found = (struct config_text){ .line = 1 };
 	while (text && *text) {
@@ -63,13 +76,17 @@ const char *config_text_clean(char *text, size_t n, struct config_text *found)
 		} else if (text[0] == '$' && text[1] == '{') {
 			text = skip_variable(text);
 			error = "a variable is not closed on its line";
+		} else if (text[0] == '[' && strchr("\"']", text[1 + strspn(text + 1, " \t")])) {
+			text = NULL;
+			error = "a list is written in { }, not in [ ]";
 		} else if (strchr(breaks, *text)) {
 			/* No line begins behind the last newline. */
 			found->line += *text == '\n' && text + 1 < end;
 			found->open += (*text == '{') - (*text == '}');
 			text++;
 		} else {
-			text += strcspn(text, breaks);
+			text = skip_word(start, text);
+			error = "an option ends with its line, and has no ; at its end";
 		}
 	}
 	if (!text)

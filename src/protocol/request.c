@@ -3,6 +3,7 @@
 #include <limits.h>
 
 #include "protocol/commands.h"
+#include "protocol/hint.h"
 #include "protocol/metaflags.h"
 #include "util/num.h"
 
@@ -474,7 +475,7 @@ enum request_status request_parse_words(const struct request_limits *limits, str
 /* An unknown verb. HTTP is closed at once, so that the body of a POST is not read as commands. */
 static enum request_status unknown(struct slice line, struct request *out)
 {
-	return memmem(line.p, line.n, "HTTP/", 5) ? REQUEST_HANGUP : refuse(out, "ERROR");
+	return memmem(line.p, line.n, "HTTP/", 5) ? REQUEST_HANGUP : refuse(out, hint_unknown(slice_token(&line)));
 }
 
 /* Whether the keys of a command may have control bytes, as in memcached: its lines have nothing else that could have them. */

@@ -255,11 +255,12 @@ static void tell_failure(struct server *s, const char *why)
 {
 	bool is_news = news_fail(s->told.news, s->told.lost, s->loop->now, why);
 	size_t calls = s->link->pipeline.count;
+	const char *fail = calls == 1 ? "call fails" : "calls fail";
 
 	if (is_news && !s->told.refused)
-		log_warn("upstream %s: down: %s; %zu calls fail", s->name, why, calls);
+		log_warn("upstream %s: down: %s; %zu %s", s->name, why, calls, fail);
 	else
-		log_debug("upstream %s: %s; %zu calls fail", s->name, why, calls);
+		log_debug("upstream %s: %s; %zu %s", s->name, why, calls, fail);
 	s->told.lost = true;
 }
 
@@ -350,7 +351,7 @@ static void close_former(struct server *s, enum result_status sent)
 	struct server_link *k = s->former;
 
 	if (k->pipeline.count)
-		log_warn("upstream %s: its former address: %zu calls fail", s->name, k->pipeline.count);
+		log_warn("upstream %s: its former address: failed calls: %zu", s->name, k->pipeline.count);
 	s->former = NULL;
 	abort_link(k);
 	fail_calls(k, sent);

@@ -155,7 +155,7 @@ static void reject(struct daemon *d, int fd, struct tls *tls)
 
 	atomic_fetch_sub(&d->clients.connections, 1);
 	atomic_fetch_add(&d->rejected, 1);
-	log_rare("a client was refused: there are max_connections");
+	log_rare("a client was refused: max_connections are open");
 	if (!tls)
 		(void)!send(fd, full, sizeof(full) - 1, MSG_NOSIGNAL);
 	tls_destroy(tls);

@@ -17,15 +17,15 @@ static const struct {
 	{ "lindex k\r\n", USAGE("lindex <key> <index>") },
 	{ "lindex k x\r\n", "CLIENT_ERROR invalid index\r\n" },
 	{ "lrange k 1 2 3\r\n", USAGE("lrange <key> <start> <stop>") },
-	{ "lpos k\r\n", USAGE("lpos <key> <item> [rank <n>] [count <n>] [maxlen <n>]") },
-	{ "lpos k a rank\r\n", USAGE("lpos <key> <item> [rank <n>] [count <n>] [maxlen <n>]") },
-	{ "lpos k a first 1\r\n", USAGE("lpos <key> <item> [rank <n>] [count <n>] [maxlen <n>]") },
+	{ "lpos k\r\n", USAGE("lpos <key> <element> [rank <n>] [count <n>] [maxlen <n>]") },
+	{ "lpos k a rank\r\n", USAGE("lpos <key> <element> [rank <n>] [count <n>] [maxlen <n>]") },
+	{ "lpos k a first 1\r\n", USAGE("lpos <key> <element> [rank <n>] [count <n>] [maxlen <n>]") },
 	{ "lpos k a rank 0\r\n", "CLIENT_ERROR invalid rank\r\n" },
 	{ "lpos k a rank x\r\n", "CLIENT_ERROR invalid rank\r\n" },
 	{ "lpos k a count -1\r\n", "CLIENT_ERROR invalid count\r\n" },
 	{ "lpos k a count 1 maxlen -1\r\n", "CLIENT_ERROR invalid maxlen\r\n" },
-	{ "linsert k beside a b\r\n", USAGE("linsert <key> before|after <pivot> <item>") },
-	{ "linsert k after a\r\n", USAGE("linsert <key> before|after <pivot> <item>") },
+	{ "linsert k beside a b\r\n", USAGE("linsert <key> before|after <pivot> <element>") },
+	{ "linsert k after a\r\n", USAGE("linsert <key> before|after <pivot> <element>") },
 	{ "lmove k l left\r\n", USAGE("lmove <source> <target> left|right left|right") },
 	{ "lmove k l left up\r\n", USAGE("lmove <source> <target> left|right left|right") },
 	{ "lmove k " PART " left right\r\n", PART_REFUSED },
@@ -36,9 +36,9 @@ static const struct {
 	{ "lmpop 1 left Signed k\r\n", "CLIENT_ERROR the encoding of this key is for sets alone\r\n" },
 	{ "smove k l\r\n", USAGE("smove <source> <target> <member> [noreply]") },
 	{ "smove k Signed a+b\r\n", "CLIENT_ERROR member holds a byte that its encoding reserves\r\n" },
-	{ "lrem k 1\r\n", USAGE("lrem <key> <count> <item>") },
+	{ "lrem k 1\r\n", USAGE("lrem <key> <count> <element>") },
 	{ "lrem k x a\r\n", "CLIENT_ERROR invalid count\r\n" },
-	{ "lset k 1\r\n", USAGE("lset <key> <index> <item> [noreply]") },
+	{ "lset k 1\r\n", USAGE("lset <key> <index> <element> [noreply]") },
 	{ "evincr E x\r\n", "CLIENT_ERROR invalid numeric delta argument\r\n" },
 	{ "evincr E 9223372036854775808\r\n", "CLIENT_ERROR delta too large\r\n" },
 	{ "evincr E 1 x\r\n", USAGE("evincr <type> [<delta> [<unixtime>]] [noreply]") },
@@ -89,7 +89,7 @@ TEST(refused)
 	client_is_told("CLIENT_ERROR member too long\r\n");
 	snprintf(line, sizeof(line), "linsert k after %0251d a\r\nlinsert k after a %0251d\r\n", 0, 0);
 	client_asks(line);
-	client_is_told("CLIENT_ERROR item too long\r\nCLIENT_ERROR item too long\r\n");
+	client_is_told("CLIENT_ERROR element too long\r\nCLIENT_ERROR element too long\r\n");
 	snprintf(line, sizeof(line), "smove k %0221d a\r\n", 0);
 	client_asks(line);
 	client_is_told("CLIENT_ERROR key too long\r\n");

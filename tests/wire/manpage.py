@@ -2,28 +2,30 @@
 
 In the source a block stands between the comments "example" and "end". In it a line that begins with "> " is sent, the others
 are the whole reply. YYYYMMDDHH stands for the present bucket of an hour, YYYYMMDD for the day, a line of three dots for
-any number of lines. The cas ids of a block, and the token 8f3k2w0q, are placeholders: servers give others, which the lines below send in their place.
+any number of lines, and three dots after an error for the rest of its line. The cas ids of a block, and the token 8f3k2w0q, are placeholders: servers give others, which the lines below send in their place.
 Macros in a block only lay it out. What stands between "config" and "end" is a part of a configuration: all
 such parts of a page together are that of the setlistd on which its examples are run. A block that begins with the comment
 "guarded" is an example for a setlistd that wants a user. "python" begins a program, which is run on a port of its own, and
-"program", with the name of its language, one that test_languages.py runs. "step" begins what an operator types, and what that prints,
-which test_moving.py does.
+"program", with the name of its language, one that test_languages.py or test_guide.py runs. "step" begins what an operator types, and
+what that prints, which test_moving.py checks. "sidecar" begins commands that test_sidecar.py runs.
 """
 import os
 import re
 
 from transcript import EXPECT, SEND, Step, Transcript, bucket_names
 
-CLIENTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../man/setlistd-clients.7")
+MANUALS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../man")
+CLIENTS, GUIDE = (os.path.join(MANUALS, name) for name in ("setlistd-clients.7", "setlistd-guide.7"))
 BEGIN = re.compile(r"""^\.\\" example\b""")
 GUARDED = re.compile(r"""^\.\\" guarded\b""")
 CONFIG = re.compile(r"""^\.\\" config\b""")
 END = re.compile(r"""^\.\\" end\b""")
 PYTHON = re.compile(r"""^\.\\" python\b""")
+SIDECAR = re.compile(r"""^\.\\" sidecar\b""")
 STEP = re.compile(r"""^\.\\" step\b""")
 PROGRAM = re.compile(r"""^\.\\" program\b""")
 PROGRAMS = re.compile(r"""^\.\\" program (\w+)\n(.*?)^\.\\" end$""", re.DOTALL | re.MULTILINE)
-MARKS = {"example": BEGIN, "guarded": GUARDED, "config": CONFIG, "python": PYTHON, "program": PROGRAM, "step": STEP}
+MARKS = {"example": BEGIN, "guarded": GUARDED, "config": CONFIG, "python": PYTHON, "program": PROGRAM, "sidecar": SIDECAR, "step": STEP}
 TOKEN = "8f3k2w0q"
 VALUE_WITH_ID = re.compile(r"(VALUE \S+ \d+ \d+ )(\d+)")
 CAS_WITH_ID = re.compile(r"(cas \S+ \d+ \d+ \d+ )(\d+)")
@@ -33,15 +35,15 @@ ESCAPE = re.compile("|".join(re.escape(escape) for escape in UNESCAPED))
 
 def examples(path, wanted="example"):
     """One transcript for each example, or block of the kind that is wanted, in the order of the page."""
-    blocks, config = [], []
-    for number, kind, lines in marked(path):
-        if kind == "config":
-            config += [unescape(text) for _, text in lines]
-        elif kind == wanted:
-            blocks.append(complete(new_block(path, number, lines)))
+    blocks = [complete(new_block(path, number, lines)) for number, kind, lines in marked(path) if kind == wanted]
     for block in blocks:
-        block.config = config
+        block.config = configuration(path)
     return blocks
+
+
+def configuration(path):
+    """The lines of all configurations on a page."""
+    return [unescape(text) for _, kind, lines in marked(path) if kind == "config" for _, text in lines]
 
 
 def marked(path):
@@ -102,6 +104,8 @@ def step(line, number):
         return Step(EXPECT, b"", "any", number)
     if text == f"LEASE {TOKEN}":
         return Step(EXPECT, b"LEASE (?P<lease>[0-9a-z]{8})", "regex", number)
+    if text.startswith("CLIENT_ERROR ") and text.endswith(" ..."):
+        return Step(EXPECT, re.escape(text[:-4]).encode() + b".*", "regex", number)
     value = VALUE_WITH_ID.fullmatch(text)
     if value:
         line, cas_id = value.groups()

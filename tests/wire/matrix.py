@@ -151,6 +151,11 @@ CLIENTS = [
 ]
 
 
+def short(version):
+    """Without what Debian has removed, and without the name of a commit."""
+    return re.sub(r"(git\d+)\..*", r"\1", version.split("+")[0])
+
+
 def cell(text):
     """As it stands in the source of a page. An empty cell needs something that prints nothing."""
     return text.replace(" ", r"\ ").replace("-", r"\-").replace("~", r"\(ti") or r"\&"
@@ -164,7 +169,8 @@ def table(*head, clients=CLIENTS, cells):
 
 TABLES = (
     table("Client", "Package", cells=lambda client: [client.package]),
-    table("Client", *RELEASES.values(), cells=lambda client: [version.split("+")[0] for version in client.versions]),
-    table("Client", "Protocols", "Has no", cells=lambda client: [client.protocols_cell(), client.lacks_cell()]),
+    table("Client", *RELEASES.values(), cells=lambda client: [short(version) for version in client.versions]),
+    table("Client", "Protocols", cells=lambda client: [client.protocols_cell()]),
+    table("Client", "Has no", clients=[client for client in CLIENTS if client.lacks_cell()], cells=lambda client: [client.lacks_cell()]),
     table("Client", "Needs", clients=[client for client in CLIENTS if client.sets], cells=lambda client: [client.sets]),
 )

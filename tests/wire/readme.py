@@ -1,4 +1,4 @@
-"""README.md, as far as tests run what stands there."""
+"""The parts of README.md that tests run."""
 import os
 import re
 
@@ -17,6 +17,12 @@ def blocks(title=None):
     """The indented blocks of a section, or of all before the first heading of one; each as one text."""
     return [re.sub("^    ", "", block, flags=re.MULTILINE)
             for block in re.findall(r"(?:^    .*\n)+", section(title), re.MULTILINE)]
+
+
+def links():
+    """Where the links and pictures point to."""
+    with open(README, encoding="utf-8") as text:
+        return re.findall(r"\]\(([^)]+)\)", text.read())
 
 
 def programs():

@@ -167,9 +167,9 @@ class AllAtOnce(WireTest):
         wanted = [(2, "there is no option listne; did you mean listen?"), (2, "there is no option threds; did you mean threads?"),
                   (3, "there is no option max_keyz; did you mean max_keys?"),
                   (4, "there is no option collecion; did you mean collection?"), (5, 'type = "lsit" is not known, only: set, list'),
-                  (5, "ttl = -1: a decimal number from 0 to 2592000 is allowed"), (5, "pointer = maybe: true or false is allowed"),
+                  (5, "ttl = -1: a decimal number from 0 to 2592000 is allowed, or a unit: s, min, h, d"), (5, "pointer = maybe: true or false is allowed"),
                   (5, "there is no option plain_verb; did you mean plain_verbs?"),
-                  (7, "max_value = 1: a decimal number from 1024 to 1073741824 is allowed"),
+                  (7, "max_value = 1: a decimal number from 1024 to 1073741824 is allowed, or a unit: K, M, G"),
                   (8, 'deny: "flushall" is no command; did you mean flush_all?'), (9, 'sandbox = "ture": true or false is allowed'),
                   (10, 'admin "0.0.0.0": whoever reaches it could read keys and statistics: set insecure = true'),
                   (11, "there is no option tls_kye; did you mean tls_key?"), (12, "auth_file: /no/such/file: No such file or directory")]

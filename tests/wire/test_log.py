@@ -97,13 +97,13 @@ class Notices(WireTest):
         """One line, and a count of the others with the address of the first one."""
         proxy = self.setlistd([self.memcached()], config="max_connections = 1")
         conn = wait_until("there is a place", lambda: self.first_served(proxy))
-        for text in ("PING", "nonsense\x1b[2J", "hello"):
+        for text in ("PANG", "nonsense\x1b[2J", "hello"):
             self.assertEqual(conn.ask(text), "ERROR")
         for _ in range(3):
             with Conn(proxy.port) as refused:
                 self.assertEqual(refused.line(), b"ERROR Too many open connections")
         proxy.process.signal(signal.SIGTERM)
-        for said in ("a client was refused: there are max_connections", "it speaks no protocol of memcached: PING"):
+        for said in ("a client was refused: max_connections are open", "it speaks no protocol of memcached: PANG"):
             wait_until("the others are counted", lambda what=said: len(lines_with(proxy, what)) == 2)
             self.assertRegex(lines_with(proxy, said)[1], r"notice: \d+ more suppressed like: ")
         self.assertIn(" 2 more suppressed like: client ", proxy.process.stderr())

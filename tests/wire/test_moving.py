@@ -652,7 +652,8 @@ class Secured(TlsTest):
         for left_out in ("--login", "--server-login", "--ca", "--server-ca", "--server-tls"):
             done = self.move(left_out)
             self.assertEqual(done.returncode, 3, (left_out, done))
-            self.assertIn("begin again", done.stderr)
+            # A server that it cannot read is left out; without the proxy it ends at once.
+            self.assertIn("going on with the others" if "server" in left_out else "begin again", done.stderr)
         done = self.move()
         self.assertEqual(done.returncode, 0, done)
         self.assertIn("20 keys have moved", done.stdout)
@@ -669,6 +670,8 @@ class Procedure(Moving):
                 text = manpage.unescape(text)
                 if text.startswith("$ "):
                     found.append((text[2:], []))
+                elif text.startswith("    "):      # the manual breaks long lines
+                    found[-1][1][-1] += f" {text.strip()}"
                 else:
                     found[-1][1].append(text)
         return found

@@ -9,6 +9,7 @@ import sys
 
 import yaml
 
+from browser import Browser, find_browser
 from case import marks
 from harness import BUILD_LIMIT, HOST, OPTIONS, PATIENCE, free_port, run_program, setlistd, wait_until
 from stored import stat
@@ -285,6 +286,20 @@ class Html(Package):
         self.assertEqual(len(names), len(set(names)))
         self.assertLessEqual({*os.listdir(os.path.join(TOP, "man"))}, set(names))
         self.assertLessEqual(set(re.findall(r' href="#([^"]*)"', done.stdout)), set(names))
+
+    def test_narrow_screen(self):
+        """At the width of a telephone the page does not scroll sideways; wide tables and examples do, each by itself."""
+        if not shutil.which("mandoc") or not find_browser():
+            self.skipTest("there is no mandoc, or no chromium")
+        path = self.file(run(os.path.join(TOP, "scripts/html"), "1.2.3").stdout)
+        os.rename(path, f"{path}.html")
+        browser = Browser()
+        self.addCleanup(browser.stop)
+        browser.show(f"file://{path}.html", width=390, height=800)
+        browser.wait("it is there", "document.readyState === 'complete' && document.querySelectorAll('article').length > 5")
+        self.assertEqual(browser.value("document.documentElement.scrollWidth"), 390)
+        self.assertEqual(browser.value("[...document.querySelectorAll('td')].filter((cell) => cell.textContent.length > 20 && "
+                                       "cell.clientWidth < 60).length"), 0)
 
 
 class Completion(Package):

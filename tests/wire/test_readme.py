@@ -1,4 +1,4 @@
-"""The examples of the README, as they stand there: loading a set again, and access with its configuration and its session."""
+"""The examples of the README: loading a set again, and access with its configuration. Its links and its length."""
 import os
 import re
 import socket
@@ -10,7 +10,7 @@ from case_tls import TlsTest
 from harness import HOST, PATIENCE, free_port, setlistd, wait_until
 from matrix import CLIENTS
 from program import installed
-from readme import blocks
+from readme import README, blocks, links, section
 from wire import Conn
 
 
@@ -25,6 +25,20 @@ class Database:
 
     def add(self, topic, member):
         self.rows[topic].append(member)
+
+
+class Text(WireTest):
+    smoke = True
+
+    def test_links(self):
+        """Each link is to a file of this repository, so that it works in a browser."""
+        found = links()
+        self.assertGreater(len(found), 10)
+        self.assertEqual([path for path in found if not os.path.exists(os.path.join(os.path.dirname(README), path))], [])
+
+    def test_length(self):
+        with open(README, encoding="utf-8") as text:
+            self.assertLessEqual(len(text.readlines()), 150)
 
 
 class Vanishing(WireTest):
@@ -91,11 +105,10 @@ class Access(TlsTest):
             conn.close()
 
     def log_in(self, conn):
-        """The session of the README, behind a request that is refused."""
-        session = blocks("Security")[1].splitlines()
+        """As the README says: before the login everything is refused, and the login is a set of any key."""
+        self.assertIn("a `set` of any key with the value `user password`", section("Security"))
         self.assertEqual(conn.ask("get k"), "CLIENT_ERROR unauthenticated")
-        conn.send("".join(f"{line}\r\n" for line in session if not line.startswith(" ")).encode())
-        self.assertEqual(conn.line().decode(), session[-1].strip())
+        self.assertEqual(conn.set("any", b"ann secret"), "STORED")
 
     def test_open_to_the_network(self):
         """Without the users the same listener is refused, as the README says."""

@@ -1,13 +1,14 @@
-"""setlistd beside an application: what the README says about it, and clients that come and go."""
+"""setlistd next to an application: the commands of setlistd-guide(7), and clients that come and go."""
 import os
+import re
 import shlex
 import sys
 
+import manpage
 from case import WireTest
 from harness import EVENLY, OPTIONS, Process, run_program, wait_until
 from matrix import CLIENTS
 from program import installed
-from readme import blocks
 from stored import stats
 from wire import Conn
 
@@ -15,8 +16,9 @@ PATH, SERVERS = "/run/setlistd.sock", "10.0.0.1:11211,10.0.0.2:11211"
 
 
 def commands():
-    """Those of the section, by their first word."""
-    return {line.split()[0]: line.strip() for block in blocks("As a sidecar") for line in block.splitlines()}
+    """Those of the section, by their first word. A command goes on in the next line after a backslash, or in a string."""
+    text = "".join(f"{manpage.unescape(line)}\n" for _, kind, lines in manpage.marked(manpage.GUIDE) if kind == "sidecar" for _, line in lines)
+    return {found[0].split()[0]: found[0].replace("\\\n", "") for found in re.finditer(r"(?m)^(?:'[^']*'|\\\n|[^'\n])+$", text)}
 
 
 class Scratch(WireTest):
@@ -24,8 +26,8 @@ class Scratch(WireTest):
         self.path = os.path.join(self.scratch(), "socket")
 
 
-class Readme(Scratch):
-    """Its commands as they stand there, but with another socket and other servers."""
+class Manual(Scratch):
+    """Its commands, with another socket and other servers."""
     smoke = True
 
     def setUp(self):

@@ -2,9 +2,9 @@
 
 #include <stdlib.h>
 
-#include "client/bounds.h"
 #include "client/log.h"
 #include "client/protocols.h"
+#include "client/state.h"
 #include "config/users.h"
 #include "protocol/login.h"
 #include "util/alloc.h"
@@ -25,9 +25,7 @@ static void on_pause_over(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	loop_enter(c->clients->loop);
-	auth->pauses = false;
-	if (!c->closing)
-		bounds_resume(c);
+	client_go_on(c, PAUSE_LOGIN);
 }
 
 static void tell_oldest(struct clients *all)
@@ -73,12 +71,12 @@ struct client *auth_oldest(const struct clients *all, uint64_t ms)
 static void end(struct client *c)
 {
 	client_log(c, "closed: it is not authenticated, and sends on");
-	c->closing = true;
+	client_stop(c);
 }
 
 void auth_bound(struct client *c, size_t waiting)
 {
-	if (c->auth && !c->closing && waiting > HELD_MOST && !window_lets_go_on(c))
+	if (c->auth && !client_is_closing(c) && waiting > HELD_MOST && window_is_full(c))
 		end(c);
 }
 
@@ -97,7 +95,7 @@ void auth_slow_down(struct client *c, size_t waiting)
 		ms = PAUSE_MOST_MS;
 	pause = (struct timeval){ ms / 1000, ms % 1000 * 1000 };
 	event_add(&c->auth->timer, &pause);
-	c->auth->pauses = true;
+	client_pause(c, PAUSE_LOGIN);
 }
 
 /* The request has no command here, so that it has no effect but its reply. */
@@ -171,11 +169,11 @@ size_t client_text_authenticate(struct client *c, struct slice in)
 		return 0;
 	case REQUEST_HANGUP:
 		client_notice(c, "closed: it speaks HTTP");
-		c->closing = true;
+		client_stop(c);
 		break;
 	case REQUEST_FATAL:
 		refuse(c, &request);
-		c->closing = true;
+		client_stop(c);
 		break;
 	case REQUEST_REFUSED:
 		refuse(c, &request);
@@ -193,5 +191,5 @@ bool auth_is_late(const struct client *c)
 {
 	uint64_t time = client_config(c)->request_read_timeout;
 
-	return c->auth && !c->closing && c->clients->loop->now - c->auth->since >= (time ? time : TIME_MS);
+	return c->auth && !client_is_closing(c) && c->clients->loop->now - c->auth->since >= (time ? time : TIME_MS);
 }

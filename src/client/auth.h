@@ -22,7 +22,6 @@ struct client_auth {
 	struct event timer;
 	uint64_t since;   /* when it connected; milliseconds of the loop */
 	unsigned refused; /* requests */
-	bool pauses;      /* its next request is not read yet, since the last one was refused */
 	bool is_begun;    /* SASL: the client's next message is the one of PLAIN */
 };
 

@@ -8,6 +8,7 @@
 
 #include "client/auth.h"
 #include "client/command.h"
+#include "client/state.h"
 #include "command/args.h"
 #include "command/start.h"
 #include "command/target.h"
@@ -66,7 +67,7 @@ static void fail(struct client *c, struct parsed *request)
 static void fail_for_good(struct client *c, struct parsed *request)
 {
 	fail(c, request);
-	c->closing = true;
+	client_stop(c);
 }
 
 /* Whether the request has the message of PLAIN. It may come with AUTH, or with STEP after an AUTH without one. */
@@ -121,7 +122,7 @@ static void refuse(struct client *c, struct parsed *request, enum request_status
 {
 	task_start_refused(client_host(c), &request->request, c);
 	if (status == REQUEST_FATAL || request->request.skip.bytes > LOGIN_BLOCK_MAX)
-		c->closing = true;
+		client_stop(c);
 	else
 		client_skip(c, &request->request);
 }
@@ -143,7 +144,7 @@ size_t client_binary_authenticate(struct client *c, struct slice in)
 	enum request_status status = client_binary_parse(in, &limits, &c->input.progress, &b);
 
 	if (status == REQUEST_HANGUP) {
-		c->closing = true;
+		client_stop(c);
 		return in.n;
 	}
 	/* Refuse a forbidden opcode before its body arrives. */

@@ -3,7 +3,6 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "client/turns.h"
 #include "util/alloc.h"
 
 enum {
@@ -11,6 +10,7 @@ enum {
 	SLOW_FACTOR = 16,   /* a client that has so many times its buffer waiting does not read its replies */
 	STALL_MS = 2000,    /* and it is slow if it has taken none for this time */
 	WEIGH_LEAST = 4096, /* bytes; smaller changes are not shared with other threads */
+	GROWN = 256 << 10,  /* bytes by which a client may grow before its replies are written and it is weighed */
 	TICK_MS = 200,
 	HANDSHAKE_MS = 5000,
 	RELIST_MS = 1000,         /* how often a busy client moves to the end of the list */
@@ -91,16 +91,18 @@ static void publish(struct clients *all, size_t change)
 
 static bool is_flooded(const struct client *c)
 {
-	return stream_waiting(&c->stream) + window_spilled(c) > SLOW_FACTOR * client_config(c)->client_buffer;
+	return stream_waiting(&c->stream) + c->account.held > SLOW_FACTOR * client_config(c)->client_buffer;
 }
 
-void bounds_weigh(struct client *c, size_t more)
+void bounds_weigh(struct client *c)
 {
-	size_t held = bounds_memory(c) + more, change = held - c->bounds.held;
+	size_t held = bounds_memory(c), change = held - c->bounds.held;
 
 	assert(stream_is_open(&c->stream));
 	if (is_flooded(c))
 		bounds_check(c);
+	if (c->stream.dirty && held <= c->bounds.held + GROWN)
+		return;
 	if (change + WEIGH_LEAST <= 2 * (size_t)WEIGH_LEAST)
 		return;
 	change_rank(c, held);
@@ -149,7 +151,7 @@ static void relist(struct client *c)
 /* The requests of the client are not answered yet, and it takes what is. */
 static bool is_busy(const struct client *c)
 {
-	return (c->order.tasks > 0 || client_turn_waits(c)) && stream_waiting(&c->stream) == 0;
+	return (c->order.tasks > 0 || c->pauses & PAUSE_TURN) && stream_waiting(&c->stream) == 0;
 }
 
 struct client *bounds_first_idle(struct clients *all, uint64_t ms)
@@ -163,7 +165,7 @@ struct client *bounds_first_idle(struct clients *all, uint64_t ms)
 			break;
 		if (is_busy(c))
 			relist(c);
-		else if (now(c) - c->bounds.active < ms || c->lingering)
+		else if (now(c) - c->bounds.active < ms || c->state == CLIENT_LINGERING)
 			continue;
 		else if ((!found || c->bounds.active < found->bounds.active) && !stream_is_ready(&c->stream))
 			found = c;
@@ -210,13 +212,6 @@ void bounds_unfinished(struct client *c, bool is_unfinished, bool restart)
 	}
 }
 
-void bounds_resume(struct client *c)
-{
-	c->paused = false;
-	bounds_unfinished(c, client_is_skipping(c), true);
-	stream_resume(&c->stream);
-}
-
 void bounds_linger(struct client *c)
 {
 	c->bounds.begun = now(c);
@@ -234,14 +229,14 @@ bool bounds_is_unfinished(const struct client *c)
 	uint64_t limit = time_to_finish(c);
 
 	/* In the line of handshakes it is not the client that lets others wait. */
-	if (c->lingering || c->closing || c->stream.handshake.waits)
+	if (client_is_closing(c) || c->stream.handshake.waits)
 		return false;
 	return c->bounds.begun && limit && now(c) - c->bounds.begun >= limit;
 }
 
 static uint64_t time_to_linger(const struct client *c)
 {
-	if (c->settled)
+	if (c->input.is_settled)
 		return LINGER_SETTLED_MS;
 	/* Without any budget left its input is not read. */
 	return c->input.skip.bytes ? LINGER_MS : 0;
@@ -251,7 +246,7 @@ bool bounds_has_lingered(const struct client *c)
 {
 	uint64_t time = now(c) - c->bounds.begun;
 
-	if (!c->lingering || time < time_to_linger(c))
+	if (c->state != CLIENT_LINGERING || time < time_to_linger(c))
 		return false;
 	/* When the daemon shuts down, the worker ends all clients at its time. */
 	return (time >= LINGER_UNREAD_MS && !c->clients->draining) || stream_has_delivered(&c->stream);
@@ -291,7 +286,7 @@ static void no_longer_check(struct client *c)
 
 static bool is_to_be_checked(const struct client *c)
 {
-	return c->bounds.begun || c->lingering || c->auth || is_flooded(c);
+	return c->bounds.begun || c->state == CLIENT_LINGERING || c->auth || is_flooded(c);
 }
 
 static void on_tick(struct loop_job *job)

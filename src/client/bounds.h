@@ -12,9 +12,6 @@
 
 #include "client/window.h"
 
-/* So much more than was counted cannot wait: after a read; within a turn, until something is written. */
-enum { BOUNDS_AFTER_READ = 16 * 1024, BOUNDS_WITHIN_TURN = 256 * 1024 };
-
 /*
  * At each tick, `check` is called for all clients that may have to be closed, and `tick` behind them. `reclaim` is called at the end of
  * a turn in which all clients of the daemon came to hold more than client_memory.
@@ -41,17 +38,11 @@ void bounds_check(struct client *client);
 /* Bytes that the client takes. */
 static inline size_t bounds_memory(const struct client *client)
 {
-	return stream_memory(&client->stream) + window_memory(client);
+	return stream_memory(&client->stream) + client->account.used + client->account.held;
 }
 
-/* Whether the client takes so much more than when it was last weighed that this cannot wait until something is written. */
-static inline bool bounds_have_grown(const struct client *client, size_t by)
-{
-	return bounds_memory(client) > client->bounds.held + by;
-}
-
-/* Weighs the client again. `more` bytes are about to come on top of what it holds. */
-void bounds_weigh(struct client *client, size_t more);
+/* Weighs the client again. Replies that are about to be written count only after that, unless they are very large. */
+void bounds_weigh(struct client *client);
 
 /* The client that holds about the most for the longest time, or NULL. A client that reads its replies soon changes rank. */
 struct client *bounds_largest(const struct clients *clients);
@@ -65,9 +56,6 @@ uint64_t bounds_waited(const struct client *client);
 
 /* Says whether a part of a request waits for its rest. Its time begins now if `restart`, else with the first part. */
 void bounds_unfinished(struct client *client, bool is_unfinished, bool restart);
-
-/* Reads requests again after a pause. The time of an incomplete one begins again. */
-void bounds_resume(struct client *client);
 
 /* The client lingers from now on. */
 void bounds_linger(struct client *client);

@@ -1,7 +1,9 @@
 #include "client/client.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -36,6 +38,20 @@ void client_name(const struct client *c, char name[static CLIENT_NAME])
 
 void client_free_task(struct task *task)
 {
+	struct client *c = client_of_account(task->account);
+	bool is_left = !task->owner;
+
 	generation_leave(generation_of(task->host));
+	account_use(&c->account, 0, task->size + task->sent.bytes);
 	task_free(task);
+	if (is_left)
+		client_release(c);
+}
+
+void client_release(struct client *c)
+{
+	if (--c->users > 0)
+		return;
+	assert(c->account.used == 0 && c->account.held == 0);
+	free(c);
 }

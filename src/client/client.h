@@ -1,12 +1,13 @@
 /*
  * A client, and what all files of this room do with it. The parts bounds, window and turn belong to the files of these names: all
- * others use their functions, as `make lint` checks.
+ * others use their functions, as `make lint` checks. Only state.h changes `state` and `pauses`.
  */
 #ifndef CLIENT_CLIENT_H
 #define CLIENT_CLIENT_H
 
 #include "client/common.h"
 #include "client/protocol.h"
+#include "collection/account.h"
 #include "command/task.h"
 #include "config/config.h"
 #include "measure/meter.h"
@@ -22,6 +23,24 @@ struct client_refused {
 	char line[]; /* The line that the slices of the request point into. */
 };
 
+/* What becomes of a client's input. A client only goes down this list. */
+enum client_state {
+	CLIENT_OPEN,      /* its requests are carried out */
+	CLIENT_DEPARTING, /* only those within input.owed are, which were read before the client had to go */
+	CLIENT_CLOSING,   /* input is dropped; the client is closed once all is answered and written */
+	CLIENT_LINGERING, /* all is written, but maybe not received; input is discarded until the client sends no more */
+	CLIENT_CLOSED     /* its tasks may still be unfinished */
+};
+
+/* Why a client's requests are not carried out, in bits. */
+enum client_pause {
+	PAUSE_ORDER = 1,   /* the next request waits until all tasks are done */
+	PAUSE_WINDOW = 2,  /* too much is under way */
+	PAUSE_TURN = 4,    /* the client waits for its turn at a server, or for a slice of work */
+	PAUSE_LOGIN = 8,   /* a request was refused, since the client has not authenticated */
+	PAUSE_BACKLOG = 16 /* too many replies wait to be written */
+};
+
 /* Input that is not carried out yet. */
 struct client_input {
 	struct request_progress progress; /* of an incomplete request */
@@ -29,8 +48,9 @@ struct client_input {
 	struct client_refused
 		*refused; /* the request whose data are skipped, unless it was answered at once; or NULL */
 	const struct protocol *protocol; /* NULL until its first byte was received */
-	bool departing;                  /* the client is closed once the requests in `owed` have begun */
-	size_t owed;                     /* bytes read before the daemon began to drain, whose requests are answered */
+	bool has_ended;                  /* the client sends no more */
+	bool is_settled;                 /* a client that lingers has sent nothing meanwhile */
+	size_t owed;                     /* of a client that departs: bytes whose requests are carried out */
 	uint64_t began;                  /* when the requests that are read now were received; microseconds */
 	uint64_t delayed; /* since when the next request waits for its turn or for earlier ones; microseconds, or 0 */
 };
@@ -56,8 +76,6 @@ struct client_bounds {
 };
 
 struct client_window {
-	size_t asked;      /* bytes of the unfinished requests and their tasks */
-	size_t spilled;    /* bytes of replies that wait for earlier ones */
 	uint32_t values;   /* that the unfinished replies may carry */
 	uint32_t mean;     /* of the sizes of values lately; 0 if none has come */
 	uint32_t estimate; /* the assumed size of one of them */
@@ -68,15 +86,18 @@ struct client_window {
 struct client_turn {
 	struct turn turn;
 	struct server_turns *at; /* where the client has a turn or waits for one; else NULL */
-	uint64_t rewritten; /* bytes that its requests had servers rewrite, and that have not counted in a turn yet */
 	struct payer payer;
-	struct loop_job go_on; /* queued while the client gives way */
+	struct loop_job go_on; /* queued while the client gives way to others */
 };
 
 struct client {
 	struct stream stream;     /* first: a pointer to one is a pointer to the other */
 	TAILQ_ENTRY(client) link; /* among all */
 	struct clients *clients;
+	struct account account; /* of its requests; see client_settle */
+	enum client_state state;
+	unsigned pauses;               /* bits of enum client_pause; 0: requests are carried out */
+	size_t users;                  /* of a closed client: its unfinished tasks, and `release`; then it is freed */
 	struct generation *generation; /* in which its next request begins, unless there is a newer one by then */
 	STAILQ_HEAD(, task) tasks;     /* in the order of their requests */
 	struct order order;            /* of the unfinished tasks */
@@ -88,14 +109,18 @@ struct client {
 	struct client_auth *auth; /* see auth.h; NULL once it is authenticated, or if it need not be */
 	void *destination;        /* the worker to move to, or NULL */
 	struct loop_job release;
-	bool barrier : 1; /* the next request waits until all tasks are done */
-	/* No request is started: too many are unanswered, too much output is pending, or the next one must wait. */
-	bool paused : 1;
-	bool closing : 1;   /* no more requests are read; closed when all is answered and written */
-	bool ended : 1;     /* the client sends no more */
-	bool lingering : 1; /* all is written, but maybe not received; input is discarded */
-	bool settled : 1;   /* lingers, and has sent nothing meanwhile */
 };
+
+static inline struct client *client_of_account(struct account *account)
+{
+	return (struct client *)((char *)account - offsetof(struct client, account));
+}
+
+/* Whether no more requests of the client are read. */
+static inline bool client_is_closing(const struct client *client)
+{
+	return client->state >= CLIENT_CLOSING;
+}
 
 static inline const struct config *client_config(const struct client *client)
 {
@@ -112,18 +137,10 @@ static inline void client_count(const struct client *client, enum counter counte
 	meter_count(client->clients->meter, counter, n);
 }
 
-/* Frees a task that is done and not among those of a client. */
+/* Frees a task that is done and not among those of a client. If the client has gone, its last task frees it too. */
 void client_free_task(struct task *task);
 
-/* Discards the data of a refused request; whether some of them are still to come. */
-static inline void client_skip(struct client *client, const struct request *request)
-{
-	client->input.skip = request->skip;
-}
-
-static inline bool client_is_skipping(const struct client *client)
-{
-	return client->input.skip.bytes || client->input.skip.line_end;
-}
+/* A user of a closed client has gone. */
+void client_release(struct client *client);
 
 #endif

@@ -192,6 +192,14 @@ void clients_watch(struct clients *all)
 
 /* --- all --- */
 
+void clients_settle(struct clients *all)
+{
+	struct account *account;
+
+	while ((account = TAILQ_FIRST(&all->changed)))
+		client_settle(client_of_account(account));
+}
+
 void clients_open(struct clients *all, int fd, struct tls *tls, bool is_new)
 {
 	client_open(all, fd, tls, is_new);
@@ -244,6 +252,7 @@ void clients_init(struct clients *all, const struct config *config, struct gener
 	all->config = config;
 	all->generation = generation;
 	TAILQ_INIT(&all->all);
+	TAILQ_INIT(&all->changed);
 	TAILQ_INIT(&all->strangers);
 	bounds_init(all, &ops);
 	client_turns_open(all, client_take_turn);

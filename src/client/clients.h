@@ -14,20 +14,17 @@
 /* The functions of struct host for tasks of clients. generations.arg must be the clients. */
 extern const struct host clients_functions;
 
-/* The payer of a client. `client` is the owner of the client's tasks. */
-struct payer *client_payer(const void *client);
-
-/* For env.use: an unfinished answer for such a client takes `more` bytes now, and `less` no longer. */
-void client_use(const void *client, size_t more, size_t less);
-
-/* A request of the client had servers rewrite so many bytes: they count in its turns. */
-void client_rewrote(const void *client, size_t bytes);
-
 /* The owner has set the members before `config` in `clients`. The rest is zero. */
 void clients_init(struct clients *clients, const struct config *config, struct generation *generation);
 
 /* Requires that no client is left. The generation exists still. */
 void clients_fini(struct clients *clients);
+
+/*
+ * Looks at all clients whose accounts have changed: weighs them, lets them go on, or closes them. To be called before and after the
+ * writes of each turn of the loop.
+ */
+void clients_settle(struct clients *clients);
 
 /* Limits are those of this configuration from now on. It is borrowed until the next one. */
 void clients_set_config(struct clients *clients, const struct config *config);

@@ -1,6 +1,6 @@
 #include "client/command.h"
 
-#include "client/client.h"
+#include "client/state.h"
 #include "command/start.h"
 #include "command/task.h"
 #include "protocol/commands.h"
@@ -33,7 +33,7 @@ static void on_news(struct clients_wait *wait)
 	struct client_command *command =
 		(struct client_command *)((char *)wait - offsetof(struct client_command, wait));
 
-	if (command->task.abandoned)
+	if (task_is_abandoned(&command->task))
 		task_done(&command->task);
 	else
 		finish(command, &(struct request){ .command = command->task.command, .rest = SLICE("") });
@@ -54,7 +54,8 @@ void client_start_command(struct client *c, const struct request *request)
 
 	command->wait = (struct clients_wait){ .done = on_news };
 	command->clients = c->clients;
-	c->closing |= request->command->id == COMMAND_QUIT;
+	if (request->command->id == COMMAND_QUIT)
+		client_stop(c);
 	if (!has_sums(request) || !all->ops->must_wait(all->arg)) {
 		finish(command, request);
 		return;

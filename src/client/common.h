@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <sys/queue.h>
 
+#include "collection/account.h"
 #include "protocol/reply.h"
 
 struct bounds;
@@ -63,8 +64,9 @@ struct clients {
 	struct bounds *bounds;               /* see bounds.h */
 	struct server_turns *turns;          /* of each server of the generation; see turns.h */
 	size_t first_value; /* a moving average of the size of the first value of each client, in bytes; see window.h */
-	size_t gone;        /* bytes of clients that were closed, since memory was last returned to the system */
-	struct buf trash;   /* for replies that are discarded */
+	struct account_list changed; /* accounts of clients, for clients_settle */
+	size_t gone;      /* bytes of clients that were closed, since memory was last returned to the system */
+	struct buf trash; /* for replies that are discarded */
 	struct {
 		struct buf at[CLIENTS_SPILLS];
 		size_t count;

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 
 #include "client/auth.h"
-#include "client/bounds.h"
 #include "client/log.h"
 #include "client/protocols.h"
+#include "client/state.h"
 #include "client/turns.h"
 #include "command/start.h"
 #include "command/target.h"
@@ -16,7 +16,6 @@
 #include "util/escape.h"
 
 enum {
-	LINGER_MOST = 16 << 20,  /* bytes of input that are discarded; then no more is read */
 	KERNEL_PART = 4,         /* such a part of client_memory is what the kernel may hold for all clients */
 	KERNEL_LEAST = 16 << 10, /* bytes, for one of them */
 	KERNEL_MOST = 256 << 10,
@@ -39,7 +38,14 @@ static void enter_generation(struct client *c)
 
 static void release(struct loop_job *job)
 {
-	free((char *)job - offsetof(struct client, release));
+	client_release((struct client *)((char *)job - offsetof(struct client, release)));
+}
+
+static void end(struct client *c)
+{
+	c->state = CLIENT_CLOSED;
+	c->users = 1; /* release() */
+	account_close(&c->account);
 }
 
 /* Takes the client out of all lists and counters of the worker. */
@@ -53,24 +59,33 @@ static void leave(struct client *c)
 	loop_later(c->clients->loop, &c->release);
 }
 
-void client_close(struct client *c)
+/* All tasks learn that the client has gone. One that is done only waited for earlier ones. */
+static void abandon_tasks(struct client *c)
 {
-	struct clients *all = c->clients;
 	struct task *task;
 
-	if (!stream_is_open(&c->stream))
-		return;
 	while ((task = STAILQ_FIRST(&c->tasks))) {
 		STAILQ_REMOVE_HEAD(&c->tasks, link);
+		account_hold(&c->account, 0, task->spilled);
+		task->spilled = 0;
 		task->owner = NULL;
-		task->abandoned = true;
-		/* If it is done, it only waited for earlier ones. */
+		c->users++;
 		if (task->done)
 			client_free_task(task);
 		else if (task->resume)
 			task->resume(task);
 	}
 	c->order = (struct order){ 0 };
+}
+
+void client_close(struct client *c)
+{
+	struct clients *all = c->clients;
+
+	if (c->state == CLIENT_CLOSED)
+		return;
+	end(c);
+	abandon_tasks(c);
 	auth_end(c);
 	stream_close(&c->stream);
 	leave(c);
@@ -87,8 +102,8 @@ static bool is_answered(const struct client *c)
 /* True if the client can move: no other worker would need any of its state. */
 static bool is_quiet(const struct client *c)
 {
-	return is_answered(c) && buf_size(&c->stream.in) == 0 && !client_is_skipping(c) && !c->barrier && !c->paused &&
-		!c->closing && !c->ended && !c->auth;
+	return is_answered(c) && buf_size(&c->stream.in) == 0 && !client_is_skipping(c) && !c->pauses &&
+		c->state == CLIENT_OPEN && !c->input.has_ended && !c->auth;
 }
 
 static void move_when_quiet(struct client *c)
@@ -97,17 +112,13 @@ static void move_when_quiet(struct client *c)
 	struct tls *tls;
 	int fd;
 
-	if (!c->destination || all->draining || !stream_is_open(&c->stream) || !is_quiet(c))
+	if (!c->destination || all->draining || !is_quiet(c))
 		return;
 	client_count(c, COUNT_moved_connections, 1);
+	end(c);
 	fd = stream_detach(&c->stream, &tls);
 	leave(c);
 	all->ops->move(c->destination, fd, tls);
-}
-
-static bool may_start_request(const struct client *c)
-{
-	return !c->barrier && !client_turn_waits(c) && !(c->auth && c->auth->pauses) && window_lets_go_on(c);
 }
 
 /*
@@ -116,44 +127,28 @@ static bool may_start_request(const struct client *c)
  */
 static void close_if_finished(struct client *c)
 {
-	if (!c->closing || c->lingering || !is_answered(c))
+	if (c->state != CLIENT_CLOSING || !is_answered(c))
 		return;
 	/* A client that sends no more has closed its connection as a rule: do not ask the kernel about it. */
-	if (c->ended || (!c->clients->draining && stream_is_settled(&c->stream))) {
+	if (c->input.has_ended || (!c->clients->draining && stream_is_settled(&c->stream)))
 		client_close(c);
-		return;
-	}
-	c->lingering = c->settled = true;
-	c->input.skip.bytes = LINGER_MOST;
-	bounds_linger(c);
-	stream_finish(&c->stream);
-	stream_resume(&c->stream);
+	else
+		client_linger(c);
 }
 
 /* Requests that were read and wait, for earlier ones or for their turn, are still carried out. */
-static bool is_owed(struct client *c)
-{
-	if (c->closing || c->input.departing || c->auth || (may_start_request(c) && !c->paused))
-		return false;
-	c->input.owed = buf_size(&c->stream.in);
-	c->input.departing = c->input.owed > 0;
-	return c->input.departing;
-}
-
 void client_drain(struct client *c)
 {
-	if (!stream_is_open(&c->stream) || c->lingering)
+	if (c->state != CLIENT_OPEN)
 		return;
 	if (stream_is_securing(&c->stream)) {
 		client_close(c);
-		return;
+	} else if (c->pauses && !c->auth && buf_size(&c->stream.in)) {
+		client_depart(c);
+	} else {
+		client_turn_leave(c);
+		client_stop(c);
 	}
-	if (is_owed(c))
-		return;
-	c->closing = true;
-	client_turn_leave(c);
-	stream_pause(&c->stream);
-	close_if_finished(c);
 }
 
 /* --- requests --- */
@@ -284,18 +279,18 @@ static size_t take_request(struct client *c, struct slice in)
 		return 0;
 	case REQUEST_HANGUP:
 		log_nonsense(c, in, true);
-		c->closing = true;
+		client_stop(c);
 		break;
 	case REQUEST_FATAL:
 		request->noreply = false;
 		if (!request->command)
 			log_nonsense(c, in, false);
 		refuse(c, request);
-		c->closing = true;
+		client_stop(c);
 		break;
 	case REQUEST_REFUSED:
 		if (request_discards(request) && order_must_wait(&c->order, request)) {
-			c->barrier = true;
+			client_pause(c, PAUSE_ORDER);
 			return delay(c);
 		}
 		if (!request->command)
@@ -305,7 +300,7 @@ static size_t take_request(struct client *c, struct slice in)
 	case REQUEST_READY:
 		target_resolve(client_host(c)->env.rules, request, &needs);
 		if (order_must_wait(&c->order, request)) {
-			c->barrier = true;
+			client_pause(c, PAUSE_ORDER);
 			return delay(c);
 		}
 		if (client_turn_must_wait(c, request))
@@ -334,7 +329,7 @@ static size_t skip_data(struct client *c, struct slice in)
 /* Input of a lingering client: a client that sends all its requests before it reads replies could not go on without this. */
 static size_t discard(struct client *c, size_t n)
 {
-	c->settled = false;
+	c->input.is_settled = false;
 	c->input.skip.bytes -= n < c->input.skip.bytes ? n : c->input.skip.bytes;
 	if (c->input.skip.bytes == 0)
 		stream_pause(&c->stream);
@@ -353,111 +348,106 @@ static void give_way(struct client *c, size_t used)
 	client_turn_give_way(c);
 }
 
-/*
- * Whether input of a paused client is still read and stored, if `held` bytes of it are stored already. The kernel
- * reports the end of a connection only after all bytes before it, so the input of a client that waits for elements must
- * be read to notice that it has disconnected. A client that sends more than this limit stops waiting instead: see
- * client_has_ended.
- */
-static bool reads_on(const struct client *c, size_t held)
+/* Carries out requests from the front of `in`; returns their size. */
+static size_t carry_out_all(struct client *c, struct slice in, bool *complete)
 {
-	if (!c->order.later_writes || c->ended || c->input.departing)
-		return false;
-	return held <= client_config(c)->client_buffer;
-}
-
-/* Input of a paused client has arrived; `held` bytes of it are stored now. */
-static void put_by(struct client *c, size_t held)
-{
-	if (!reads_on(c, held))
-		stream_pause(&c->stream);
-	bounds_active(c);
-	bounds_weigh(c, buf_size(&c->stream.in) ? 0 : held);
-}
-
-static size_t on_data(struct stream *stream, struct slice in)
-{
-	struct client *c = client_of(stream);
 	size_t used = 0, n;
-	bool complete = false;
 
-	if (c->lingering)
-		return discard(c, in.n);
-	if (c->paused) {
-		put_by(c, in.n);
-		return 0;
-	}
-	if (c->input.departing && in.n > c->input.owed)
-		in.n = c->input.owed;
-	bounds_active(c);
-	c->input.began = c->input.delayed ? c->input.delayed : c->clients->loop->now_us;
-	c->input.delayed = 0;
-	if (in.n > SHORT_INPUT)
-		give_way(c, in.n);
-	while (used < in.n && !c->closing && may_start_request(c)) {
+	while (used < in.n && client_may_start(c)) {
 		if (client_is_skipping(c)) {
 			used += skip_data(c, slice_skip(in, used));
 			if (client_is_skipping(c))
 				break;
 			end_skip(c);
-			complete = true;
+			*complete = true;
 			continue;
 		}
 		n = take_request(c, slice_skip(in, used));
 		if (n == 0)
 			break;
-		complete = true;
+		*complete = true;
 		used += n;
 		if (in.n - used > SHORT_INPUT)
 			give_way(c, n);
 	}
-	client_turn_end(c);
-	if (c->closing || (c->input.departing && may_start_request(c))) {
-		client_drain(c);
-		return in.n;
-	}
-	if (c->input.departing)
-		c->input.owed -= used;
-	client_count(c, COUNT_bytes_read, used);
-	if (!may_start_request(c)) {
-		c->paused = true;
-		if (!reads_on(c, in.n - used))
-			stream_pause(stream);
-	}
-	if (used < in.n || bounds_have_grown(c, BOUNDS_AFTER_READ))
-		bounds_weigh(c, buf_size(&stream->in) ? 0 : in.n - used);
-	bounds_unfinished(c, !c->paused && (used < in.n || client_is_skipping(c)), complete);
 	return used;
 }
 
-/* Resumes the client only well below the limits, so that it does not pause and resume for each request. */
-static void maybe_resume(struct client *c)
+static size_t on_data(struct stream *stream, struct slice in)
 {
-	struct task *first = STAILQ_FIRST(&c->tasks);
-	bool room;
+	struct client *c = client_of(stream);
+	bool complete = false;
+	size_t used = 0;
 
-	if (c->order.tasks == 0) {
-		c->barrier = false;
-		if (c->generation != c->clients->generation) {
-			generation_leave(c->generation);
-			enter_generation(c);
-		}
+	if (c->state == CLIENT_LINGERING)
+		return discard(c, in.n);
+	if (c->state == CLIENT_DEPARTING && in.n > c->input.owed)
+		in.n = c->input.owed;
+	bounds_active(c);
+	account_change(&c->account);
+	if (!c->pauses) {
+		c->input.began = c->input.delayed ? c->input.delayed : c->clients->loop->now_us;
+		c->input.delayed = 0;
+		if (in.n > SHORT_INPUT)
+			give_way(c, in.n);
+		used = carry_out_all(c, in, &complete);
+		client_turn_end(c);
+		client_count(c, COUNT_bytes_read, used);
 	}
-	/* As after most replies. */
-	if (!c->paused && !(first && first->resume))
-		return;
-	room = stream_waiting(&c->stream) <= window_buffer(c) / 2;
-	if (room && first && first->resume)
-		first->resume(first);
-	if (c->paused && !c->closing && !c->barrier && !client_turn_waits(c) && !(c->auth && c->auth->pauses) && room &&
-		window_lets_resume(c))
-		bounds_resume(c);
+	if (c->state == CLIENT_DEPARTING && client_may_start(c))
+		client_stop(c);
+	if (client_is_closing(c)) {
+		client_turn_leave(c);
+		return in.n;
+	}
+	if (c->state == CLIENT_DEPARTING)
+		c->input.owed -= used;
+	if (!client_may_start(c))
+		client_hold(c, in.n - used);
+	bounds_unfinished(c, !c->pauses && (used < in.n || client_is_skipping(c)), complete);
+	return used;
+}
+
+/* --- once a turn --- */
+
+/* A task that waits for room writes more of its reply. If that completes it, the next one is the first. */
+static void resume_task(struct client *c)
+{
+	struct task *task, *last = NULL;
+
+	while ((task = STAILQ_FIRST(&c->tasks)) && task != last && task->resume &&
+		stream_waiting(&c->stream) <= window_buffer(c) / 2) {
+		last = task;
+		task->resume(task);
+	}
+}
+
+static void change_generation(struct client *c)
+{
+	generation_leave(c->generation);
+	enter_generation(c);
+}
+
+void client_settle(struct client *c)
+{
+	resume_task(c);
+	bounds_weigh(c);
+	if (c->order.tasks == 0 && c->generation != c->clients->generation)
+		change_generation(c);
+	if (c->pauses)
+		client_look_for_room(c);
+	close_if_finished(c);
+	move_when_quiet(c);
+	account_settle(&c->account);
 }
 
 void client_renew(struct client *c)
 {
-	c->barrier = true;
-	maybe_resume(c);
+	if (c->order.tasks)
+		client_pause(c, PAUSE_ORDER);
+	else
+		change_generation(c);
+	client_go_on(c, PAUSE_TURN);
 }
 
 /* A paused client's disconnect is seen only here. Its requests would take the time of others. */
@@ -466,15 +456,7 @@ void client_take_turn(struct client *c)
 	if (stream_is_broken(&c->stream))
 		client_close(c);
 	else
-		bounds_resume(c);
-}
-
-void client_answered(struct client *c)
-{
-	if (bounds_have_grown(c, BOUNDS_WITHIN_TURN))
-		bounds_weigh(c, 0);
-	maybe_resume(c);
-	close_if_finished(c);
+		client_go_on(c, PAUSE_TURN);
 }
 
 static void on_written(struct stream *stream, size_t n)
@@ -488,10 +470,7 @@ static void on_written(struct stream *stream, size_t n)
 		bounds_progress(c);
 		bounds_active(c);
 	}
-	bounds_weigh(c, 0);
-	maybe_resume(c);
-	close_if_finished(c);
-	move_when_quiet(c);
+	account_change(&c->account);
 }
 
 static void on_ended(struct stream *stream, int error)
@@ -501,24 +480,19 @@ static void on_ended(struct stream *stream, int error)
 	if (error == EPROTO)
 		client_notice(c, stream_error(stream, error));
 	/* Without an error the client has closed its sending side only: its requests are answered. */
-	c->ended = true;
-	if (error || c->lingering)
+	c->input.has_ended = true;
+	account_change(&c->account);
+	if (error || c->state == CLIENT_LINGERING)
 		client_close(c);
-	else if (!c->input.departing || !c->paused)
+	else
 		client_drain(c);
-}
-
-/* A closing client still gets its replies, so none of its commands may block. */
-bool client_has_ended(const struct client *c)
-{
-	return c->ended || c->closing || (c->paused && !c->stream.reading);
 }
 
 static void on_secured(struct stream *stream)
 {
 	struct client *c = client_of(stream);
 
-	bounds_weigh(c, 0);
+	account_change(&c->account);
 	if (stream_is_securing(stream))
 		return;
 	client_count(c, COUNT_tls_handshakes, 1);
@@ -546,6 +520,7 @@ void client_open(struct clients *all, int fd, struct tls *tls, bool is_new)
 	struct client *c = xcalloc(1, sizeof(*c));
 
 	c->clients = all;
+	c->account.changed = &all->changed;
 	enter_generation(c);
 	c->release.run = release;
 	STAILQ_INIT(&c->tasks);
@@ -558,7 +533,7 @@ void client_open(struct clients *all, int fd, struct tls *tls, bool is_new)
 		auth_open(c);
 	if (tls) {
 		stream_encrypt(&c->stream, tls);
-		bounds_weigh(c, 0);
+		account_change(&c->account);
 		bounds_unfinished(c, stream_is_securing(&c->stream), true);
 	}
 	if (all->draining)

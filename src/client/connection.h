@@ -1,7 +1,7 @@
 /*
  * A client's connection. Replies are in the order of the requests.
  *
- *     on_data -> take_request -> carry_out (makes a task) -> reply.c: begin -> reply -> done -> client_answered -> on_written
+ *     on_data -> take_request -> carry_out (makes a task) -> reply.c: begin -> reply -> done -> client_settle -> on_written
  *
  * Tasks are queued in the order of their requests. The first one writes to the connection's buffer. Each other task writes to a
  * buffer of its own, task.spill, which is moved to the connection's buffer when the task becomes the first.
@@ -33,10 +33,10 @@ void client_renew(struct client *client);
 /* The client waits for its turn no longer: the request that waits is carried out. For client_turns_open. */
 void client_take_turn(struct client *client);
 
-/* A task of the client is done. */
-void client_answered(struct client *client);
-
-/* Whether commands of the client must not wait: it sends no more, will be closed, or has sent more requests than are stored. */
-bool client_has_ended(const struct client *client);
+/*
+ * The account of the client has changed in this turn: weighs the client, and does what follows from its tasks and replies. A task that
+ * waits for room goes on, the client's requests are carried out again after a pause, or it is closed, or handed to another worker.
+ */
+void client_settle(struct client *client);
 
 #endif

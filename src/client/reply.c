@@ -6,10 +6,9 @@
 
 #include <assert.h>
 
-#include "client/bounds.h"
 #include "client/command.h"
-#include "client/connection.h"
 #include "client/log.h"
+#include "client/state.h"
 
 enum {
 	BATCH_REPLIES = 16,   /* replies that are written without waiting for more */
@@ -27,6 +26,7 @@ static void begin(struct task *task)
 	struct client *c = task->owner;
 
 	task->began = c->input.began;
+	task->account = &c->account;
 	STAILQ_INSERT_TAIL(&c->tasks, task, link);
 	generation_enter(generation_of(task->host));
 	order_begin(&c->order, task->order);
@@ -48,7 +48,7 @@ static void count_spill(struct client *c, struct task *task)
 {
 	if (!task->spill.data)
 		return;
-	window_spill(c, buf_size(&task->spill), task->spilled);
+	account_hold(&c->account, buf_size(&task->spill), task->spilled);
 	task->spilled = buf_size(&task->spill);
 }
 
@@ -99,8 +99,7 @@ static struct buf *reply(struct task *task)
 		begin_spill(c->clients, task);
 		count_spill(c, task);
 	}
-	if ((c->stream.writing || !is_first) && bounds_have_grown(c, BOUNDS_WITHIN_TURN))
-		bounds_weigh(c, 0);
+	account_change(&c->account);
 	return is_first ? &c->stream.out : &task->spill;
 }
 
@@ -112,36 +111,8 @@ static bool share(struct task *task, struct shared *text)
 		return false;
 	begin_output(c);
 	stream_share(&c->stream, text);
-	bounds_weigh(c, 0);
+	account_change(&c->account);
 	return true;
-}
-
-static void hold(struct task *task, size_t more, size_t less)
-{
-	struct client *c = task->owner;
-
-	if (!c)
-		return;
-	window_spill(c, more, less);
-	if (less > BOUNDS_WITHIN_TURN || bounds_have_grown(c, BOUNDS_WITHIN_TURN))
-		bounds_weigh(c, 0);
-}
-
-/*
- * Count this memory with the requests: counted as replies, it would keep later tasks waiting, and the client would seem not to read.
- * Weigh at once what a task gives back: an earlier task may put off the next write.
- */
-static void use_of(struct client *c, size_t more, size_t less)
-{
-	window_use(c, more, less);
-	if (less > BOUNDS_WITHIN_TURN || bounds_have_grown(c, BOUNDS_WITHIN_TURN))
-		bounds_weigh(c, 0);
-}
-
-static void use(struct task *task, size_t more, size_t less)
-{
-	if (task->owner)
-		use_of(task->owner, more, less);
 }
 
 /* The first task waits for the client alone: replies of later tasks come behind its own, and must not stop it. */
@@ -154,7 +125,7 @@ static bool room(const struct task *task)
 		return true;
 	waiting = stream_waiting(&c->stream);
 	if (STAILQ_FIRST(&c->tasks) != task)
-		waiting += window_spilled(c) + buf_size(&task->spill) - task->spilled;
+		waiting += c->account.held + buf_size(&task->spill) - task->spilled;
 	return waiting < client_config(c)->client_buffer / 2;
 }
 
@@ -174,7 +145,7 @@ static void pop_finished(struct client *c)
 
 	while ((task = STAILQ_FIRST(&c->tasks))) {
 		if (buf_size(&task->spill)) {
-			window_spill(c, 0, task->spilled);
+			account_hold(&c->account, 0, task->spilled);
 			task->spilled = 0;
 			begin_output(c);
 			buf_add_slice(&c->stream.out, buf_slice(&task->spill));
@@ -237,7 +208,7 @@ static void done(struct task *task)
 	count_spill(c, task);
 	if (STAILQ_FIRST(&c->tasks) == task)
 		pop_finished(c);
-	client_answered(c);
+	account_change(&c->account);
 }
 
 static bool denies(const struct host *host, command_id command)
@@ -252,34 +223,11 @@ static void start_inside(const struct request *request, void *owner)
 	client_start_command(owner, request);
 }
 
-/* Lanes only carry the pointer around, so for them it is constant. */
-static struct client *client_of(const void *client)
-{
-	return (struct client *)(uintptr_t)client;
-}
-
-struct payer *client_payer(const void *client)
-{
-	return &client_of(client)->turn.payer;
-}
-
-void client_use(const void *client, size_t more, size_t less)
-{
-	use_of(client_of(client), more, less);
-}
-
-void client_rewrote(const void *client, size_t bytes)
-{
-	((struct client *)(uintptr_t)client)->turn.rewritten += bytes;
-}
-
 const struct host clients_functions = {
 	.begin = begin,
 	.reply = reply,
 	.share = share,
 	.room = room,
-	.hold = hold,
-	.use = use,
 	.denies = denies,
 	.start_inside = start_inside,
 	.ended = has_ended,

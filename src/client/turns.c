@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "client/window.h"
+#include "client/state.h"
 #include "util/alloc.h"
 
 enum {
@@ -71,6 +71,7 @@ static void wait_at(struct client *c, struct server_turns *at)
 	loop_later(at->loop, &at->job);
 	turns_wait(&at->turns, &c->turn.turn);
 	c->turn.at = at;
+	client_pause(c, PAUSE_TURN);
 }
 
 static bool has_turn(const struct client *c)
@@ -114,8 +115,8 @@ static bool must_wait(struct client *c, const struct request *request, uint64_t 
 	}
 	size *= keys < ORDER_KEYS_FIRST ? keys : ORDER_KEYS_FIRST;
 	if (counts) {
-		size += c->turn.rewritten;
-		c->turn.rewritten = 0;
+		size += c->account.rewritten;
+		c->account.rewritten = 0;
 	}
 	if (has_turn(c))
 		turn_charge(&c->turn.turn, size);
@@ -128,7 +129,7 @@ bool client_turn_must_wait(struct client *c, const struct request *request)
 {
 	uint32_t size = request->command->reads_values ? window_expected(c) : 0;
 
-	return (size || c->turn.rewritten > REWRITTEN) && must_wait(c, request, size);
+	return (size || c->account.rewritten > REWRITTEN) && must_wait(c, request, size);
 }
 
 /* The slice is the client's: what it has sent is carried out within it. */
@@ -143,11 +144,13 @@ static void go_on(struct loop_job *job)
 void client_turn_give_way(struct client *c)
 {
 	work_add(&c->clients->loop->work, &c->turn.payer, &c->turn.go_on);
+	client_pause(c, PAUSE_TURN);
 }
 
 void client_turn_open(struct client *c)
 {
 	payer_init(&c->turn.payer);
+	c->account.payer = &c->turn.payer;
 	c->turn.go_on.run = go_on;
 }
 

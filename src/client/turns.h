@@ -22,7 +22,7 @@ void client_turns_open(struct clients *clients, void (*take)(struct client *clie
 /* No client may have a turn or wait for one. */
 void client_turns_close(struct clients *clients);
 
-/* Whether a request must wait for a turn. Then the client stands in line. */
+/* Whether a request must wait for a turn. Then the client stands in line, and has PAUSE_TURN. */
 bool client_turn_must_wait(struct client *client, const struct request *request);
 
 /* The client's turn has passed, unless it waits for another one. */
@@ -32,19 +32,14 @@ static inline void client_turn_end(struct client *client)
 		client->turn.at = NULL;
 }
 
-/* The client's next requests wait until it has a slice of work, as net/work.h says. */
+/* The client's next requests wait until it has a slice of work, as net/work.h says: it has PAUSE_TURN until then. */
 void client_turn_give_way(struct client *client);
 
 void client_turn_open(struct client *client);
 /* The client goes: it waits for nothing. */
 void client_turn_close(struct client *client);
 
-/* The client waits no longer: it was closed, or reads no more requests. */
+/* The client stands in no line any more: it was closed, or reads no more requests, or begins new ones in another generation. */
 void client_turn_leave(struct client *client);
-
-static inline bool client_turn_waits(const struct client *client)
-{
-	return client->turn.turn.waits || loop_is_queued(&client->turn.go_on);
-}
 
 #endif

@@ -82,14 +82,12 @@ void window_task_begin(struct client *c, struct task *task)
 		task->sent.values = task->sent.values ? VALUES_MOST : 1;
 	c->window.values += task->sent.values;
 	task->expected = task->sent.values && task->sent.command->reads_values ? window_expected(c) : 0;
-	c->window.asked += task->size + task->sent.bytes;
+	c->account.used += task->size + task->sent.bytes;
 }
 
 void window_task_end(struct client *c, const struct task *task, size_t size)
 {
 	c->window.values -= task->sent.values;
-	c->window.asked -= task->size + task->sent.bytes;
-	c->window.spilled -= task->spilled;
 	learn(c, task->sent.values, size);
 }
 
@@ -98,7 +96,8 @@ static size_t demand(const struct client *c)
 {
 	const struct client_window *w = &c->window;
 
-	return stream_waiting(&c->stream) + window_memory(c) + (w->values ? (w->values + (size_t)1) * w->estimate : 0);
+	return stream_waiting(&c->stream) + c->account.used + c->account.held +
+		(w->values ? (w->values + (size_t)1) * w->estimate : 0);
 }
 
 size_t window_buffer(const struct client *c)
@@ -108,22 +107,27 @@ size_t window_buffer(const struct client *c)
 	return c->auth ? STRANGER : client_config(c)->client_buffer;
 }
 
-bool window_lets_go_on(const struct client *c)
+unsigned window_is_full(const struct client *c)
 {
 	const struct config *config = client_config(c);
 
-	if (c->order.tasks >= config->max_pipeline || c->order.calls >= client_host(c)->calls_max ||
-		stream_waiting(&c->stream) >= window_buffer(c))
-		return false;
-	return c->order.tasks == 0 || demand(c) <= config->client_buffer;
+	if (stream_waiting(&c->stream) >= window_buffer(c))
+		return PAUSE_BACKLOG;
+	if (c->order.tasks >= config->max_pipeline || c->order.calls >= client_host(c)->calls_max)
+		return PAUSE_WINDOW;
+	return c->order.tasks == 0 || demand(c) <= config->client_buffer ? 0 : PAUSE_WINDOW;
 }
 
-bool window_lets_resume(const struct client *c)
+unsigned window_has_room(const struct client *c)
 {
 	const struct config *config = client_config(c);
 
-	return c->order.tasks <= config->max_pipeline / 2 && c->order.calls <= client_host(c)->calls_max / 2 &&
-		(c->order.tasks == 0 || demand(c) <= config->client_buffer / 2);
+	if (stream_waiting(&c->stream) > window_buffer(c) / 2)
+		return 0;
+	if (c->order.tasks > config->max_pipeline / 2 || c->order.calls > client_host(c)->calls_max / 2 ||
+		(c->order.tasks > 0 && demand(c) > config->client_buffer / 2))
+		return PAUSE_BACKLOG;
+	return PAUSE_BACKLOG | PAUSE_WINDOW;
 }
 
 void window_open(struct client *c)

@@ -24,6 +24,7 @@ struct collection_options {
 	size_t lease_time;   /* seconds for which a lease runs that says nothing else */
 };
 
+struct account;
 struct large_filter;
 
 struct env {
@@ -41,20 +42,11 @@ struct env {
 	/*
 	 * Work is done in slices. Once it has made `grain` steps, of about 50 ns each, env_is_over asks whether the slice is over,
 	 * which sets `grain` again. Then the work calls `pause`, which calls the waiter with an empty result in the next slice of
-	 * this client: an op.client that has not gone, or NULL if no client waits. NULL both if work is not sliced.
+	 * the account's payer; `account` is NULL if no client waits. NULL both if work is not sliced.
 	 */
 	bool (*is_over)(struct env *env);
-	void (*pause)(struct env *env, struct waiter *waiter, const void *client);
+	void (*pause)(struct env *env, struct waiter *waiter, const struct account *account);
 	size_t grain;
-
-	/* Counts memory of an unfinished answer for this client, as host->use. NULL: it is not counted. */
-	void (*use)(struct env *env, const void *client, size_t more, size_t less);
-
-	/*
-	 * The operation of a client, which has not gone, had servers rewrite so many bytes of a set or list. NULL if nobody counts
-	 * them.
-	 */
-	void (*rewrote)(struct env *env, const void *client, size_t bytes);
 
 	/*
 	 * Reports the size of a set or list that was read or compacted: its members or elements, and its stored bytes,

@@ -9,6 +9,7 @@
 
 #include "protocol/call.h"
 
+struct account;
 struct set_request;
 struct list_request;
 
@@ -128,8 +129,7 @@ struct op {
 	uint32_t flags;     /* REPLACE: the client's flags */
 	uint64_t cas;       /* REPLACE_SAME */
 	enum replace_mode mode;
-	const void *client;    /* the identity of the client, whose operations keep their order */
-	const bool *abandoned; /* whether the client has gone, and nobody wants the outcome; NULL: no client waits */
+	struct account *account; /* of the client, whose operations keep their order; NULL: no client waits */
 	struct list_request *list;
 	struct set_request *set; /* READ: the request, which receives the answer */
 	void (*done)(struct op *op, const struct outcome *outcome);

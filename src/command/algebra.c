@@ -325,7 +325,7 @@ static void merge(struct algebra_task *a)
 	enum merged merged = MERGED_ALL;
 
 	/* The client has gone. Its task ends early, since the memory of the task counts for no client any more. */
-	if (a->task.abandoned)
+	if (task_is_abandoned(&a->task))
 		task_note(&a->task, "SERVER_ERROR client closed");
 	if (!task_has_failed(&a->task))
 		merged = a->merge(a);
@@ -385,7 +385,7 @@ static void add_sets(struct waiter *waiter, const struct result *r)
 	struct slice key;
 
 	(void)r;
-	while (!a->task.abandoned && (key = slice_token(&a->words)).n) {
+	while (!task_is_abandoned(&a->task) && (key = slice_token(&a->words)).n) {
 		add_set(a, key);
 		/* A set may be subtracted from itself. */
 		if (a->merge == subtract && a->count == 1)

@@ -63,7 +63,7 @@ static void counter_answered(struct waiter *waiter, const struct result *r)
 	else if (result_failed(r))
 		task_note_failure(task, r);
 	/* The client has gone. Its task ends early, since the memory of the task counts for no client any more. */
-	else if (task->abandoned)
+	else if (task_is_abandoned(task))
 		task_note(task, "SERVER_ERROR client closed");
 	counters->answered++;
 	if (task_has_failed(task))

@@ -100,7 +100,7 @@ static void resume(struct task *task)
 {
 	struct fan *fan = task->resume_arg;
 
-	if (task->abandoned) {
+	if (task_is_abandoned(task)) {
 		fan->complete = true;
 		/* The last part to be done must not finish before all have been told. */
 		fan->asking = true;

@@ -106,7 +106,7 @@ struct named {
 
 static void resume_named(struct task *task)
 {
-	if (task->abandoned)
+	if (task_is_abandoned(task))
 		task_abandon_inside(&((struct named *)task)->nest);
 }
 

@@ -17,7 +17,7 @@ struct host {
 	struct env env; /* first, so that a pointer to one is a pointer to the other */
 	struct lanes *lanes;
 	struct waiting *waiting; /* clients that wait for elements of lists; NULL: none may */
-	/* A task begins. Its reply is sent behind those of its owner's earlier tasks. */
+	/* A task begins: sets task->account. Its reply is sent after those of its owner's earlier tasks. */
 	void (*begin)(struct task *task);
 	/* The buffer for the next bytes of a task's reply. Valid until the next call of any function of the host. */
 	struct buf *(*reply)(struct task *task);
@@ -25,12 +25,6 @@ struct host {
 	bool (*share)(struct task *task, struct shared *text);
 	/* Whether the client has room for more replies. If not, task->resume is called later. NULL: it always has. */
 	bool (*room)(const struct task *task);
-	/* Parts of the reply that wait in the task take `more` bytes now, and `less` no longer. NULL: they are not counted. */
-	void (*hold)(struct task *task, size_t more, size_t less);
-	/* The same for memory that a task takes beside its object and the reply. */
-	void (*use)(struct task *task, size_t more, size_t less);
-	/* The client of an owner, for op.client. NULL: the owner is the client. */
-	const void *(*client)(const void *owner);
 	/*
 	 * Whether tasks of an owner must not wait for elements: its client sends no more, will be closed, or has sent more
 	 * requests than are stored while it waits. If `ask`, also checks the socket for the end of the connection. NULL:

@@ -427,7 +427,7 @@ static void pop_next(struct pops *p)
 	struct slice key = slice_token(&p->rest);
 
 	/* What a client that has gone would get would be lost. */
-	if (key.n == 0 || p->task.abandoned) {
+	if (key.n == 0 || task_is_abandoned(&p->task)) {
 		task_say_word(&p->task, WORD_END);
 	} else if (!args_allow_lists(rules_collection(p->task.host->env.rules, key))) {
 		task_say_error(&p->task, args_no_list);

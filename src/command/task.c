@@ -53,6 +53,7 @@ void *task_new(struct host *host, const struct request *request, void *owner, si
 		redirect(task, way, size);
 	if (task->nest) {
 		task->nest->task = task;
+		task->account = task->nest->outer->account;
 		task->expected = task->nest->outer->expected;
 	} else {
 		host->begin(task);
@@ -67,25 +68,38 @@ void task_free(struct task *task)
 	pool_put(task->host->env.pool, task, task->size);
 }
 
-/* NULL if it has gone. */
-static const void *client_of(const struct task *task)
+struct slice task_keys(struct task *task, struct slice keys, size_t count)
 {
-	const struct host *host = task->host;
+	task->keys.list = keys;
+	task->keys.count = (uint32_t)count;
+	return keys;
+}
 
-	return task->owner && host->client ? host->client(task->owner) : task->owner;
+bool task_is_full(const struct task *task)
+{
+	return task_is_abandoned(task) || (task->nest && task->nest->overflows);
 }
 
 void task_owns(const struct task *task, struct op *op)
 {
-	op->client = client_of(task);
-	op->abandoned = &task->abandoned;
+	op->account = task->account;
+}
+
+void task_hold(const struct task *task, size_t more, size_t less)
+{
+	account_hold(task->account, more, less);
+}
+
+void task_use(const struct task *task, size_t more, size_t less)
+{
+	account_use(task->account, more, less);
 }
 
 void task_pause(struct task *task, struct waiter *waiter)
 {
 	struct env *env = &task->host->env;
 
-	env->pause(env, waiter, client_of(task));
+	env->pause(env, waiter, task->account);
 }
 
 /* A reply inside of another one cannot be sent in pieces. Takes note of `more` bytes of it that are about to come. */
@@ -126,28 +140,6 @@ struct buf *task_reply(struct task *task)
 bool task_has_room(const struct task *task)
 {
 	return task->nest || !task->host->room || task->host->room(task);
-}
-
-/* The task that the host sees. */
-static struct task *outermost(struct task *task)
-{
-	while (task->nest)
-		task = task->nest->outer;
-	return task;
-}
-
-void task_hold(struct task *task, size_t more, size_t less)
-{
-	task = outermost(task);
-	if (task->host->hold)
-		task->host->hold(task, more, less);
-}
-
-void task_use(struct task *task, size_t more, size_t less)
-{
-	task = outermost(task);
-	if (task->host->use)
-		task->host->use(task, more, less);
 }
 
 void task_reply_shared(struct task *task, struct shared *text)
@@ -231,7 +223,7 @@ static struct reply told(struct task *task, const struct reply *last, struct sha
 
 	if (task->nest->overflows)
 		return reply_error(slice_of(task_too_large, strlen(task_too_large)));
-	if (task->abandoned)
+	if (task_is_abandoned(task))
 		return reply_error(SLICE("SERVER_ERROR client closed"));
 	if (last->kind == REPLY_ERROR || is_whole(task, last))
 		return *last;
@@ -299,7 +291,6 @@ void task_abandon_inside(struct nest *nest)
 	if (!task)
 		return;
 	task->owner = NULL;
-	task->abandoned = true;
 	/* It may go on waiting for what it has asked for, behind what others have. */
 	count_collected(task);
 	if (task->resume)
@@ -414,6 +405,14 @@ struct slice task_keep(char **at, struct slice s)
 
 	*at = slice_write(*at, s);
 	return copy;
+}
+
+/* The task that the host sees. */
+static struct task *outermost(struct task *task)
+{
+	while (task->nest)
+		task = task->nest->outer;
+	return task;
 }
 
 void task_refuse(struct host *host, const struct request *request, void *owner, const char *line)

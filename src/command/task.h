@@ -7,6 +7,7 @@
 
 #include <sys/queue.h>
 
+#include "collection/account.h"
 #include "collection/op.h"
 #include "command/host.h"
 #include "command/nest.h"
@@ -19,8 +20,9 @@
 struct task {
 	STAILQ_ENTRY(task) link; /* for the host: tasks in the order of their requests */
 	struct host *host;
-	void *owner;       /* for the host */
-	struct nest *nest; /* of a task inside of another one, which the host does not see; else NULL */
+	void *owner;             /* for the host */
+	struct account *account; /* of the client, set by the host in `begin`; it stays until the task is done */
+	struct nest *nest;       /* of a task inside of another one, which the host does not see; else NULL */
 	struct buf
 		spill; /* for the host: a reply that waits for earlier ones; or the reply of a task inside of another one */
 	struct buf scratch; /* for the command; freed with the task */
@@ -43,12 +45,11 @@ struct task {
 		reply_form *form;
 		const void *asked;         /* for `form`: a copy at the end of the object */
 	} as;                              /* how the reply is written */
-	void (*resume)(struct task *task); /* set by a task that pauses while host->room is false; else NULL */
+	void (*resume)(struct task *task); /* called when there is room again, or when the client has gone; or NULL */
 	void *resume_arg;                  /* for the command */
 	bool quiet;                        /* the host discards the reply */
 	struct order_effect order;
-	bool done;      /* for the host: the reply is complete */
-	bool abandoned; /* the client has gone, and `resume` was called: the task may stop early */
+	bool done; /* for the host: the reply is complete */
 };
 
 /* For the host: frees a task that is done. */
@@ -63,7 +64,7 @@ void *task_new(struct host *host, const struct request *request, void *owner, si
 /* Makes a task that replies with this line, and is done. */
 void task_refuse(struct host *host, const struct request *request, void *owner, const char *line);
 
-/* Sets the client of an operation of the task, and where it learns that the client has gone. */
+/* The operation is one of the task's client. */
 void task_owns(const struct task *task, struct op *op);
 
 /* For a task that works in slices, as env_is_over says: has the waiter called in the next slice of the task's client. */
@@ -98,19 +99,22 @@ void task_reply_shared(struct task *task, struct shared *text);
 /* The reply to a request that would collect more than result_max. */
 extern const char task_too_large[];
 
-/* Whether nobody will get more of the reply: what is added to it is discarded, and the task may stop early. */
-static inline bool task_is_full(const struct task *task)
+/* Whether the client has gone: the task may stop early, and nobody gets its reply. */
+static inline bool task_is_abandoned(const struct task *task)
 {
-	return task->abandoned || (task->nest && task->nest->overflows);
+	return task->account->gone;
 }
 
+/* Whether nobody will get more of the reply: what is added to it is discarded, and the task may stop early. */
+bool task_is_full(const struct task *task);
+
 /*
- * Whether the client has room for more of the reply; parts of it that wait in the task, and what else the task takes: as host->room,
- * host->hold and host->use. A task that is done must hold and use nothing.
+ * Whether the client has room for more of the reply, as host->room; parts of it that wait in the task, and what else the task takes, as
+ * account_hold and account_use. A task that is done must hold and use nothing.
  */
 bool task_has_room(const struct task *task);
-void task_hold(struct task *task, size_t more, size_t less);
-void task_use(struct task *task, size_t more, size_t less);
+void task_hold(const struct task *task, size_t more, size_t less);
+void task_use(const struct task *task, size_t more, size_t less);
 
 /* Ends a task that has said all, or nothing. It may be freed when this returns. */
 void task_done(struct task *task);
@@ -134,12 +138,7 @@ void task_say_done(struct task *task);
  * Says which keys the request has, for those who look at the task when it is done: `count` of them, separated by spaces if there are
  * several. They must stay as long as the task. Gives `keys`.
  */
-static inline struct slice task_keys(struct task *task, struct slice keys, size_t count)
-{
-	task->keys.list = keys;
-	task->keys.count = (uint32_t)count;
-	return keys;
-}
+struct slice task_keys(struct task *task, struct slice keys, size_t count);
 
 /* Copies the key of a request, which the client may have sent with spaces or control bytes, to `*at`; says that it is the key unless it has. */
 struct slice task_keep_key(struct task *task, const struct request *request, char **at);

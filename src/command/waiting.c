@@ -188,7 +188,7 @@ static bool is_over(const struct wait_task *w)
 {
 	const struct host *host = w->room->host;
 
-	if (w->task.abandoned || w->room->ended || w->deadline <= host->env.now)
+	if (task_is_abandoned(&w->task) || w->room->ended || w->deadline <= host->env.now)
 		return true;
 	return host->ended && host->ended(w->task.owner, false);
 }
@@ -236,7 +236,7 @@ static void restart_clock(struct wait_task *w)
 
 	while (task->nest)
 		task = task->nest->outer;
-	if (task->host->restart && !w->task.abandoned)
+	if (task->host->restart && !task_is_abandoned(&w->task))
 		task->host->restart(task);
 }
 
@@ -272,7 +272,7 @@ static void tried(struct nest *nest, const struct reply *reply)
 	bool nothing = reply->word == WORD_END;
 
 	/* All are tried once, even if the time is over soon. */
-	if (nothing && ++w->at < w->end && !w->task.abandoned) {
+	if (nothing && ++w->at < w->end && !task_is_abandoned(&w->task)) {
 		try_next(w);
 		return;
 	}
@@ -320,7 +320,7 @@ static void resume(struct task *task)
 {
 	struct wait_task *w = (struct wait_task *)task;
 
-	if (!task->abandoned)
+	if (!task_is_abandoned(task))
 		return;
 	if (w->tries)
 		task_abandon_inside(&w->nest);

@@ -207,8 +207,23 @@ void loop_enter(struct loop *loop)
 	loop->unix_time = (int64_t)time(NULL);
 	work_begin_turn(&loop->work, loop->now_us);
 	loop->fresh = true;
-	if (loop->turn.call)
-		loop->turn.call(loop->turn.arg);
+	if (loop->turn.begin)
+		loop->turn.begin(loop->turn.arg);
+}
+
+static void settle(struct loop *loop)
+{
+	if (loop->turn.settle)
+		loop->turn.settle(loop->turn.arg);
+}
+
+static void run_jobs(struct loop *loop)
+{
+	do {
+		while (!TAILQ_EMPTY(&loop->jobs))
+			run_first(loop, &loop->jobs);
+		settle(loop);
+	} while (!TAILQ_EMPTY(&loop->jobs));
 }
 
 static bool servers_are_busy(const struct loop *loop)
@@ -230,8 +245,7 @@ static void end_turn(struct loop *loop, bool idle)
 	struct stream *stream;
 
 	work_do(&loop->work);
-	while (!TAILQ_EMPTY(&loop->jobs))
-		run_first(loop, &loop->jobs);
+	run_jobs(loop);
 	if (loop->impatient || !servers_are_busy(loop))
 		flush(&loop->held);
 	loop->impatient = false;
@@ -240,6 +254,7 @@ static void end_turn(struct loop *loop, bool idle)
 		if (idle || !stream_hold(stream))
 			stream_flush(stream);
 	}
+	settle(loop);
 	if (servers_are_busy(loop) && !TAILQ_EMPTY(&loop->held) && !loop_is_queued(&loop->patience))
 		loop_after(loop, &loop->patience, LOOP_PATIENCE_MS);
 }

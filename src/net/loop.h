@@ -4,6 +4,8 @@
  *     ready I/O -> jobs that are due -> a slice of work -> jobs of this turn -> one write for each dirty server
  *                                                                            -> one write for each dirty client
  *
+ * turn.settle is called after the jobs of this turn, as long as that queues more of them, and after the writes.
+ *
  * So all calls of a turn go to a server in one write, and so do all replies to a client.
  *
  * A client that gets few replies at a time sends few requests at a time from then on. Therefore a stream that expects more to
@@ -57,7 +59,8 @@ struct loop {
 	size_t shared_again; /* bytes of shared texts that a stream waits to write beside another */
 	char *scratch;       /* LOOP_SCRATCH bytes to read sockets into */
 	struct {
-		void (*call)(void *arg); /* when a turn has read the clocks; or NULL */
+		void (*begin)(void *arg);  /* when a turn has read the clocks; or NULL */
+		void (*settle)(void *arg); /* before and after the writes of a turn; it may queue jobs; or NULL */
 		void *arg;
 		bool answering; /* a waiter gets its result from loop_answer, not from a server */
 	} turn;

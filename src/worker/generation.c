@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "collection/account.h"
 #include "collection/machines.h"
 #include "collection/push_board.h"
 #include "collection/text/part_key.h"
@@ -58,21 +59,9 @@ static bool is_over(struct env *env)
 	return work_is_over(&((struct generation *)env)->all->loop->work);
 }
 
-static void pause(struct env *env, struct waiter *waiter, const void *client)
+static void pause(struct env *env, struct waiter *waiter, const struct account *account)
 {
-	struct generations *all = ((struct generation *)env)->all;
-
-	loop_wake_in_turn(all->loop, client ? all->payer(client) : NULL, waiter);
-}
-
-static void use(struct env *env, const void *client, size_t more, size_t less)
-{
-	((struct generation *)env)->all->use(client, more, less);
-}
-
-static void rewrote(struct env *env, const void *client, size_t bytes)
-{
-	((struct generation *)env)->all->rewrote(client, bytes);
+	loop_wake_in_turn(((struct generation *)env)->all->loop, account ? account->payer : NULL, waiter);
 }
 
 static void note_size(struct env *env, struct slice key, uint64_t members, uint64_t bytes)
@@ -169,8 +158,6 @@ static void init_host(struct generation *g)
 		.later = call_later,
 		.is_over = is_over,
 		.pause = pause,
-		.use = use,
-		.rewrote = rewrote,
 		.grain = WORK_GRAIN,
 		.measured = note_size,
 		.was_read = was_read,

@@ -54,11 +54,8 @@ struct generations {
 	size_t threads;               /* of the daemon, which share cache_memory */
 	const struct host *functions; /* for tasks: `begin` to `done` of each host */
 	void *arg;                    /* for these functions */
-	struct payer *(*payer)(const void *client);
-	void (*use)(const void *client, size_t more, size_t less); /* as env.use */
-	void (*rewrote)(const void *client, size_t bytes);         /* as env.rewrote */
-	uint64_t random;                                           /* state of random_next() */
-	uint64_t connects;                                         /* connections to servers that came up */
+	uint64_t random;              /* state of random_next() */
+	uint64_t connects;            /* connections to servers that came up */
 
 	struct pool pool;
 	struct server_options options;

@@ -36,7 +36,7 @@ static void balance(struct worker *w)
 	clients_watch(&w->clients);
 }
 
-static void at_turn(void *arg)
+static void begin_turn(void *arg)
 {
 	struct worker *w = arg;
 
@@ -44,6 +44,13 @@ static void at_turn(void *arg)
 	meter_set(&w->meter, COUNT_long_turns, w->loop.work.long_turns);
 	generations_turn(&w->generations);
 	balance(w);
+}
+
+static void settle(void *arg)
+{
+	struct worker *w = arg;
+
+	clients_settle(&w->clients);
 }
 
 /* --- reloads --- */
@@ -331,7 +338,7 @@ static void *run(void *arg)
 	struct worker *w = arg;
 
 	/* Only now: the balance measures the CPU time of this thread. */
-	at_turn(w);
+	begin_turn(w);
 	servers_start(w->generations.current->servers, on_settled, w);
 	loop_run(&w->loop);
 	notify(w, DAEMON_EXITED);
@@ -351,9 +358,6 @@ static void init_generations(struct worker *w, uint64_t seed)
 		.threads = d->threads,
 		.functions = &clients_functions,
 		.arg = &w->clients,
-		.payer = client_payer,
-		.use = client_use,
-		.rewrote = client_rewrote,
 		.random = seed,
 	};
 	generations_init(&w->generations, d->servers.names);
@@ -388,7 +392,8 @@ struct worker *worker_start(struct daemon *daemon, size_t number, uint64_t seed)
 	set_limits(w);
 	init_generations(w, seed);
 	init_clients(w);
-	w->loop.turn.call = at_turn;
+	w->loop.turn.begin = begin_turn;
+	w->loop.turn.settle = settle;
 	w->loop.turn.arg = w;
 	if (pipe(w->mailbox) < 0 || sem_init(&w->errand.done, 0, 0) < 0)
 		abort();

@@ -284,7 +284,16 @@ struct asked {
 	bool quiet;
 };
 
+/* It stays when its client has gone: tasks may still carry it. */
+struct owner {
+	struct account account;
+	struct owner *next;
+};
+
+static struct owner *owners;
+
 static struct client {
+	struct account *account;
 	STAILQ_HEAD(, asked) asked;
 	struct order order;
 	struct buf in;
@@ -375,6 +384,7 @@ static void on_begin(struct task *task)
 
 	MUST(!asked->task);
 	asked->task = task;
+	task->account = asked->client->account;
 	order_begin(&asked->client->order, task->order);
 }
 
@@ -394,11 +404,6 @@ static bool on_room(const struct task *task)
 	const struct asked *asked = task->owner;
 
 	return !asked || !asked->client->stuck;
-}
-
-static const void *client_of(const void *owner)
-{
-	return owner ? ((const struct asked *)owner)->client : NULL;
 }
 
 static void forget(struct asked *asked)
@@ -515,15 +520,38 @@ static void run_client(struct client *c)
 	}
 }
 
+static struct account *new_account(void)
+{
+	struct owner *owner = calloc(1, sizeof(*owner));
+
+	MUST(owner);
+	owner->next = owners;
+	owners = owner;
+	return &owner->account;
+}
+
+/* Whatever tasks and lanes have charged, they have given back. */
+static void free_accounts(void)
+{
+	struct owner *owner;
+
+	while ((owner = owners)) {
+		MUST(owner->account.used == 0 && owner->account.held == 0);
+		owners = owner->next;
+		free(owner);
+	}
+}
+
 static void client_goes(struct client *c)
 {
 	struct asked *asked;
 
+	account_close(c->account);
+	c->account = new_account();
 	while ((asked = STAILQ_FIRST(&c->asked))) {
 		struct task *task = asked->task;
 		forget(asked);
 		task->owner = NULL;
-		task->abandoned = true;
 		if (task->resume)
 			task->resume(task);
 	}
@@ -659,12 +687,11 @@ static void start(bool meta, bool small)
 	f.host.begin = on_begin;
 	f.host.reply = on_reply;
 	f.host.room = on_room;
-	f.host.client = client_of;
 	f.host.done = on_done;
 	f.host.calls_max = 256;
 	sent = requested = given_count = 0;
 	for (size_t i = 0; i < CLIENTS; i++) {
-		clients[i] = (struct client){ 0 };
+		clients[i] = (struct client){ .account = new_account() };
 		STAILQ_INIT(&clients[i].asked);
 	}
 	for (size_t i = 0; i < SERVERS; i++) {
@@ -715,5 +742,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		buf_free(&servers[i].in);
 	}
 	fake_fini(&f);
+	free_accounts();
 	return 0;
 }

@@ -27,6 +27,7 @@ struct slot {
 	unsigned number;
 	bool adds, in; /* what is asked; what was acknowledged last */
 	struct buf reply;
+	struct account account;
 };
 
 struct crowd_proxy {
@@ -91,6 +92,11 @@ static void ask_next(struct slot *slot)
 	ask(slot, line);
 }
 
+static void task_begin(struct task *task)
+{
+	task->account = &((struct slot *)task->owner)->account;
+}
+
 static struct buf *task_reply_buf(struct task *task)
 {
 	return &((struct slot *)task->owner)->reply;
@@ -123,6 +129,7 @@ static void start_proxy(struct crowd *c, unsigned number)
 	host->env.pause = NULL;
 	host->env.rules = &c->rules;
 	host->env.options = &options;
+	host->begin = task_begin;
 	host->reply = task_reply_buf;
 	host->done = task_ended;
 	host->lanes = lanes_create(&host->env, &machines);

@@ -206,9 +206,9 @@ static bool is_over(struct env *env)
 	return random_next(&p->slices) % 2;
 }
 
-static void pause_work(struct env *env, struct waiter *waiter, const void *client)
+static void pause_work(struct env *env, struct waiter *waiter, const struct account *account)
 {
-	(void)client;
+	(void)account;
 	wake(env, waiter, random_next(&proxy_of(env)->slices) % 1000);
 }
 
@@ -229,14 +229,9 @@ void lan_set_clock(struct lan_proxy *p)
 		lan_set_env_clock(p, &p->host.env);
 }
 
-static void begin(struct task *task)
-{
-	(void)task;
-}
-
 void lan_init_host(struct lan_proxy *p, struct lan_host *host)
 {
-	*host = (struct lan_host){ .host = { .begin = begin }, .proxy = p };
+	*host = (struct lan_host){ .proxy = p };
 	host->host.env = (struct env){
 		.call = lan_call,
 		.later = call_later,

@@ -84,6 +84,7 @@ struct moving_op {
 	bool final;  /* no command: how long the item lives when all is over */
 	bool former; /* its proxy was forgotten, and has the former ring alone */
 	struct buf line, reply;
+	struct account account;  /* of a command that no client sends */
 	uint64_t asked, replied; /* ticks; 0: no reply */
 	uint64_t mask, number;
 	size_t text; /* the number of a text: see moving_text */
@@ -130,6 +131,7 @@ struct moving {
 	struct collection_rule rule;
 	const struct collection_options *options;
 	struct moving_client {
+		struct account account;
 		int proxy;
 		bool busy;
 	} clients[MOVING_CLIENTS];

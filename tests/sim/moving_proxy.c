@@ -10,11 +10,11 @@ static struct buf *task_reply_buf(struct task *task)
 	return &((struct moving_op *)task->owner)->reply;
 }
 
-static const void *client_of(const void *owner)
+static void task_begin(struct task *task)
 {
-	const struct moving_op *op = owner;
+	struct moving_op *op = task->owner;
 
-	return op->client >= 0 ? &op->world->clients[op->client] : owner;
+	task->account = op->client >= 0 ? &op->world->clients[op->client].account : &op->account;
 }
 
 static void task_ended(struct task *task)
@@ -98,7 +98,7 @@ static void enter(struct moving_proxy *p)
 	init_host(g, &g->inner);
 	host->env.call = moving_call;
 	host->reply = task_reply_buf;
-	host->client = client_of;
+	host->begin = task_begin;
 	host->done = task_ended;
 	if (g->config.moves)
 		g->moves = moves_create(&(struct moves_options){ &g->inner.host.env, place, g, g->config.at,

@@ -7,11 +7,14 @@
 #include "util/alloc.h"
 #include "world.h"
 
+/* Each command is an owner of its own here, but lanes keep the order of a client. */
 static void task_begin(struct task *task)
 {
-	const struct sim_op *op = task->owner;
+	struct sim_op *op = task->owner;
+	struct sim_client *client = &op->world->clients[op->client];
 
-	order_begin(&op->world->clients[op->client].order, task->order);
+	task->account = op->world->mutation == MUTATION_LATE_READ ? &op->account : &client->account;
+	order_begin(&client->order, task->order);
 }
 
 static struct buf *task_reply_buf(struct task *task)
@@ -63,14 +66,6 @@ static void task_ended(struct task *task)
 	task_free(task);
 }
 
-/* Each command is an owner of its own here, but lanes keep the order of a client. */
-static const void *client_of(const void *owner)
-{
-	const struct sim_op *op = owner;
-
-	return op->world->mutation == MUTATION_LATE_READ ? owner : &op->world->client_proxy[op->client];
-}
-
 struct lan_proxy *proxy_create(struct world *w, int index)
 {
 	struct lan_proxy *p = xcalloc(1, sizeof(*p));
@@ -82,7 +77,6 @@ struct lan_proxy *proxy_create(struct world *w, int index)
 	host->env.options = w->options;
 	host->begin = task_begin;
 	host->reply = task_reply_buf;
-	host->client = client_of;
 	host->done = task_ended;
 	host->lanes = lanes_create(&host->env, &machines);
 	return p;

@@ -145,16 +145,13 @@ static struct buf *task_reply_buf(struct task *task)
 	return &((struct taking_op *)task->owner)->reply;
 }
 
-static void task_began(struct task *task)
+/* A client sends its next command when it has the reply to the last one, or another client does in its place. */
+static void task_begin(struct task *task)
 {
-	((struct taking_op *)task->owner)->task = task;
-}
+	struct taking_op *op = task->owner;
 
-static const void *client_of(const void *owner)
-{
-	const struct taking_op *op = owner;
-
-	return &op->world->clients[op->client];
+	op->task = task;
+	task->account = &op->account;
 }
 
 static bool has_gone(const void *owner, bool ask)
@@ -228,9 +225,8 @@ static void start_proxy(struct taking *w, int index)
 	host->env.pushed = pushed;
 	host->env.rules = &w->rules;
 	host->env.options = w->options;
-	host->begin = task_began;
 	host->reply = task_reply_buf;
-	host->client = client_of;
+	host->begin = task_begin;
 	host->ended = has_gone;
 	host->done = task_ended;
 	host->lanes = lanes_create(&host->env, &machines);

@@ -89,6 +89,7 @@ struct taking_op {
 	enum taking_way way;       /* how its client has left, if it has */
 	uint64_t left;             /* the time of that, in milliseconds */
 	struct task *task;
+	struct account account;
 	bool is_popping; /* a pop was under way when the task was abandoned */
 	bool is_refused; /* its target is the plain item */
 	struct buf line, reply;

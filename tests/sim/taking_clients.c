@@ -221,7 +221,7 @@ static void leave(struct taking *w, int client)
 	if (op->way != TAKING_CLOSES)
 		return;
 	lan_set_clock(&op->proxy->lan);
-	op->task->abandoned = true;
+	op->account.gone = true;
 	if (op->task->resume)
 		op->task->resume(op->task);
 	if (is_under_way(w, op))

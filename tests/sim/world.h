@@ -103,6 +103,7 @@ struct sim_op {
 	bool log_executed;
 	struct sim_list_op *list; /* of a command on a list, NULL else */
 	struct sim_many *many;    /* of a command of many keys, NULL else */
+	struct account account;   /* MUTATION_LATE_READ: as if each command had a client of its own */
 	bool ended;               /* it failed with an unknown outcome: an sset, sload or sfill may still be executed */
 };
 
@@ -135,6 +136,7 @@ struct form_truth {
 
 /* A client's connection. */
 struct sim_client {
+	struct account account;
 	struct order order;
 	TAILQ_HEAD(, sim_op) waiting; /* sent, but not started */
 };

@@ -46,9 +46,9 @@ static void next_is_large(void)
 static void starts(const char *line)
 {
 	client_asks(line);
-	ck_assert_uint_eq(fake.used, 0);
+	ck_assert_uint_eq(fake_used(&fake), 0);
 	next_is_large();
-	ck_assert_uint_ge(fake.used, BLOCK - MEMBER);
+	ck_assert_uint_ge(fake_used(&fake), BLOCK - MEMBER);
 }
 
 /* All blocks count, one of each set, and the result while it grows. */
@@ -58,18 +58,18 @@ TEST(memory)
 
 	fake_takes(&roomy);
 	starts("sunion k l\r\n");
-	ck_assert_uint_le(fake.used, 2 * BLOCK + MEMBER);
-	blocks = 2 * fake.used;
+	ck_assert_uint_le(fake_used(&fake), 2 * BLOCK + MEMBER);
+	blocks = 2 * fake_used(&fake);
 	next_is_large();
-	ck_assert_uint_ge(fake.used, BLOCK - MEMBER);
+	ck_assert_uint_ge(fake_used(&fake), BLOCK - MEMBER);
 	for (int reads = 2; fake_waiting(&fake); reads += 2) {
 		next_is_large();
-		ck_assert_uint_ge(fake.used, (size_t)reads / 2 * (BLOCK - MEMBER));
-		ck_assert_uint_le(fake.used, blocks + 2 * (size_t)MANY * MEMBER);
+		ck_assert_uint_ge(fake_used(&fake), (size_t)reads / 2 * (BLOCK - MEMBER));
+		ck_assert_uint_le(fake_used(&fake), blocks + 2 * (size_t)MANY * MEMBER);
 		if (fake_waiting(&fake))
 			next_is_large();
 	}
-	ck_assert_uint_eq(fake.used, 0);
+	ck_assert_uint_eq(fake_used(&fake), 0);
 	ck_assert_ptr_nonnull(strstr(fake_told(&fake), "member-7999\r\nEND\r\n"));
 }
 
@@ -79,21 +79,21 @@ TEST(memory_of_failures)
 	fake_takes(&roomy);
 	starts("sinter k l\r\n");
 	fake_fail(&fake, RESULT_UNAVAILABLE);
-	ck_assert_uint_eq(fake.used, 0);
+	ck_assert_uint_eq(fake_used(&fake), 0);
 	client_is_told("SERVER_ERROR upstream mc:11211 unavailable\r\n");
 	/* Of the second block, when a part of the result is there. */
 	starts("sunion k l\r\n");
 	next_is_large();
 	next_is_large();
-	ck_assert_uint_ge(fake.used, BLOCK - MEMBER);
+	ck_assert_uint_ge(fake_used(&fake), BLOCK - MEMBER);
 	fake_fail(&fake, RESULT_UNAVAILABLE);
-	ck_assert_uint_eq(fake.used, 0);
+	ck_assert_uint_eq(fake_used(&fake), 0);
 	client_is_told("SERVER_ERROR upstream mc:11211 unavailable\r\n");
 	/* There is more than max_result. */
 	fake_takes(&small_result);
 	starts("sunion k l\r\n");
 	next_is_large();
-	ck_assert_uint_eq(fake.used, 0);
+	ck_assert_uint_eq(fake_used(&fake), 0);
 	client_is_told("SERVER_ERROR result too large\r\n");
 }
 
@@ -140,10 +140,10 @@ TEST(counting)
 	client_asks("sintercard 2 k l\r\n");
 	while (fake_waiting(&fake)) {
 		next_is_large();
-		ck_assert_uint_le(fake.used, 2 * (BLOCK + MEMBER));
+		ck_assert_uint_le(fake_used(&fake), 2 * (BLOCK + MEMBER));
 	}
 	client_is_told("8000\r\n");
-	ck_assert_uint_eq(fake.used, 0);
+	ck_assert_uint_eq(fake_used(&fake), 0);
 	client_asks("sintercard 2 k l\r\n");
 	next_is_large();
 	fails(RESULT_UNAVAILABLE, "SERVER_ERROR upstream mc:11211 unavailable\r\n");
@@ -154,9 +154,9 @@ TEST(abandoned)
 {
 	fake_takes(&roomy);
 	starts("sunion k l\r\n");
-	STAILQ_FIRST(&fake.tasks)->abandoned = true;
+	fake.account.gone = true;
 	next_is_large();
 	ck_assert_uint_eq(fake_waiting(&fake), 0);
-	ck_assert_uint_eq(fake.used, 0);
+	ck_assert_uint_eq(fake_used(&fake), 0);
 	ck_assert(STAILQ_EMPTY(&fake.tasks));
 }

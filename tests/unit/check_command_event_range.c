@@ -320,12 +320,12 @@ TEST(abandoned)
 
 		client_asks("evrange E now\r\n");
 		task = STAILQ_FIRST(&fake.tasks);
-		task->abandoned = true;
+		fake.account.gone = true;
 		if (counted) {
-			task->abandoned = false;
+			fake.account.gone = false;
 			count_is(100000);
 			asked = fake.count;
-			task->abandoned = true;
+			fake.account.gone = true;
 			task->resume(task);
 			all_are(&hit);
 			ck_assert_uint_eq(fake.count, asked);
@@ -346,26 +346,27 @@ TEST(memory)
 		size_t used;
 
 		client_asks("evrange E 20150220\r\n");
-		used = fake.used;
+		used = fake_used(&fake);
 		ck_assert_uint_ge(used, 24 * (sizeof(struct waiter) + 13));
 		for (int i = 0; i < 23; i++)
 			count_is(0);
-		ck_assert_uint_eq(fake.used, used);
+		ck_assert_uint_eq(fake_used(&fake), used);
 		count_is(1000);
-		ck_assert_uint_ge(fake.used, used + 1000 * (sizeof(struct fan_part) + sizeof(struct waiter) + 16));
-		used = fake.used;
+		ck_assert_uint_ge(
+			fake_used(&fake), used + 1000 * (sizeof(struct fan_part) + sizeof(struct waiter) + 16));
+		used = fake_used(&fake);
 		while (next < fake.count - 1)
 			fake_result(&fake, next++, &miss);
-		ck_assert_uint_ge(fake.used, used);
+		ck_assert_uint_ge(fake_used(&fake), used);
 		fake_result(&fake, next++, fails ? &down : &miss);
-		ck_assert_uint_eq(fake.used, 0);
+		ck_assert_uint_eq(fake_used(&fake), 0);
 		client_is_told(fails ? "SERVER_ERROR upstream mc:11211 unavailable\r\n" : "END\r\n");
 	}
 	/* It fails before there are events. */
 	client_asks("evlast E 5\r\n");
-	ck_assert_uint_gt(fake.used, 0);
+	ck_assert_uint_gt(fake_used(&fake), 0);
 	fake_result(&fake, next++, &down);
 	all_are(&miss);
-	ck_assert_uint_eq(fake.used, 0);
+	ck_assert_uint_eq(fake_used(&fake), 0);
 	client_is_told("SERVER_ERROR upstream mc:11211 unavailable\r\n");
 }

@@ -101,7 +101,7 @@ static void abandon(void)
 {
 	struct task *task = STAILQ_FIRST(&fake.tasks);
 
-	task->abandoned = true;
+	fake.account.gone = true;
 	task->resume(task);
 }
 
@@ -121,6 +121,7 @@ TEST(abandoned)
 	ck_assert_uint_eq(fake.count, ORDER_SETS_FIRST + 7);
 	ck_assert(STAILQ_EMPTY(&fake.tasks));
 	client_is_told("SERVER_ERROR client closed\r\n");
+	fake.account.gone = false;
 	client_asks("get q|smembers|0|1|2|3|4|5|6|7|8|9\r\n");
 	abandon();
 	while (fake_waiting(&fake))

@@ -1,6 +1,7 @@
 /* Gathering what waits: what may be carried out together, and that each client finds its own commands in the order sent. */
 #include "collection/lane/gather.h"
 
+#include "collection/account.h"
 #include "collection/set_request.h"
 #include "unit.h"
 #include "util/random.h"
@@ -18,6 +19,7 @@ static struct act {
 	bool done;
 } acts[ACTS_MAX];
 
+static struct account accounts[CLIENTS];
 static size_t act_count;
 static struct op_queue waiting = STAILQ_HEAD_INITIALIZER(waiting);
 static struct op_queue appends = STAILQ_HEAD_INITIALIZER(appends), reads = STAILQ_HEAD_INITIALIZER(reads);
@@ -27,7 +29,7 @@ static struct act *queue(size_t client, enum op_kind kind, const char *text)
 	struct act *a = &acts[act_count++];
 
 	ck_assert_uint_le(act_count, ACTS_MAX);
-	*a = (struct act){ .client = client, .op = { .kind = kind, .client = &acts[client] } };
+	*a = (struct act){ .client = client, .op = { .kind = kind, .account = &accounts[client] } };
 	snprintf(a->text, sizeof(a->text), "%s", text);
 	if (kind == OP_READ) {
 		a->request = (struct set_request){ .verb = strchr(a->text, ' ') ? SET_TEST : SET_HAS,

@@ -107,6 +107,7 @@ TEST(abandoned_inside)
 		n += (size_t)sprintf(line + n, " %d", i);
 	sprintf(line + n, "\r\n");
 	start_inside(&outer->first, line);
+	fake.account.gone = true;
 	task_abandon_inside(&outer->second);
 	task_abandon_inside(&outer->first);
 	ck_assert_uint_eq(fake.count, 32);

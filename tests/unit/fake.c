@@ -38,9 +38,9 @@ static bool on_over(struct env *env)
 	return true;
 }
 
-static void on_pause(struct env *env, struct waiter *waiter, const void *client)
+static void on_pause(struct env *env, struct waiter *waiter, const struct account *account)
 {
-	(void)client;
+	(void)account;
 	on_later(env, waiter, 0);
 }
 
@@ -48,15 +48,13 @@ static void on_begin(struct task *task)
 {
 	struct fake *f = (struct fake *)task->host;
 
+	task->account = f->other ? f->other : &f->account;
 	STAILQ_INSERT_TAIL(&f->tasks, task, link);
 }
 
-static void on_use(struct task *task, size_t more, size_t less)
+size_t fake_used(const struct fake *f)
 {
-	struct fake *f = (struct fake *)task->host;
-
-	assert(f->used + more >= less);
-	f->used += more - less;
+	return f->account.used + f->account.held;
 }
 
 static struct buf *on_reply(struct task *task)
@@ -115,8 +113,6 @@ void fake_init(struct fake *f)
 			},
 			.begin = on_begin,
 			.reply = on_reply,
-			.hold = on_use,
-			.use = on_use,
 			.done = on_done,
 		},
 		.connection = 1,
@@ -132,7 +128,7 @@ void fake_fini(struct fake *f)
 {
 	assert(fake_waiting(f) == 0 && f->turn_count == 0);
 	assert(STAILQ_EMPTY(&f->tasks));
-	assert(f->used == 0);
+	assert(f->account.used == 0 && f->account.held == 0);
 	assert(lanes_idle(f->host.lanes));
 	lanes_destroy(f->host.lanes);
 	assert(waiting_idle(f->host.waiting));

@@ -32,13 +32,14 @@ struct fake {
 	size_t first; /* those before it are answered */
 	size_t shown; /* calls that fake_calls has told */
 	STAILQ_HEAD(, task) tasks;
-	struct fake_turn { /* those that want to be told of the time */
+	struct account account; /* of the client */
+	struct account *other;  /* of another client, whose requests come from now on; NULL: none do */
+	struct fake_turn {      /* those that want to be told of the time */
 		struct waiter *waiter;
 		uint64_t at;
 	} * turns;
 	size_t turn_count;
 	size_t slice;        /* steps of work in a slice, but for the last one */
-	size_t used;         /* bytes that tasks hold and use, as they say */
 	struct buf out;      /* what the client was sent and the test has not seen */
 	struct buf trash;    /* what quiet tasks say */
 	struct buf text;     /* what was shown last */
@@ -50,6 +51,9 @@ void fake_init(struct fake *f);
 void fake_take(struct fake *f, const struct collection_options *options);
 /* Everything must have been answered and be done. */
 void fake_fini(struct fake *f);
+
+/* Bytes that tasks hold and use. */
+size_t fake_used(const struct fake *f);
 
 /* Starts the requests in `text`, one client's, up to one whose data block is too long. NULL when all went well, else what did not. */
 const char *fake_ask(struct fake *f, const char *text);

@@ -109,6 +109,24 @@ class Ending(WireTest):
         self.assertEqual(conn.rest(), b"")
         self.assertEqual(self.proxy.process.child.wait(PATIENCE), 0)
 
+    def test_what_was_read_from_a_client_that_sends_no_more_is_answered(self):
+        """The client has closed its side before the signal, while its requests waited for an earlier one that writes."""
+        conn = self.serve([self.scripted_server()], config=UNHURRIED)
+        held = self.hold(self.servers[0], "key-1")
+        conn.send(b"sunionstore all key-1\r\nget key-0\r\nget key-2\r\n")
+        held.wait()
+        conn.half_close()
+        other = self.connect(self.proxy)
+        self.assertEqual([other.ask("mn") for _ in range(3)], ["MN"] * 3)   # so the loop has seen the end of the first
+        other.close()
+        self.proxy.begin_to_end()
+        held.release()
+        conn.line()
+        for key in ("key-0", "key-2"):
+            self.assertIn(key, conn.read_values()[0])
+        self.assertEqual(conn.rest(), b"")
+        self.assertEqual(self.proxy.process.child.wait(PATIENCE), 0)
+
     @marks(smoke=False)
     def test_servers_that_never_answer_do_not_hold_it_up(self):
         """The limit on a request passes, and that is all that is waited for."""

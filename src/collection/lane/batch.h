@@ -2,6 +2,7 @@
 #ifndef COLLECTION_LANE_BATCH_H
 #define COLLECTION_LANE_BATCH_H
 
+#include "collection/account.h"
 #include "collection/lane/lane.h"
 
 struct segmented_list;
@@ -36,7 +37,7 @@ static inline bool lane_is_abandoned(const struct lane *lane)
 {
 	const struct op *op = STAILQ_FIRST(&lane->batch);
 
-	return op && op->abandoned && *op->abandoned;
+	return op && op->account && op->account->gone;
 }
 
 static inline void lane_drop_abandoned(struct lane *lane)

@@ -10,7 +10,7 @@ enum {
 };
 
 struct seen {
-	const void *client;
+	const struct account *account;
 	struct op *reads; /* gathered, the last one first */
 	bool waits;       /* an operation of the client stays, and so must all behind it */
 };
@@ -25,16 +25,16 @@ struct gathering {
 	struct op_queue *appends, *reads;
 };
 
-static struct seen *find(struct gathering *g, const void *client)
+static struct seen *find(struct gathering *g, const struct account *account)
 {
-	size_t at = (size_t)hash_mix((uintptr_t)client, 0x9e3779b97f4a7c15u) % CLIENTS, n;
+	size_t at = (size_t)hash_mix((uintptr_t)account, 0x9e3779b97f4a7c15u) % CLIENTS, n;
 
-	for (n = 0; n < CLIENTS && g->used[at] && g->clients[at].client != client; n++)
+	for (n = 0; n < CLIENTS && g->used[at] && g->clients[at].account != account; n++)
 		at = (at + 1) % CLIENTS;
 	if (n == CLIENTS)
 		return NULL;
 	if (!g->used[at])
-		g->clients[at] = (struct seen){ .client = client };
+		g->clients[at] = (struct seen){ .account = account };
 	g->used[at] = true;
 	return &g->clients[at];
 }
@@ -79,7 +79,7 @@ static bool take_append(struct gathering *g, struct seen *seen, struct op *op)
 
 static bool take(struct gathering *g, struct op *op)
 {
-	struct seen *seen = find(g, op->client);
+	struct seen *seen = find(g, op->account);
 
 	if (!seen || seen->waits)
 		return false;

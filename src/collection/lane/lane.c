@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "collection/account.h"
 #include "collection/lane/gather.h"
 #include "util/alloc.h"
 #include "util/hash.h"
@@ -543,30 +544,21 @@ void lane_call(struct lane *lane, struct call call, lane_step *step)
 	env->call(env, &call, &lane->waiter);
 }
 
-/* Only the identity of a client that is known to be there is more than a number. */
-static bool has_client(const struct op *op)
-{
-	return op && op->abandoned && !*op->abandoned;
-}
-
 static bool pays(const struct op *op)
 {
-	return has_client(op) && op->kind != OP_READ;
+	return op->account && !op->account->gone && op->kind != OP_READ;
 }
 
 void lane_charge(struct lane *lane, size_t bytes)
 {
-	struct env *env = lane_env(lane);
 	const struct op *op;
 	size_t count = 0;
 
-	if (!env->rewrote)
-		return;
 	STAILQ_FOREACH(op, &lane->batch, link)
 		count += pays(op);
 	STAILQ_FOREACH(op, &lane->batch, link) {
 		if (pays(op))
-			env->rewrote(env, op->client, bytes / count);
+			op->account->rewritten += bytes / count;
 	}
 }
 
@@ -583,30 +575,29 @@ bool lane_is_over(const struct lane *lane, size_t steps)
 	return env_is_over(lane_env(lane), steps);
 }
 
-/* The client of the first operation. */
-static const void *first_client(const struct lane *lane)
+/* The account of the first operation. */
+static struct account *first_account(const struct lane *lane)
 {
 	const struct op *op = lane_first(lane);
 
-	return has_client(op) ? op->client : NULL;
+	return op ? op->account : NULL;
 }
 
 void lane_pause(struct lane *lane, lane_step *step)
 {
 	lane->step = step;
-	lane_env(lane)->pause(lane_env(lane), &lane->waiter, first_client(lane));
+	lane_env(lane)->pause(lane_env(lane), &lane->waiter, first_account(lane));
 }
 
 void lane_use(struct lane *lane, size_t bytes)
 {
-	struct env *env = lane_env(lane);
-	const void *client;
+	struct account *account;
 
 	if (bytes == lane->used)
 		return;
-	client = first_client(lane);
-	if (env->use && client)
-		env->use(env, client, bytes, lane->used);
+	account = first_account(lane);
+	if (account)
+		account_use(account, bytes, lane->used);
 	lane->used = bytes;
 }
 

@@ -588,7 +588,6 @@ void fetch_suspect(struct lanes *lanes, struct slice key)
 	s->op = (struct op){
 		.kind = OP_READ,
 		.key = slice_of(s->entry->key, s->entry->key_size),
-		.client = s,
 		.set = &s->request,
 		.done = found_out,
 	};

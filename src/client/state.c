@@ -1,0 +1,74 @@
+#include "client/state.h"
+
+enum { LINGER_MOST = 16 << 20 /* bytes of input that are discarded; then no more is read */ };
+
+/* The time of an incomplete request begins again. */
+void client_go_on(struct client *c, unsigned why)
+{
+	unsigned before = c->pauses;
+
+	c->pauses &= ~why;
+	if (!before || c->pauses || client_is_closing(c))
+		return;
+	bounds_unfinished(c, client_is_skipping(c), true);
+	stream_resume(&c->stream);
+}
+
+/* There is room only well below the limits, so that a client does not pause and go on for each request. */
+void client_look_for_room(struct client *c)
+{
+	unsigned gone = window_has_room(c);
+
+	if (gone && c->order.tasks == 0)
+		gone |= PAUSE_ORDER;
+	client_go_on(c, gone);
+}
+
+/*
+ * Whether input of a paused client is still read and stored, if `held` bytes of it are stored already. The kernel
+ * reports the end of a connection only after all bytes before it, so the input of a client that waits for elements must
+ * be read to notice that it has disconnected. A client that sends more than this limit stops waiting instead: see
+ * client_has_ended.
+ */
+static bool reads_on(const struct client *c, size_t held)
+{
+	if (!c->order.later_writes || c->input.has_ended || c->state != CLIENT_OPEN)
+		return false;
+	return held <= client_config(c)->client_buffer;
+}
+
+void client_hold(struct client *c, size_t held)
+{
+	if (!reads_on(c, held))
+		stream_pause(&c->stream);
+}
+
+/* A closing client still gets its replies, so none of its commands may block. */
+bool client_has_ended(const struct client *c)
+{
+	return c->input.has_ended || client_is_closing(c) || (c->pauses && !c->stream.reading);
+}
+
+void client_depart(struct client *c)
+{
+	c->state = CLIENT_DEPARTING;
+	c->input.owed = buf_size(&c->stream.in);
+}
+
+void client_stop(struct client *c)
+{
+	if (!client_is_closing(c))
+		c->state = CLIENT_CLOSING;
+	stream_pause(&c->stream);
+	account_change(&c->account);
+}
+
+void client_linger(struct client *c)
+{
+	c->state = CLIENT_LINGERING;
+	c->input.is_settled = true;
+	c->input.skip.bytes = LINGER_MOST;
+	bounds_linger(c);
+	stream_finish(&c->stream);
+	stream_resume(&c->stream);
+}

@@ -1,0 +1,49 @@
+/* Accounts that have changed are in their owner's list, once, until it has looked or the client has gone. */
+#include "collection/account.h"
+
+#include "unit.h"
+
+static struct account_list changed = TAILQ_HEAD_INITIALIZER(changed);
+
+TEST(changes)
+{
+	struct account one = { .changed = &changed }, other = one;
+
+	account_use(&one, 5, 0);
+	account_hold(&other, 3, 0);
+	account_hold(&one, 7, 0);
+	ck_assert_uint_eq(one.used, 5);
+	ck_assert_uint_eq(one.held, 7);
+	ck_assert_ptr_eq(TAILQ_FIRST(&changed), &one);
+	ck_assert_ptr_eq(TAILQ_NEXT(&one, link), &other);
+	ck_assert_ptr_null(TAILQ_NEXT(&other, link));
+	account_settle(&one);
+	account_settle(&one);
+	ck_assert_ptr_eq(TAILQ_FIRST(&changed), &other);
+	account_use(&one, 0, 5);
+	ck_assert_uint_eq(one.used, 0);
+	ck_assert_ptr_eq(TAILQ_NEXT(&other, link), &one);
+}
+
+/* What goes on for the client is still charged, but its owner is not there to look. */
+TEST(gone)
+{
+	struct account account = { .changed = &changed };
+
+	account_use(&account, 5, 0);
+	account_close(&account);
+	ck_assert(account.gone && TAILQ_EMPTY(&changed));
+	account_use(&account, 1, 5);
+	ck_assert_uint_eq(account.used, 1);
+	ck_assert(TAILQ_EMPTY(&changed));
+}
+
+/* Of a host that looks at none. */
+TEST(without_owner)
+{
+	struct account account = { 0 };
+
+	account_hold(&account, 5, 0);
+	account_settle(&account);
+	ck_assert_uint_eq(account.held, 5);
+}

@@ -50,8 +50,7 @@ static void stored(struct waiter *waiter, const struct result *r)
 	} else if (event->task.command->id == COMMAND_SET) {
 		task_say_word(&event->task, WORD_STORED);
 	} else {
-		reply = reply_word(WORD_EVENT);
-		reply.bytes = waiter->key;
+		reply = (struct reply){ .kind = REPLY_WORD, .word = WORD_EVENT, .bytes = waiter->key };
 		task_say(&event->task, &reply);
 	}
 }

@@ -46,11 +46,15 @@ static void single_answered(struct waiter *waiter, const struct result *r)
 		task_say_word(task, WORD_END);
 		return;
 	}
-	reply = reply_value(waiter->key, r->value);
-	reply.flags = r->flags;
-	reply.cas = r->cas;
-	reply.ttl = r->ttl;
-	reply.shows_cas = single->cas;
+	reply = (struct reply){
+		.kind = REPLY_VALUE,
+		.shows_cas = single->cas,
+		.flags = r->flags,
+		.cas = r->cas,
+		.ttl = r->ttl,
+		.key = waiter->key,
+		.bytes = r->value,
+	};
 	task_say(task, &reply);
 }
 

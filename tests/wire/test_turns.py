@@ -23,10 +23,10 @@ collection "plain" { plain_verbs = true }
 # What may stand for each word of a usage: short, and as long as a line may be.
 SHORT = {"flags": "0", "exptime": "0", "bytes": "1", "cas": "1", "delta": "1", "delay": "1000000000", "unixtime": "", "count": "1000000",
          "n": "300", "bucket": "now", "first": "1", "last": "-1", "from": "!", "to": "~", "after": "!", "start": "0", "stop": "-1",
-         "index": "50000", "pivot": "user0099998", "target": "T", "member": "user0000001", "item": "user0099999", "limit": "0", "l": "0", "seconds": "30", "token": "x",
+         "index": "50000", "pivot": "user0099998", "target": "T", "member": "user0000001", "element": "user0099999", "limit": "0", "l": "0", "seconds": "30", "token": "x",
          "command": "", "group": "", "flag": "v"}
 WORDS = " ".join(f"m{i * 7919 % 1000003:06}" for i in range(125000))
-MANY = {"member": WORDS, "item": WORDS}
+MANY = {"member": WORDS, "element": WORDS}
 # What does not work on keys, or ends the connection.
 LEFT_OUT = {"help", "quit", "shutdown", "stats", "verbosity", "version", "flush_all", "mn", "lru_crawler"}
 
@@ -124,7 +124,7 @@ class Turns(WireTest):
                 self.ready(key)
                 plain = "E" if "<type>" in usage else "item" if "<bytes>" in usage else key
                 yield name, arguments(usage, plain, False)
-                if re.search(r"<(key|member|item)>[+*]", usage):
+                if re.search(r"<(key|member|element)>[+*]", usage):
                     yield name, arguments(usage, key, True)
 
     @marks(smoke=False)

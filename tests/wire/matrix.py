@@ -158,7 +158,8 @@ def short(version):
 
 def cell(text):
     """As it stands in the source of a page. An empty cell needs something that prints nothing."""
-    return text.replace(" ", r"\ ").replace("-", r"\-").replace("~", r"\(ti") or r"\&"
+    space = r"\ " if len(text) < 36 else " "  # a longer cell may be broken
+    return text.replace(" ", space).replace("-", r"\-").replace("~", r"\(ti") or r"\&"
 
 
 def table(*head, clients=CLIENTS, cells):

@@ -65,7 +65,7 @@ class Client:
 
     def lacks_cell(self):
         """The calls that it lacks, for people."""
-        return ", ".join([*self._lacks, *(f"{', '.join(calls)} (until {last})" for last, calls in self._lacked.items())])
+        return ", ".join([*self._lacks, *(f"{', '.join(calls)} (until {last.rpartition('git')[2]})" for last, calls in self._lacked.items())])
 
 
 def not_after(version, last):
@@ -158,8 +158,7 @@ def short(version):
 
 def cell(text):
     """As it stands in the source of a page. An empty cell needs something that prints nothing."""
-    space = r"\ " if len(text) < 36 else " "  # a longer cell may be broken
-    return text.replace(" ", space).replace("-", r"\-").replace("~", r"\(ti") or r"\&"
+    return text.replace(" ", r"\ ").replace("-", r"\-").replace("~", r"\(ti") or r"\&"
 
 
 def table(*head, clients=CLIENTS, cells):

@@ -17,7 +17,6 @@
 static void counted(struct op *op, const struct outcome *outcome)
 {
 	struct task *task = &op_task_of(op)->task;
-
 	uint64_t n = op->kind == OP_READ ? op->set->number : outcome->number;
 	struct reply r;
 

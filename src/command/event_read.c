@@ -162,8 +162,7 @@ static void answered(struct waiter *waiter, const struct result *r)
 	struct events_task *events = (struct events_task *)part->part.fan->task;
 
 	if (r->status == RESULT_HIT) {
-		struct reply reply = reply_value(waiter->key, r->value);
-		reply.flags = r->flags;
+		const struct reply reply = reply_hit(waiter->key, r);
 		fan_say(&part->part, &reply);
 		events->row = 0;
 	} else if (result_failed(r)) {

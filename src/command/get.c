@@ -46,15 +46,8 @@ static void single_answered(struct waiter *waiter, const struct result *r)
 		task_say_word(task, WORD_END);
 		return;
 	}
-	reply = (struct reply){
-		.kind = REPLY_VALUE,
-		.shows_cas = single->cas,
-		.flags = r->flags,
-		.cas = r->cas,
-		.ttl = r->ttl,
-		.key = waiter->key,
-		.bytes = r->value,
-	};
+	reply = reply_hit(waiter->key, r);
+	reply.shows_cas = single->cas;
 	task_say(task, &reply);
 }
 
@@ -104,7 +97,6 @@ struct named {
 	struct task task;
 	struct nest nest;
 	const struct command *inside;
-	size_t key_size;
 	char key[];
 };
 
@@ -124,7 +116,7 @@ static struct reply value_of(const struct task *outer, const struct command *ins
 	struct reply r = command_key_read(reply, line);
 
 	if (r.kind != REPLY_ERROR && !lookup_counts(inside))
-		lookup_count(outer, outer->keys.list, r.kind == REPLY_VALUE ? LOOKUP_HIT : LOOKUP_MISS);
+		lookup_count(outer, key, r.kind == REPLY_VALUE ? LOOKUP_HIT : LOOKUP_MISS);
 	r.key = key;
 	r.shows_cas = outer->command->id == COMMAND_GETS;
 	return r;
@@ -134,8 +126,7 @@ static void named_got(struct nest *nest, const struct reply *reply)
 {
 	struct named *named = (struct named *)nest->outer;
 	struct buf line = BUF_EMPTY;
-	const struct reply r =
-		value_of(&named->task, named->inside, slice_of(named->key, named->key_size), reply, &line);
+	const struct reply r = value_of(&named->task, named->inside, named->task.keys.list, reply, &line);
 
 	task_say(&named->task, &r);
 	buf_free(&line);
@@ -170,7 +161,6 @@ static void start_named(struct host *host, const struct request *request, void *
 		at = named->key;
 		(void)task_keys(&named->task, task_keep(&at, request->key), 1);
 		named->inside = command;
-		named->key_size = request->key.n;
 		named->nest = (struct nest){
 			.outer = &named->task,
 			.done = gets ? named_got : named_stored,
@@ -225,9 +215,7 @@ static void answered(struct waiter *waiter, const struct result *r)
 	if (r->status == RESULT_HIT) {
 		if (many->call.verb == CALL_GAT)
 			item_touched(many->task.host, part->target, waiter->key, many->call.exptime, r);
-		reply = reply_value(waiter->key, r->value);
-		reply.flags = r->flags;
-		reply.cas = r->cas;
+		reply = reply_hit(waiter->key, r);
 		reply.shows_cas = many->call.want & WANT_CAS;
 		fan_say(&part->part, &reply);
 	} else if (result_failed(r)) {

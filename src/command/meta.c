@@ -12,6 +12,7 @@
 #include "command/target.h"
 #include "command/task.h"
 #include "protocol/commands.h"
+#include "protocol/metaform.h"
 #include "protocol/reply.h"
 #include "util/num.h"
 
@@ -25,31 +26,11 @@ struct meta_task {
 	char bytes[];
 };
 
-/* What a code means; NONE for success and for codes without a word. */
-static enum reply_word word_of(struct slice code)
-{
-	static const struct {
-		struct slice code;
-		enum reply_word word;
-	} codes[] = {
-		{ { "EN", 2 }, WORD_END },
-		{ { "NF", 2 }, WORD_NOT_FOUND },
-		{ { "NS", 2 }, WORD_NOT_STORED },
-		{ { "EX", 2 }, WORD_EXISTS },
-	};
-
-	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
-		if (slice_equal(code, codes[i].code))
-			return codes[i].word;
-	}
-	return WORD_NONE;
-}
-
 static void reply(struct meta_task *meta, const struct result *r, struct slice code)
 {
 	struct reply reply = {
 		.kind = REPLY_META,
-		.word = word_of(code),
+		.word = metaform_word(code),
 		.key = r->line,
 		.bytes = r->value,
 		.has_value = slice_equal(code, SLICE("VA")),

@@ -160,18 +160,29 @@ void metaform_init(const struct request *meta, struct metaform *room)
 	(void)slice_write(slice_write(room->bytes, meta->key), meta->rest);
 }
 
+static const struct slice codes[WORDS] = {
+	[WORD_STORED] = { "HD", 2 },
+	[WORD_DELETED] = { "HD", 2 },
+	[WORD_NOT_STORED] = { "NS", 2 },
+	[WORD_EXISTS] = { "EX", 2 },
+	[WORD_NOT_FOUND] = { "NF", 2 },
+	[WORD_END] = { "EN", 2 },
+};
+
+enum reply_word metaform_word(struct slice code)
+{
+	if (slice_equal(code, codes[WORD_STORED]))
+		return WORD_NONE;
+	for (enum reply_word word = WORD_COUNT; word < WORDS; word++) {
+		if (codes[word].n && slice_equal(code, codes[word]))
+			return word;
+	}
+	return WORD_NONE;
+}
+
 /* The code of the reply; empty if it is not one of a meta command, such as an error. */
 static struct slice code_of(const struct metaform *form, const struct reply *r)
 {
-	static const struct slice codes[WORDS] = {
-		[WORD_STORED] = { "HD", 2 },
-		[WORD_DELETED] = { "HD", 2 },
-		[WORD_NOT_STORED] = { "NS", 2 },
-		[WORD_EXISTS] = { "EX", 2 },
-		[WORD_NOT_FOUND] = { "NF", 2 },
-		[WORD_END] = { "EN", 2 },
-	};
-
 	if (r->kind == REPLY_VALUE || r->kind == REPLY_NUMBER)
 		return metaflags_has(&form->flags, 'v') ? SLICE("VA") : SLICE("HD");
 	return r->kind == REPLY_WORD ? codes[r->word] : slice_of(NULL, 0);

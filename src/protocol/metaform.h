@@ -39,4 +39,7 @@ void metaform_init(const struct request *meta, struct metaform *room);
  */
 reply_form metaform_form;
 
+/* The word of the code of a server's reply; NONE for success and for codes without a word. */
+enum reply_word metaform_word(struct slice code);
+
 #endif

@@ -77,6 +77,19 @@ static inline struct reply reply_value(struct slice key, struct slice value)
 	return (struct reply){ .kind = REPLY_VALUE, .key = key, .bytes = value, .ttl = TTL_UNKNOWN };
 }
 
+/* The value of a HIT, with all that it says. */
+static inline struct reply reply_hit(struct slice key, const struct result *r)
+{
+	return (struct reply){
+		.kind = REPLY_VALUE,
+		.flags = r->flags,
+		.cas = r->cas,
+		.ttl = r->ttl,
+		.key = key,
+		.bytes = r->value,
+	};
+}
+
 /* `line` is without its end. */
 static inline struct reply reply_line(struct slice line)
 {

@@ -129,6 +129,17 @@ TEST(replies_of_reads)
 	shared_drop(value.shared);
 }
 
+TEST(words_of_codes)
+{
+	ck_assert_int_eq(metaform_word(SLICE("EN")), WORD_END);
+	ck_assert_int_eq(metaform_word(SLICE("NF")), WORD_NOT_FOUND);
+	ck_assert_int_eq(metaform_word(SLICE("NS")), WORD_NOT_STORED);
+	ck_assert_int_eq(metaform_word(SLICE("EX")), WORD_EXISTS);
+	ck_assert_int_eq(metaform_word(SLICE("HD")), WORD_NONE);
+	ck_assert_int_eq(metaform_word(SLICE("VA")), WORD_NONE);
+	ck_assert_int_eq(metaform_word(SLICE("")), WORD_NONE);
+}
+
 TEST(replies_of_writes)
 {
 	replies("ms a 1 c k O1\r\nx\r\n", reply_word(WORD_STORED), "HD c0 ka O1\r\n");

@@ -137,7 +137,7 @@ static inline void client_count(const struct client *client, enum counter counte
 	meter_count(client->clients->meter, counter, n);
 }
 
-/* Frees a task that is done and not among those of a client. If the client has gone, its last task frees it too. */
+/* Frees a finished task that is in no client's list. The last task of a disconnected client also frees the client. */
 void client_free_task(struct task *task);
 
 /* A user of a closed client has gone. */

@@ -4,8 +4,8 @@
  *
  *     open -> departing -> closing -> lingering -> closed          a client may leave out any state but the last
  *
- * A pause has reasons (enum client_pause), and lasts until the last one is gone. Whoever finds a reason calls client_pause; the socket is
- * read on until client_hold.
+ * A client is paused while it has at least one reason (enum client_pause). client_pause adds a reason; reading from the socket
+ * continues until client_hold.
  */
 #ifndef CLIENT_STATE_H
 #define CLIENT_STATE_H

@@ -22,7 +22,7 @@ void client_turns_open(struct clients *clients, void (*take)(struct client *clie
 /* No client may have a turn or wait for one. */
 void client_turns_close(struct clients *clients);
 
-/* Whether a request must wait for a turn. Then the client stands in line, and has PAUSE_TURN. */
+/* Whether a request must wait for a turn. If so, queues the client, which then has PAUSE_TURN. */
 bool client_turn_must_wait(struct client *client, const struct request *request);
 
 /* The client's turn has passed, unless it waits for another one. */
@@ -39,7 +39,7 @@ void client_turn_open(struct client *client);
 /* The client goes: it waits for nothing. */
 void client_turn_close(struct client *client);
 
-/* The client stands in no line any more: it was closed, or reads no more requests, or begins new ones in another generation. */
+/* Removes the client from all queues: it was closed, reads no more requests, or moves to another generation. */
 void client_turn_leave(struct client *client);
 
 #endif

@@ -9,7 +9,7 @@
 
 void window_open(struct client *client);
 
-/* A task begins; it has ended with a reply of so many bytes. client_free_task gives back what it takes. */
+/* Called when a task begins, and when it has ended with a reply of `size` bytes. client_free_task returns the memory of the task. */
 void window_task_begin(struct client *client, struct task *task);
 void window_task_end(struct client *client, const struct task *task, size_t size);
 

@@ -24,7 +24,7 @@ struct account {
 	size_t used;         /* bytes of unfinished requests, their tasks, and what these have computed so far */
 	size_t held;         /* bytes of replies that wait for earlier ones, or for the rest of their own */
 	size_t rewritten;    /* bytes that servers rewrote for its requests, and that have not counted in a turn yet */
-	bool gone;           /* the client has gone, and nobody wants the outcomes */
+	bool gone;           /* the client has disconnected; outcomes are discarded */
 	bool is_changed;     /* is in the list `changed` */
 	TAILQ_ENTRY(account) link;
 	struct account_list *changed; /* accounts that their owner must look at; NULL if it looks at none */

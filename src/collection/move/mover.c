@@ -385,8 +385,8 @@ static bool keeps_here(const struct mover *m)
 }
 
 /*
- * What was written around a mark is of clients that know the new ring. An item that is joined lives as long as that on n, for the same
- * reason.
+ * Words around a mark were written through a proxy that uses the new ring, so they win. For the same reason a joined item keeps the
+ * time to live of the item on n.
  */
 static void decide(struct mover *m)
 {

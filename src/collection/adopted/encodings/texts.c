@@ -146,7 +146,7 @@ static void write_without(const struct snapshot *s, const struct fold *gone, str
 	}
 }
 
-/* Writes the words of a change that need no look at what is stored. */
+/* Writes the words of a change that does not depend on the stored items. */
 static void write_change(const struct snapshot *s, struct buf *out)
 {
 	if (place_of(s) == SIGNED)

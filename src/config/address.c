@@ -4,6 +4,14 @@
 
 #include "util/num.h"
 
+static const struct slice local_prefix = { "unix:", 5 };
+
+/* Whether this is the path of a Unix socket, which may contain anything, even "://". */
+static bool is_path(struct slice where)
+{
+	return slice_starts(where, local_prefix) || (where.n && where.p[0] == '/');
+}
+
 static const char *take_host(struct slice host, struct address *out)
 {
 	if (host.n == 0)
@@ -49,8 +57,7 @@ static const char *parse_tcp(struct slice text, struct address *out)
 
 const char *address_parse(const char *text, uint16_t port, bool weighted, struct address *out)
 {
-	static const struct slice local = { "unix:", 5 }, tls = { "tls:", 4 }, dns = { "dns:", 4 },
-				  weight_word = { "weight=", 7 };
+	static const struct slice tls = { "tls:", 4 }, dns = { "dns:", 4 }, weight_word = { "weight=", 7 };
 	const char *end = text + strlen(text);
 	struct slice rest = slice_of(text, strlen(text)), where, weight;
 
@@ -61,7 +68,7 @@ const char *address_parse(const char *text, uint16_t port, bool weighted, struct
 		return "empty";
 	if (word_find_below(text, end, ' ') != end)
 		return "a control byte";
-	if (memmem(where.p, where.n, "://", 3))
+	if (!is_path(where) && memmem(where.p, where.n, "://", 3))
 		return "no scheme such as memcached:// is allowed, only host:port";
 	if (memchr(where.p, ';', where.n))
 		return "addresses are separated by commas, not by ;";
@@ -77,13 +84,13 @@ const char *address_parse(const char *text, uint16_t port, bool weighted, struct
 	out->dns = weighted && slice_starts(where, dns);
 	if (out->tls || out->dns)
 		where = slice_skip(where, tls.n);
-	if (where.n && (slice_starts(where, local) || where.p[0] == '/')) {
+	if (is_path(where)) {
 		if (out->tls)
 			return "no TLS on a Unix socket";
 		if (out->dns)
 			return "a Unix socket has no name to look up";
 		out->port = 0;
-		where = slice_starts(where, local) ? slice_skip(where, local.n) : where;
+		where = slice_starts(where, local_prefix) ? slice_skip(where, local_prefix.n) : where;
 		/* The size of sockaddr_un.sun_path. */
 		return where.n >= 108 ? "path too long" : take_host(where, out);
 	}

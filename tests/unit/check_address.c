@@ -34,6 +34,8 @@ TEST(unix_sockets)
 
 	ck_assert_str_eq(reads("unix:/run/x.sock", false), "/run/x.sock 0 1");
 	ck_assert_str_eq(reads("/run/x.sock", false), "/run/x.sock 0 1");
+	ck_assert_str_eq(reads("unix:///run/x.sock", false), "///run/x.sock 0 1");
+	ck_assert_str_eq(reads("/run/a://b", true), "/run/a://b 0 1");
 	ck_assert_str_eq(reads("unix:x:7", false), "x:7 0 1");
 	ck_assert_str_eq(reads("unix:", false), "no host");
 	snprintf(path, sizeof(path), "/%0106d", 0);

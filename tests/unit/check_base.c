@@ -112,6 +112,16 @@ TEST(head_that_was_read)
 	ck_assert_uint_eq(lanes.stats.conflicts, 1);
 }
 
+/* A log was joined with a base of another server, which has a block of its own. */
+TEST(head_before_a_block)
+{
+	put("+a +b @set.1 +c ");
+	begin_head("+a +b ", "@set.1 +ab ");
+	ends_with(OUTCOME_BUSY);
+	holds("+a +b @set.1 +c ");
+	ck_assert_uint_eq(casses(), 0);
+}
+
 TEST(head_that_is_gone)
 {
 	put("+x +a +b ");

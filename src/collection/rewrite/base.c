@@ -52,6 +52,15 @@ static bool find_old(const struct base_rewrite *rewrite, struct slice base, size
 	return false;
 }
 
+/*
+ * Whether the base begins with the old bytes and only words follow. Where a key moves, the log that was read may be joined with a base that
+ * has a block.
+ */
+static bool begins_with_old(const struct base_rewrite *rewrite, struct slice base)
+{
+	return slice_starts(base, rewrite->old) && !oplog_has_block(slice_skip(base, rewrite->old.n));
+}
+
 static void found(struct base_rewrite *rewrite, const struct result *r)
 {
 	struct env *env = lane_env(rewrite->lane);
@@ -63,7 +72,7 @@ static void found(struct base_rewrite *rewrite, const struct result *r)
 		end(rewrite, OUTCOME_FAILED, r);
 	} else if (r->status == RESULT_MISS) {
 		end(rewrite, OUTCOME_MISSING, NULL);
-	} else if (!(rewrite->anywhere ? find_old(rewrite, r->value, &at) : slice_starts(r->value, rewrite->old)) ||
+	} else if (!(rewrite->anywhere ? find_old(rewrite, r->value, &at) : begins_with_old(rewrite, r->value)) ||
 		!ttl_exptime(env, r->ttl, &exptime)) {
 		count_lost(rewrite, true);
 		end(rewrite, OUTCOME_BUSY, NULL);

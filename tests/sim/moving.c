@@ -473,13 +473,23 @@ static void run_change(struct moving *w, int number, int commands)
 
 /* --- the end --- */
 
-/*
- * A proxy that does not know the ring finds no set at the former server, and makes a new one. There a compaction drops its removals, so
- * what was removed may come back.
- */
 static bool knows_ring(const struct moving *w, int client)
 {
 	return w->forgotten >= 0 && client % MOVING_PROXIES != w->forgotten;
+}
+
+/*
+ * Whether the set must have the last word of the member's only writer. The words of the new server decide about their members. So an
+ * addition on the former server is lost if the new one still has an older removal. A removal is lost if the proxy that was forgotten makes a
+ * new set on the former server, where a compaction drops it.
+ */
+static bool must_show(const struct moving *w, const struct moving_key *k, int member)
+{
+	int client = member % MOVING_CLIENTS;
+
+	if (knows_ring(w, client))
+		return !k->contested[member] || k->on_new[member];
+	return k->words[member] == 1 && !k->removed[member] && !k->contested[member];
 }
 
 /* What nobody may have changed since its writer was told. */
@@ -493,7 +503,7 @@ static void check_words(struct moving *w, const struct moving_op *op)
 			(unsigned long long)k->counted);
 	for (int m = 0; k->kind == MOVING_SET && m < MOVING_MEMBERS; m++) {
 		bool in = op->got.mask & UINT64_C(1) << m;
-		if ((k->words[m] == 1 && !in) || (k->words[m] == -1 && in && knows_ring(w, m % MOVING_CLIENTS)))
+		if (must_show(w, k, m) && ((k->words[m] == 1 && !in) || (k->words[m] == -1 && in)))
 			moving_fail(w, in ? "what was removed came back" : "a member was lost", "%s: member%02d",
 				k->name, m);
 	}

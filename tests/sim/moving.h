@@ -83,6 +83,7 @@ struct moving_op {
 	bool moved;  /* no command: the item has got another cas id */
 	bool final;  /* no command: how long the item lives when all is over */
 	bool former; /* its proxy was forgotten, and has the former ring alone */
+	bool on_new; /* the key moves, and the proxy knows that its time has come */
 	struct buf line, reply;
 	struct account account;  /* of a command that no client sends */
 	uint64_t asked, replied; /* ticks; 0: no reply */
@@ -119,6 +120,9 @@ struct moving_key {
 	uint64_t cas[MOVING_CLIENTS];
 	/* In a history with stale reads: what is known. */
 	signed char words[MOVING_MEMBERS + 256]; /* 1: it is in, -1: it is out, 0: unknown */
+	bool removed[MOVING_MEMBERS];            /* its only writer has removed it */
+	bool contested[MOVING_MEMBERS];          /* the proxy that was forgotten has removed it */
+	bool on_new[MOVING_MEMBERS];             /* where its only writer wrote last */
 	uint64_t counted;
 };
 

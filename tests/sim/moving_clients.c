@@ -112,13 +112,25 @@ static void add_exptime(struct moving_op *op)
 	buf_printf(&op->line, " %lld", (long long)exptime);
 }
 
+static bool has_former_ring(const struct moving *w, int proxy)
+{
+	return proxy == w->forgotten && w->proxies[proxy].config == 0;
+}
+
+/* Where reads are stale, each member has one writer. Only the proxy that was forgotten also removes members of others. */
 static int member_of(struct moving_op *op)
 {
 	struct moving *w = op->world;
 	unsigned limit = op->key == 0 ? 12 : MOVING_MEMBERS;
 	int member = (int)moving_random(w, limit);
 
-	return w->stale ? member / MOVING_CLIENTS * MOVING_CLIENTS + op->client : member;
+	if (!w->stale)
+		return member;
+	if (op->command == COMMAND_SREM && has_former_ring(w, w->clients[op->client].proxy) && moving_chance(w, 50)) {
+		w->keys[op->key].contested[member] = true;
+		return member;
+	}
+	return member / MOVING_CLIENTS * MOVING_CLIENTS + op->client;
 }
 
 static void add_members(struct moving_op *op, uint64_t count)
@@ -329,12 +341,22 @@ void moving_free_op(struct moving_op *op)
 	free(op);
 }
 
+static bool knows_new(const struct moving *w, int proxy, const char *key)
+{
+	const struct moving_config *c = &moving_current(&w->proxies[proxy])->config;
+	struct slice name = slice_of(key, strlen(key));
+
+	return c->moves && ((int64_t)moving_now(w) + w->proxies[proxy].lan.skew) / 1000 >= c->at &&
+		moving_place(&c->former, name) != moving_place(&c->ring, name);
+}
+
 static void start(struct moving_op *op, int proxy)
 {
 	struct moving *w = op->world;
 
 	op->asked = ++w->tick;
-	op->former = proxy == w->forgotten && w->proxies[proxy].config == 0;
+	op->former = has_former_ring(w, proxy);
+	op->on_new = op->key >= 0 && knows_new(w, proxy, w->keys[op->key].name);
 	if (!lan_ask(&moving_current(&w->proxies[proxy])->lan, op->client, buf_slice(&op->line), op))
 		moving_fail(w, "a request was refused", "%.*s", (int)buf_size(&op->line), op->line.data);
 }
@@ -503,9 +525,13 @@ static void follow(struct moving_op *op)
 	if (k->kind == MOVING_COUNTER && op->command == COMMAND_EVINCR && known)
 		k->counted += op->number;
 	for (int m = 0; k->kind == MOVING_SET && m < MOVING_MEMBERS; m++) {
-		if (!(op->mask & UINT64_C(1) << m) || k->words[m] == 2 || (op->replied && !known))
+		if (!(op->mask & UINT64_C(1) << m) || m % MOVING_CLIENTS != op->client)
+			continue;
+		k->removed[m] |= word < 0;
+		if (k->words[m] == 2 || (op->replied && !known))
 			continue;
 		k->words[m] = known ? word : 2;
+		k->on_new[m] = op->on_new;
 	}
 	for (size_t i = 0; k->kind == MOVING_LIST_KEY && known && i < elements.n; i++)
 		k->words[MOVING_MEMBERS + (unsigned char)elements.p[i]] = 1;

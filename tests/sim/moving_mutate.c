@@ -124,6 +124,28 @@ static void let_former_win(struct moving *w, const struct message *m)
 	item->flags = former->flags;
 }
 
+/* Of two joined logs, puts the one of the former server last. */
+static void put_former_last(struct moving *w, struct message *m)
+{
+	const struct moving_config *c = m->proxy ? &moving_generation(m)->config : NULL;
+	const struct memcached_item *former;
+	int key = moving_find_key(w, m->call.key);
+	struct buf joined = BUF_EMPTY;
+	struct slice words;
+
+	if (w->forgotten < 0 || key < 0 || w->keys[key].kind != MOVING_SET || m->call.verb != CALL_CAS ||
+		m->call.flags == MARK_FLAGS || !c || !c->moves || is_to_former(w, m))
+		return;
+	former = moving_item(w, moving_place(&c->former, m->call.key), m->call.key);
+	words = former ? buf_slice(&former->value) : slice_of("", 0);
+	if (words.n == 0 || *words.p == '@' || !slice_starts(m->call.value, words))
+		return;
+	buf_add_slice(&joined, slice_skip(m->call.value, words.n));
+	buf_add_slice(&joined, words);
+	memcpy((char *)m->call.value.p, joined.data + joined.start, buf_size(&joined));
+	buf_free(&joined);
+}
+
 /* Whether it is a look at the former server, for a delete of a client, of an item that is on the new one. */
 static bool is_look_of_removal(struct moving *w, const struct message *m)
 {
@@ -197,6 +219,9 @@ bool moving_mutate_execute(struct moving *w, struct message *m)
 		return false;
 	case MOVING_FORMER_WINS:
 		let_former_win(w, m);
+		return false;
+	case MOVING_FORMER_LAST:
+		put_former_last(w, m);
 		return false;
 	case MOVING_BLIND_REMOVAL:
 		m->result.status = RESULT_MISS;

@@ -19,9 +19,9 @@ static const struct {
 	const char *joined;
 } joins[] = {
 	{ "k", "x", "y", JOIN_HERE, JOIN_FORMER, NULL },
-	{ "k", "+a -b ", "+b +c ", JOIN_BOTH, JOIN_BOTH, "+b +c +a -b " },
-	{ "k", "+a ", "@set.1 " REFERENCE "+b ", JOIN_BOTH, JOIN_BOTH, "@set.1 " REFERENCE "+b +a " },
-	{ "k", "@set.1 " REFERENCE "+b ", "+a ", JOIN_BOTH, JOIN_BOTH, "+a @set.1 " REFERENCE "+b " },
+	{ "k", "+a -b ", "+b +c ", JOIN_BOTH, JOIN_BOTH, "+a -b +b +c " },
+	{ "k", "+a ", "@set.1 " REFERENCE "+b ", JOIN_BOTH, JOIN_BOTH, "+a @set.1 " REFERENCE "+b " },
+	{ "k", "@set.1 " REFERENCE "+b ", "+a ", JOIN_BOTH, JOIN_BOTH, "@set.1 " REFERENCE "+b +a " },
 	{ "k", "+a ", "no set", JOIN_HERE, JOIN_FORMER, NULL },
 	{ "k", "no set", "+a ", JOIN_HERE, JOIN_FORMER, NULL },
 	{ "k", "@list +a ", "@set.1 " REFERENCE, JOIN_HERE, JOIN_FORMER, NULL },
@@ -42,10 +42,10 @@ static const struct {
 	{ "by_day|2015022016", "7", "12", JOIN_HERE, JOIN_HERE, NULL },
 	{ "by_day::2015022016", "7", "12", JOIN_HERE, JOIN_HERE, NULL },
 	/* What is being loaded. */
-	{ "k", "+w ", LOADING "+a ", JOIN_BOTH, JOIN_BOTH, LOADING "+a +w " },
+	{ "k", "+w ", LOADING "+a ", JOIN_BOTH, JOIN_BOTH, "+w " LOADING "+a " },
 	{ "k", "@set.1 " REFERENCE "+b ", LOADING "+a ", JOIN_HERE, JOIN_FORMER, NULL },
-	{ "k", LOADING REFERENCE "-w ", "+a ", JOIN_BOTH, JOIN_BOTH, "+a -w " },
-	{ "k", LOADING "+w ", LOADING "+a ", JOIN_BOTH, JOIN_BOTH, LOADING "+a +w " },
+	{ "k", LOADING REFERENCE "-w ", "+a ", JOIN_BOTH, JOIN_BOTH, "-w +a " },
+	{ "k", LOADING "+w ", LOADING "+a ", JOIN_BOTH, JOIN_BOTH, "+w " LOADING "+a " },
 	{ "k", "@list.2 @fill.abcdefg0.1700000010.10 +w ", LOADING "+a ", JOIN_HERE, JOIN_FORMER, NULL },
 	{ "k", LOADING "+w ", "no set", JOIN_HERE, JOIN_FORMER, NULL },
 };

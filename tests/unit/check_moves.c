@@ -163,6 +163,8 @@ TEST(what_does_not_move_is_left_alone)
 
 #define TABLE "t0a000000001"
 #define REFERENCE "@" TABLE ".1.1.0.9.0123456789abcdef "
+#define OTHER_TABLE "t0b000000001"
+#define OTHER_REFERENCE "@" OTHER_TABLE ".1.1.0.9.0123456789abcdef "
 
 TEST(moves_a_set_with_its_parts)
 {
@@ -203,7 +205,7 @@ TEST(a_copy_that_is_all_that_is_left)
 	mark_add_copy(&mark, SLICE("s"), 3, item(O, "s")->cas + 1, 1, 5);
 	BUF_ADD(&mark, "+old ");
 	put_mark(N, "s", &mark);
-	reads(&proxies[0], "s", "+old +new ");
+	reads(&proxies[0], "s", "+new +old ");
 	ck_assert_uint_eq(got.flags, 3);
 	buf_free(&mark);
 	/* It is the same that has changed. */
@@ -402,15 +404,15 @@ TEST(the_time_to_live_of_the_new_server_stays)
 	/* Of a set that is joined, too, in seconds and as a date. */
 	put(N, "s", "+a ", 100);
 	put(O, "s", "+b ", 0);
-	reads(p, "s", "+a +b ");
+	reads(p, "s", "+b +a ");
 	ck_assert_int_eq(item(N, "s")->expires, AT + 100);
 	put(N, "t", "+a ", 0);
 	put(O, "t", "+b ", 100);
-	reads(p, "t", "+a +b ");
+	reads(p, "t", "+b +a ");
 	ck_assert_int_eq(item(N, "t")->expires, 0);
 	put(N, "u", "+a ", AT + 5000000);
 	put(O, "u", "+b ", 100);
-	reads(p, "u", "+a +b ");
+	reads(p, "u", "+b +a ");
 	ck_assert_int_eq(item(N, "u")->expires, AT + 5000000);
 	buf_free(&got_value);
 }
@@ -497,12 +499,13 @@ TEST(both_have_it)
 	put(O, "s", "+c -a ", 0);
 	proxies[0].env.now += MOVES_LOOK_MS;
 	reads(&proxies[0], "s", "+a +b ");
-	reads(&proxies[0], "s", "+a +b +c -a ");
+	reads(&proxies[0], "s", "+c -a +a +b ");
 	has(O, "s", NULL);
 	ck_assert_uint_eq(moves_statistics(proxies[0].moves)->merged, 1);
 }
 
 /* A log has the last word over runs, so words that are older than a run go. Those on other members stay. */
+/* The words of the new server decide about their members; the former ones about all others. */
 TEST(a_run_of_a_forgotten_proxy)
 {
 	struct table_writer table = { .count = 0 };
@@ -515,13 +518,19 @@ TEST(a_run_of_a_forgotten_proxy)
 	put_bytes(O, "s." TABLE, buf_slice(&value));
 	put(O, "s", "@set.1 " REFERENCE "+d ", 0);
 	put(N, "s", "+a -b +c +e ", 0);
-	reads(&proxies[0], "s", "+a +e @set.1 " REFERENCE "+d ");
+	reads(&proxies[0], "s", "@set.1 " REFERENCE "+d +a -b +c +e ");
 	ck_assert(item(N, "s." TABLE));
-	/* A run that both have is older. */
+	/* A run that both have is older than both logs. */
 	put(O, "r", "@set.1 " REFERENCE "+d ", 0);
 	put_bytes(O, "r." TABLE, buf_slice(&value));
 	put(N, "r", "@set.1 " REFERENCE "-b +c ", 0);
-	reads(&proxies[0], "r", "@set.1 " REFERENCE "-b +c +d ");
+	reads(&proxies[0], "r", "@set.1 " REFERENCE "+d -b +c ");
+	/* A run of the new server decides about its members. */
+	put(O, "q", "+c @set.1 " REFERENCE "+b +d -c ", 0);
+	put_bytes(O, "q." TABLE, buf_slice(&value));
+	put(N, "q", "+c -a @set.1 " OTHER_REFERENCE "-e ", 0);
+	put_bytes(N, "q." OTHER_TABLE, buf_slice(&value));
+	reads(&proxies[0], "q", "@set.1 " REFERENCE OTHER_REFERENCE "+d -a -e ");
 	buf_free(&value);
 }
 

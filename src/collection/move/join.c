@@ -86,29 +86,18 @@ static void add_refs(struct buf *out, struct slice there, struct slice refs)
 	}
 }
 
-/* The order of elements of two lists is that of no clock, so a log may move behind references. */
-static void join_bases(const struct oplog_base *here, const struct oplog_base *former, struct buf *out)
+/*
+ * Both have a block. What the former log says of members in runs of the new server was dropped before: see join_drop_words. So was what the
+ * new server's head says of them.
+ */
+static void join_blocks(const struct oplog_base *former, const struct oplog_base *here, struct buf *out)
 {
-	const struct oplog_base *marked = here->block.n ? here : former;
-
-	buf_add_slice(out, here->head);
-	if (!marked->block.n) {
-		buf_add_slice(out, here->log);
-		buf_add_slice(out, former->head);
-		buf_add_slice(out, former->log);
-		return;
-	}
-	if (!here->block.n)
-		buf_add_slice(out, here->log);
-	buf_add_slice(out, former->block.n && !here->block.n ? former->head : slice_of("", 0));
-	buf_add(out, marked->block.p, (size_t)(marked->refs.p - marked->block.p));
-	buf_add_slice(out, here->refs);
-	add_refs(out, here->refs, former->refs);
-	if (here->block.n) {
-		buf_add_slice(out, here->log);
-		buf_add_slice(out, former->head);
-	}
+	buf_add_slice(out, former->head);
+	buf_add_slice(out, former->block);
+	add_refs(out, former->refs, here->refs);
 	buf_add_slice(out, former->log);
+	buf_add_slice(out, here->head);
+	buf_add_slice(out, here->log);
 }
 
 /* A base with only a log may be of a set or of a list. */
@@ -166,19 +155,23 @@ enum join join_of(const struct rules *rules, struct slice key, struct slice form
 void join_values(struct slice former, struct slice here, struct buf *out)
 {
 	struct buf words = BUF_EMPTY;
-	struct oplog_base a, b;
+	struct oplog_base f, h;
+	bool is_base = read_base(here, &h);
 	uint64_t m, n;
 
 	if (is_number(here, &m) && is_number(former, &n)) {
 		buf_add_u64(out, m + n);
-	} else if (read_words(former, &b, &words) && read_base(here, &a)) {
-		join_bases(&a, &b, out);
-	} else {
-		/* `here` is being loaded, and these are words of others; or it was emptied. */
+	} else if (!read_words(former, &f, &words)) {
 		buf_add_slice(out, here);
-		buf_add_slice(out, b.head);
-		buf_add_slice(out, here.n ? slice_of("", 0) : b.block);
-		buf_add_slice(out, b.log);
+	} else if (is_base && f.block.n && h.block.n) {
+		join_blocks(&f, &h, out);
+	} else {
+		buf_add_slice(out, f.head);
+		/* A base that is being loaded has a mark of its own. */
+		if (is_base || here.n == 0)
+			buf_add_slice(out, f.block);
+		buf_add_slice(out, f.log);
+		buf_add_slice(out, here);
 	}
 	buf_free(&words);
 }
@@ -194,17 +187,37 @@ static void add_other_words(struct buf *out, struct slice log, const struct tabl
 	}
 }
 
-void join_drop_words(struct buf *here, struct slice data)
+bool join_needs_runs(struct slice former, struct slice here)
+{
+	struct oplog_base f, h;
+
+	return read_base(former, &f) && read_base(here, &h) && f.block.n && h.refs.n && !h.is_list &&
+		f.log.n + h.head.n > 0;
+}
+
+static void drop_words(struct buf *value, const struct table *table, bool of_log)
 {
 	struct buf kept = BUF_EMPTY;
 	struct oplog_base base;
+
+	if (!read_base(buf_slice(value), &base))
+		return;
+	add_other_words(&kept, base.head, table);
+	buf_add_slice(&kept, base.block);
+	if (of_log)
+		add_other_words(&kept, base.log, table);
+	else
+		buf_add_slice(&kept, base.log);
+	buf_free(value);
+	*value = kept;
+}
+
+void join_drop_words(struct buf *former, struct buf *here, struct slice data)
+{
 	struct table table;
 
-	if (!read_base(buf_slice(here), &base) || base.is_list || !table_open(&table, data))
+	if (!table_open(&table, data))
 		return;
-	add_other_words(&kept, base.head, &table);
-	buf_add_slice(&kept, base.block);
-	add_other_words(&kept, base.log, &table);
-	buf_free(here);
-	*here = kept;
+	drop_words(former, &table, true);
+	drop_words(here, &table, false);
 }

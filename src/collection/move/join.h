@@ -24,16 +24,25 @@ enum join {
  */
 enum join join_of(const struct rules *rules, struct slice key, struct slice former, struct slice here, bool is_copy);
 
-/* Appends the value of JOIN_BOTH to `out`. */
+/*
+ * Appends the value of JOIN_BOTH to `out`. The former words precede those of the new server, so the latter decide about a member of which
+ * both have words.
+ */
 void join_values(struct slice former, struct slice here, struct buf *out);
 
 /* Whether it is the base of a set or list that has parts. */
 bool join_has_parts(struct slice value);
 
 /*
- * Drops those words of the log of a set about whose members a table of the former server says something, as that is newer: a log has the
- * last word over the runs that it is joined with. Leaves alone what is no set.
+ * Whether the former words will follow runs of the new server, since both have runs. Then each table of those runs must be passed to
+ * join_drop_words first.
  */
-void join_drop_words(struct buf *here, struct slice table);
+bool join_needs_runs(struct slice former, struct slice here);
+
+/*
+ * Drops the words of the former item about members in a table of the new server, and what the head of the new item, which is older than the
+ * table, says of them.
+ */
+void join_drop_words(struct buf *former, struct buf *here, struct slice table);
 
 #endif

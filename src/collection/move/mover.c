@@ -569,7 +569,7 @@ static void touched(struct mover *m)
 struct mover_part {
 	struct waiter waiter;
 	struct mover *mover;
-	bool is_index, stays, is_newer; /* than what n has */
+	bool is_index, stays;
 	char key[];
 };
 
@@ -612,18 +612,14 @@ static void part_written(struct waiter *waiter, const struct result *r)
 		end_part(part, r);
 }
 
-static void add_tables(struct mover *m, const struct mover_part *part, struct slice index)
+static void add_tables(struct buf *ids, struct slice index)
 {
 	struct fences fences;
 
 	if (!fences_read(&fences, index))
 		return;
-	for (size_t i = 0; i < fences.count; i++) {
-		struct slice id = slice_of(fences.list[i].id, OPLOG_ID);
-		buf_add_word(&m->parts.ids, id);
-		if (!part->is_newer)
-			buf_add_word(&m->parts.shared, id);
-	}
+	for (size_t i = 0; i < fences.count; i++)
+		buf_add_word(ids, slice_of(fences.list[i].id, OPLOG_ID));
 	fences_free(&fences);
 }
 
@@ -649,9 +645,7 @@ static void part_read(struct waiter *waiter, const struct result *r)
 		return;
 	}
 	if (part->is_index)
-		add_tables(m, part, r->value);
-	else if (m->joined && m->join == JOIN_BOTH && part->is_newer)
-		join_drop_words(&m->here, r->value);
+		add_tables(&m->parts.ids, r->value);
 	if (part->stays) {
 		end_part(part, r);
 		return;
@@ -664,25 +658,28 @@ static void part_read(struct waiter *waiter, const struct result *r)
 		part_written);
 }
 
-static void begin_part(struct mover *m, struct slice id)
+static struct mover_part *new_part(struct mover *m, struct slice id)
 {
-	struct mover_world *world = m->world;
 	struct mover_part *part = xmalloc(sizeof(*part) + m->key.n + 1 + id.n);
-	bool drops = m->joined && m->join == JOIN_HERE;
 	char *p = slice_write(part->key, m->key);
 
 	*p++ = '.';
 	p = slice_write(p, id);
 	part->mover = m;
 	part->is_index = *id.p == (char)OPLOG_INDEX;
-	part->is_newer = !has_word(&m->parts.shared, id);
 	part->waiter.key = slice_of(part->key, (size_t)(p - part->key));
-	/*
-	 * An index that stays may have tables that move, and a table that stays may have words that count. Of an item that is dropped no
-	 * part is copied, but all are deleted.
-	 */
+	return part;
+}
+
+static void begin_part(struct mover *m, struct slice id)
+{
+	struct mover_world *world = m->world;
+	struct mover_part *part = new_part(m, id);
+	bool drops = m->joined && m->join == JOIN_HERE;
+
+	/* An index that stays may have tables that move. Of an item that is dropped no part is copied, but all are deleted. */
 	part->stays = !mover_moves(world, part->waiter.key) || (drops && !m->parts.deletes);
-	if (part->stays && (m->parts.deletes || !(part->is_index || (m->joined && !drops)))) {
+	if (part->stays && (m->parts.deletes || !part->is_index)) {
 		free(part);
 		return;
 	}
@@ -693,15 +690,49 @@ static void begin_part(struct mover *m, struct slice id)
 		send_part(part, &world->from, (struct call){ .verb = CALL_GET, .want = WANT_VALUE }, part_read);
 }
 
+static void own_part_read(struct waiter *waiter, const struct result *r)
+{
+	struct mover_part *part = (struct mover_part *)waiter;
+	struct mover *m = part->mover;
+
+	if (r->status == RESULT_HIT && part->is_index)
+		add_tables(&m->parts.own, r->value);
+	else if (r->status == RESULT_HIT)
+		join_drop_words(&m->o.value, &m->here, r->value);
+	end_part(part, r);
+}
+
+static void read_own_part(struct mover *m, struct slice id)
+{
+	if (has_word(&m->parts.ids, id))
+		return;
+	m->parts.pending++;
+	send_part(new_part(m, id), &m->world->to, (struct call){ .verb = CALL_GET, .want = WANT_VALUE }, own_part_read);
+}
+
+/* Takes the next id of a list of parts. False if there is none left. */
+static bool take_id(const struct buf *ids, size_t *next, struct slice *id)
+{
+	struct slice rest = slice_skip(buf_slice(ids), *next);
+
+	*id = slice_token(&rest);
+	*next = buf_size(ids) - rest.n;
+	return id->n > 0;
+}
+
+/* The parts of the item on n are read when all parts of that on o are known: those that both have are left out. */
 static void next_parts(struct mover *m)
 {
 	struct mover_parts *parts = &m->parts;
+	struct slice id;
 
-	while (parts->pending < PARTS_AT_ONCE && parts->next < buf_size(&parts->ids) && !m->failure.happened) {
-		struct slice rest = slice_skip(buf_slice(&parts->ids), parts->next), id = slice_token(&rest);
-		parts->next = buf_size(&parts->ids) - rest.n;
+	while (parts->pending < PARTS_AT_ONCE && !m->failure.happened && take_id(&parts->ids, &parts->next, &id))
 		begin_part(m, id);
-	}
+	if (parts->pending == 0 && !parts->deletes)
+		parts->reads_own = true;
+	while (parts->reads_own && parts->pending < PARTS_AT_ONCE && !m->failure.happened &&
+		take_id(&parts->own, &parts->next_own, &id))
+		read_own_part(m, id);
 	if (parts->pending == 0)
 		parts_ended(m);
 }
@@ -727,12 +758,13 @@ static void find_parts(struct slice value, struct buf *ids)
 static void copy_parts(struct mover *m)
 {
 	m->parts.ids.start = m->parts.ids.end = 0;
-	m->parts.shared.start = m->parts.shared.end = 0;
-	m->parts.next = 0;
+	m->parts.own.start = m->parts.own.end = 0;
+	m->parts.next = m->parts.next_own = 0;
+	m->parts.reads_own = false;
 	if (part_key_base(m->key).n == 0)
 		find_parts(buf_slice(&m->o.value), &m->parts.ids);
-	if (m->joined)
-		find_parts(buf_slice(&m->here), &m->parts.shared);
+	if (m->joined && m->join == JOIN_BOTH && join_needs_runs(buf_slice(&m->o.value), buf_slice(&m->here)))
+		find_parts(buf_slice(&m->here), &m->parts.own);
 	next_parts(m);
 }
 
@@ -750,6 +782,7 @@ bool mover_clean(struct mover *m, void (*done)(struct mover *m))
 		return false;
 	m->done = done;
 	m->parts.deletes = true;
+	m->parts.reads_own = false;
 	m->parts.next = 0;
 	next_parts(m);
 	return true;
@@ -761,6 +794,6 @@ void mover_fini(struct mover *m)
 	buf_free(&m->n.value);
 	buf_free(&m->here);
 	buf_free(&m->parts.ids);
-	buf_free(&m->parts.shared);
+	buf_free(&m->parts.own);
 	failure_free(&m->failure);
 }

@@ -82,7 +82,9 @@ struct mover_item {
 struct mover_parts {
 	struct buf ids;       /* of all parts that are known, each followed by a space */
 	size_t next, pending; /* bytes of `ids` that were begun; parts under way */
-	struct buf shared;    /* those of them that the item on n has, too, in the same form */
+	struct buf own;       /* the parts of the item on n that are read to join both, in the same form */
+	size_t next_own;      /* bytes of `own` that were begun */
+	bool reads_own;       /* the parts in `ids` are done */
 	int64_t exptime;      /* of the base */
 	bool deletes;         /* else they are copied */
 };
@@ -100,8 +102,7 @@ struct mover {
 	enum result_status n_status; /* of the last read of n */
 	struct mover_item o, n;
 	struct mark mark; /* of n.value */
-	struct buf
-		here; /* what n has and is to be joined, without marks, and without words that the parts on o overrule */
+	struct buf here;  /* the item on n that is joined, without marks */
 	int64_t last_ttl; /* of the item on o, right before its deletion; 0 if it was not read */
 	struct mover_parts parts;
 	struct failure failure;

@@ -122,6 +122,15 @@ TEST(head_before_a_block)
 	ck_assert_uint_eq(casses(), 0);
 }
 
+/* The oldest runs were merged while others were added. */
+TEST(head_before_more_references)
+{
+	put("@set.1 @b @c @d +e ");
+	begin_head("@set.1 @b @c ", "@set.1 @bc ");
+	ends_with(OUTCOME_DONE);
+	holds("@set.1 @bc @d +e ");
+}
+
 TEST(head_that_is_gone)
 {
 	put("+x +a +b ");

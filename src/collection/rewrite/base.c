@@ -53,12 +53,13 @@ static bool find_old(const struct base_rewrite *rewrite, struct slice base, size
 }
 
 /*
- * Whether the base begins with the old bytes and only words follow. Where a key moves, the log that was read may be joined with a base that
- * has a block.
+ * Whether the base begins with the old bytes. Where a key moves, a log that was read may be the head of a joined base, with a block after it:
+ * then the old bytes have been replaced.
  */
 static bool begins_with_old(const struct base_rewrite *rewrite, struct slice base)
 {
-	return slice_starts(base, rewrite->old) && !oplog_has_block(slice_skip(base, rewrite->old.n));
+	return slice_starts(base, rewrite->old) &&
+		(!oplog_has_block(slice_skip(base, rewrite->old.n)) || oplog_has_block(rewrite->old));
 }
 
 static void found(struct base_rewrite *rewrite, const struct result *r)

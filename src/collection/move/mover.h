@@ -43,6 +43,7 @@ struct mover_world {
 	int (*place)(void *arg, struct slice key, int *former);
 	void *arg;
 	uint64_t calls; /* the number of calls that were queued so far */
+	size_t busy;    /* units, and kept calls that were sent */
 	struct mover_side from, to, copy;
 };
 

@@ -1,37 +1,46 @@
-/* The state of a unit in moves.c: its mover and its queued calls. */
+/*
+ * A unit that is being looked for or moved, and the queue of calls on it. The calls are sent in their order once the unit was found, and some
+ * are guarded against marks (guard.h).
+ *
+ * The claim of a mover may arrive when others have moved the unit and a client has deleted it. memcached would take that mark for an item:
+ * append would store, and add would not. No claim arrives later than the margin. So for that long after a unit was found, and until a later
+ * read has seen no mark, calls that need an item, or that need none, are guarded.
+ */
 #ifndef COLLECTION_MOVE_UNIT_H
 #define COLLECTION_MOVE_UNIT_H
 
-#include <sys/queue.h>
+#include "collection/move/found.h"
+#include "collection/move/guard.h"
+#include "collection/move/moves.h"
 
-#include "collection/move/mover.h"
-#include "collection/move/peek.h"
+enum { MOVES_BUCKETS = 1024 };
 
-struct moves;
+LIST_HEAD(units, unit);
 
-/* A queued call, with a copy of its slices; or a call whose result is checked before its waiter gets it. */
-struct moved_call {
-	STAILQ_ENTRY(moved_call) link;
-	struct moves *moves;
-	struct call call;
-	struct waiter waiter; /* of the call, or of a look at its key */
-	struct waiter *asker;
-	struct unit *unit; /* The unit whose queue is blocked until this call has a result, or NULL. */
-	enum result_status status;
-	struct failure failure; /* an error that a mark may have caused */
-	uint64_t number;        /* world.calls when it was received */
-	bool part;              /* it was copied from the former server, if it was there */
-	bool imitated;          /* the key has an item with the flags of a mark, which is none */
-	unsigned tries;         /* attempts that met a mark, or a write of another client */
-	char bytes[];
+/* What moves.c and unit.c share. */
+struct moves {
+	struct mover_world world;
+	int64_t at, margin;
+	uint64_t seed;
+	struct moves_stats stats;
+	uint64_t behind; /* env.now from which on a move may start for which no call waits */
+	struct units units[MOVES_BUCKETS];
+	struct founds found;
 };
 
-STAILQ_HEAD(moved_calls, moved_call);
+enum unit_state {
+	UNIT_SOUGHT, /* it is looked for, or moved; or its time has not come */
+	UNIT_FOUND,  /* it is on its new server, and its calls are sent */
+	UNIT_SEEN,   /* the same, and its item was just seen there */
+	UNIT_MARKED, /* a call has met a mark since: it is looked for again */
+	UNIT_GONE,   /* it is in no list any more, and is freed after its last peek */
+};
 
 struct unit {
 	LIST_ENTRY(unit) link;
 	struct moves *moves;
 	uint64_t hash;
+	enum unit_state state;
 	struct mover mover;
 	struct waiter waiter; /* of a timer, or of a look at its key */
 	uint64_t looked;      /* env.now when that look was sent, or the first look at both servers */
@@ -39,31 +48,38 @@ struct unit {
 	struct moved_calls reads;
 	struct moved_calls calls;
 	uint64_t former; /* the number of the last call before the look at its former server */
-	uint64_t asked;  /* the number of the last call before that look, or before the one that has set `there` */
-	size_t peeks;    /* reads under way to both servers; no call is sent until they are answered */
+	uint64_t asked;  /* the number of the last call before the look by which its item was seen */
+	size_t peeks;    /* reads that were sent to both servers and have no answer: no call is sent meanwhile */
 	bool writes;     /* one of the calls may be more than a read */
-	bool found;      /* the calls are sent; the mover is not needed any more */
-	bool there;      /* its item was just seen */
-	bool failed;     /* it is not in the list any more; the end of its last peek frees it */
-	bool marked;     /* a call has met a mark since */
 	char key[];
 };
 
-/* A read that is sent to both servers. */
-struct moved_peek {
-	struct peek peek;
-	struct moved_call *call;
-	struct unit *unit;
-	bool finds; /* This read alone decides where the unit is. */
-};
+/* The unit with this key, whose hash with moves->seed is given; NULL if it is neither looked for nor moved. */
+struct unit *unit_find(const struct moves *m, uint64_t hash, struct slice key);
 
-/* Copies a call. */
-struct moved_call *moved_call_keep(struct moves *moves, const struct call *call, struct waiter *asker);
+/* Adds one in UNIT_SOUGHT, which is not started. */
+struct unit *unit_add(struct moves *m, uint64_t hash, struct slice key);
 
-/* Ends a call that was not sent, and frees it. */
-void moved_call_refuse(struct moved_call *c, const struct result *why);
+/* Looks for the unit, and moves it. */
+void unit_start(struct unit *u);
 
-/* The same for all calls of a unit. */
-void unit_refuse(struct unit *u, const struct result *why);
+/* Takes the unit from the list: UNIT_GONE. It must be freed when it has no peeks. */
+void unit_leave(struct unit *u);
+void unit_free(struct unit *u);
+
+/* Notes that the unit is on its new server, where its item was just seen if `seen`. unit_go_on must follow. */
+void unit_found(struct unit *u, bool seen, bool moved);
+
+/* Sends the queued calls until one of them needs another result first. Nothing happens while there are peeks. */
+void unit_go_on(struct unit *u);
+
+/* Queues the call on the unit with this key, which is started if it is new: when moves->at has come, or `at_once`. */
+void unit_queue(struct moves *m, struct moved_call *c, struct slice key, uint64_t hash, bool at_once);
+
+/* Sends a call on a unit that was found. */
+void unit_send(struct moved_call *c, enum guard guard);
+
+/* Sends a read to the new server, after the former one has missed. */
+void unit_read(struct moved_call *c);
 
 #endif

@@ -9,7 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { FOUND = 16384 };
+/* MOVES_LOOK_MS: how long a unit counts as found before its former server is asked once more. */
+enum { FOUND = 16384, MOVES_LOOK_MS = 1000 };
 
 struct found {
 	uint64_t hash;

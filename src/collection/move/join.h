@@ -13,9 +13,9 @@
 #include "util/buf.h"
 
 enum join {
-	JOIN_BOTH,   /* a value is made of both */
-	JOIN_HERE,   /* the item on the new server stays, and the other one is dropped */
 	JOIN_FORMER, /* the item on the former server replaces that on the new one */
+	JOIN_HERE,   /* the item on the new server stays, and the other one is dropped */
+	JOIN_BOTH,   /* a value is made of both */
 };
 
 /*

@@ -3,16 +3,11 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-#include "collection/text/fences.h"
-#include "collection/text/lease.h"
-#include "collection/text/part_key.h"
 #include "collection/ttl.h"
-#include "protocol/request.h"
 #include "util/alloc.h"
 #include "util/random.h"
 
 enum {
-	PARTS_AT_ONCE = 32,
 	ATTEMPTS_MAX = 64,
 	ATTEMPTS_AT_ONCE = 4,
 	PAUSE_MS = 16,
@@ -24,58 +19,10 @@ enum {
 enum { ALL = WANT_VALUE | WANT_CAS | WANT_TTL };
 
 typedef void mover_step(struct mover *m);
-static mover_step look, looked, claim, claimed, read_former, decide, copy_parts, next_parts, parts_ended, copy_item,
-	delete_former, deleted, read_here, here_is, dropped, touched;
-
-struct slice mover_unit(const struct mover_world *world, struct slice key)
-{
-	struct slice base = part_key_base(key);
-
-	if (base.n && mover_moves(world, base)) {
-		unsigned behind;
-		/* A segment of version 0.1.0 lies at the place of its own key. */
-		if (part_key_place(key, &behind).n == base.n)
-			return base;
-	}
-	return mover_moves(world, key) ? key : slice_of(key.p, 0);
-}
+static mover_step look, looked, claim, claimed, read_former, decide, copy_parts, copy_item, delete_former, deleted,
+	read_here, here_is, dropped, touched;
 
 /* --- calls --- */
-
-void mover_send(const struct mover_world *world, const struct call *call, struct waiter *waiter, int server)
-{
-	struct call copy = *call;
-
-	copy.server = server;
-	if (call->verb != CALL_META && call->verb != CALL_STATS && !request_key_fits_line(call->key)) {
-		copy.want |= WANT_ENCODED;
-		copy.verb = call->verb == CALL_TOUCH ? CALL_GAT : call->verb;
-	}
-	world->env->call(world->env, &copy, waiter);
-}
-
-static void send_aside(struct env *env, const struct call *call, struct waiter *waiter)
-{
-	const struct mover_side *side = (struct mover_side *)env;
-	bool reads = call->verb == CALL_GET || call->verb == CALL_STATS;
-
-	mover_send(side->world, call, waiter, mover_place(side->world, call->key, side->copies ? reads : side->former));
-}
-
-void mover_world_init(struct mover_world *world)
-{
-	world->from = (struct mover_side){ .world = world, .former = true };
-	world->to = (struct mover_side){ .world = world };
-	world->copy = (struct mover_side){ .world = world, .copies = true };
-}
-
-/* The clock of a side is that of the world. */
-static struct env *env_of(struct mover_side *side)
-{
-	side->env = *side->world->env;
-	side->env.call = send_aside;
-	return &side->env;
-}
 
 /* A call that cannot be sent may be answered before those that were sent. */
 static void count_answer(struct mover *m)
@@ -125,7 +72,6 @@ static void send(struct mover *m, struct mover_side *side, struct call call, str
 	call.key = m->key;
 	waiter->key = m->key;
 	m->pending++;
-	side->env.call = send_aside;
 	side->env.call(&side->env, &call, waiter);
 }
 
@@ -193,11 +139,19 @@ static bool can_keep(struct mover *m, int64_t ttl, int64_t *exptime)
 	return false;
 }
 
+static struct mover *mover_of(struct mover_parts *parts)
+{
+	return (struct mover *)((char *)parts - offsetof(struct mover, parts));
+}
+
 /* --- where it is --- */
 
 void mover_start(struct mover *m, void (*done)(struct mover *m))
 {
 	m->done = done;
+	m->parts.world = m->world;
+	m->parts.key = m->key;
+	m->parts.failure = &m->failure;
 	m->number = random_next(&m->world->env->random);
 	look(m);
 }
@@ -341,15 +295,15 @@ static struct call write_call(const struct mover *m, struct slice value, uint32_
  */
 static void write_copy(struct mover *m, struct slice value, uint32_t flags)
 {
-	struct call call = write_call(m, value, flags, m->joined ? m->n.ttl : m->o.ttl);
+	struct call call = write_call(m, value, flags, m->join != JOIN_FORMER ? m->n.ttl : m->o.ttl);
 
 	m->asked = m->world->calls;
-	if (m->joined) {
-		cas_send(&m->cas, env_of(&m->world->to), call, m->key, m->n.ttl, copied);
+	if (m->join != JOIN_FORMER) {
+		cas_send(&m->cas, mover_env(&m->world->to), call, m->key, m->n.ttl, copied);
 		return;
 	}
 	if (ttl_is_date(call.exptime)) {
-		cas_send(&m->cas, env_of(&m->world->copy), call, m->key, m->o.ttl, copied);
+		cas_send(&m->cas, mover_env(&m->world->copy), call, m->key, m->o.ttl, copied);
 		return;
 	}
 	m->waiter.done = on_copy;
@@ -381,7 +335,7 @@ static void take_here(struct mover *m)
 /* Whether the item on o is dropped, and n has nothing to be written. */
 static bool keeps_here(const struct mover *m)
 {
-	return m->joined && m->join == JOIN_HERE && m->mark.kind == MARK_NONE;
+	return m->join == JOIN_HERE && m->mark.kind == MARK_NONE;
 }
 
 /*
@@ -392,15 +346,14 @@ static void decide(struct mover *m)
 {
 	bool is_copy = m->mark.kind == MARK_COPY && m->mark.before.n + m->mark.behind.n == 0;
 
-	m->joined = is_truth(m);
+	m->join = JOIN_FORMER;
 	m->dropped = false;
-	if (m->joined) {
+	if (is_truth(m)) {
 		take_here(m);
 		m->join = join_of(m->world->env->rules, m->key, buf_slice(&m->o.value), buf_slice(&m->here), is_copy);
-		m->joined = m->join != JOIN_FORMER;
 		m->dropped = m->join == JOIN_HERE && !slice_equal(buf_slice(&m->here), buf_slice(&m->o.value));
 	}
-	if (!m->joined || keeps_here(m) || can_keep(m, m->n.ttl, &m->parts.exptime))
+	if (m->join == JOIN_FORMER || keeps_here(m) || can_keep(m, m->n.ttl, &m->parts.exptime))
 		copy_parts(m);
 }
 
@@ -414,7 +367,7 @@ static void copy_item(struct mover *m)
 		delete_former(m);
 		return;
 	}
-	if (m->joined) {
+	if (m->join != JOIN_FORMER) {
 		flags = m->mark.flags;
 		if (m->join == JOIN_BOTH)
 			join_values(value, buf_slice(&m->here), &text);
@@ -459,10 +412,10 @@ static void delete_former(struct mover *m)
 	};
 
 	m->second.done = on_last_look;
-	if (!m->joined)
+	if (m->join == JOIN_FORMER)
 		send(m, &m->world->from, (struct call){ .verb = CALL_GET, .want = WANT_TTL }, &m->second);
 	ask(m, &m->world->from, call, deleted);
-	if (!m->joined && !m->bare)
+	if (m->join == JOIN_FORMER && !m->bare)
 		read_n(m, ALL);
 }
 
@@ -473,9 +426,9 @@ static void deleted(struct mover *m)
 		return;
 	}
 	m->moved = true;
-	if (m->joined || m->bare) {
+	if (m->join != JOIN_FORMER || m->bare) {
 		m->there = true;
-		m->last_ttl = m->joined ? 0 : m->last_ttl;
+		m->last_ttl = m->join != JOIN_FORMER ? 0 : m->last_ttl;
 		touched(m);
 	} else {
 		here_is(m);
@@ -546,7 +499,7 @@ static void here_is(struct mover *m)
 	buf_add_slice(&text, m->mark.behind);
 	call = write_call(m, buf_slice(&text), m->mark.flags, m->n.ttl);
 	m->asked = m->world->calls;
-	cas_send(&m->cas, env_of(&m->world->to), call, m->key, m->n.ttl, finished);
+	cas_send(&m->cas, mover_env(&m->world->to), call, m->key, m->n.ttl, finished);
 	buf_free(&text);
 }
 
@@ -564,228 +517,34 @@ static void touched(struct mover *m)
 		m->done(m);
 }
 
-/* --- parts --- */
-
-struct mover_part {
-	struct waiter waiter;
-	struct mover *mover;
-	bool is_index, stays;
-	char key[];
-};
-
-static void send_part(struct mover_part *part, struct mover_side *side, struct call call,
-	void (*done)(struct waiter *, const struct result *))
+/* The parts are copied, unless a server has failed. */
+static void mover_on_parts(struct mover_parts *parts)
 {
-	call.server = CALL_ANY_SERVER;
-	call.key = part->waiter.key;
-	part->waiter.done = done;
-	side->env.call(&side->env, &call, &part->waiter);
-}
+	struct mover *m = mover_of(parts);
 
-static void end_part(struct mover_part *part, const struct result *r)
-{
-	struct mover *m = part->mover;
-
-	free(part);
-	m->parts.pending--;
-	if (result_failed(r))
-		failure_keep(&m->failure, r);
-	next_parts(m);
-}
-
-static void part_ended(struct waiter *waiter, const struct result *r)
-{
-	end_part((struct mover_part *)waiter, r);
-}
-
-/* An earlier mover has written it, perhaps for a shorter life. */
-static void part_written(struct waiter *waiter, const struct result *r)
-{
-	struct mover_part *part = (struct mover_part *)waiter;
-	struct mover *m = part->mover;
-
-	if (r->status == RESULT_NOT_STORED)
-		send_part(part, &m->world->to,
-			(struct call){ .verb = CALL_TOUCH, .exptime = ttl_of_part(m->world->env, m->parts.exptime) },
-			part_ended);
-	else
-		end_part(part, r);
-}
-
-static void add_tables(struct buf *ids, struct slice index)
-{
-	struct fences fences;
-
-	if (!fences_read(&fences, index))
-		return;
-	for (size_t i = 0; i < fences.count; i++)
-		buf_add_word(ids, slice_of(fences.list[i].id, OPLOG_ID));
-	fences_free(&fences);
-}
-
-static bool has_word(const struct buf *words, struct slice word)
-{
-	struct slice rest = buf_slice(words), one;
-
-	while ((one = slice_token(&rest)).n) {
-		if (slice_equal(one, word))
-			return true;
-	}
-	return false;
-}
-
-/* A set that has lost a part is as it was: it counts as missing. */
-static void part_read(struct waiter *waiter, const struct result *r)
-{
-	struct mover_part *part = (struct mover_part *)waiter;
-	struct mover *m = part->mover;
-
-	if (r->status != RESULT_HIT) {
-		end_part(part, r);
-		return;
-	}
-	if (part->is_index)
-		add_tables(&m->parts.ids, r->value);
-	if (part->stays) {
-		end_part(part, r);
-		return;
-	}
-	send_part(part, &m->world->to,
-		(struct call){ .verb = CALL_ADD,
-			.value = r->value,
-			.flags = r->flags,
-			.exptime = ttl_of_part(m->world->env, m->parts.exptime) },
-		part_written);
-}
-
-static struct mover_part *new_part(struct mover *m, struct slice id)
-{
-	struct mover_part *part = xmalloc(sizeof(*part) + m->key.n + 1 + id.n);
-	char *p = slice_write(part->key, m->key);
-
-	*p++ = '.';
-	p = slice_write(p, id);
-	part->mover = m;
-	part->is_index = *id.p == (char)OPLOG_INDEX;
-	part->waiter.key = slice_of(part->key, (size_t)(p - part->key));
-	return part;
-}
-
-static void begin_part(struct mover *m, struct slice id)
-{
-	struct mover_world *world = m->world;
-	struct mover_part *part = new_part(m, id);
-	bool drops = m->joined && m->join == JOIN_HERE;
-
-	/* An index that stays may have tables that move. Of an item that is dropped no part is copied, but all are deleted. */
-	part->stays = !mover_moves(world, part->waiter.key) || (drops && !m->parts.deletes);
-	if (part->stays && (m->parts.deletes || !part->is_index)) {
-		free(part);
-		return;
-	}
-	m->parts.pending++;
-	if (m->parts.deletes)
-		send_part(part, &world->from, (struct call){ .verb = CALL_DELETE }, part_ended);
-	else
-		send_part(part, &world->from, (struct call){ .verb = CALL_GET, .want = WANT_VALUE }, part_read);
-}
-
-static void own_part_read(struct waiter *waiter, const struct result *r)
-{
-	struct mover_part *part = (struct mover_part *)waiter;
-	struct mover *m = part->mover;
-
-	if (r->status == RESULT_HIT && part->is_index)
-		add_tables(&m->parts.own, r->value);
-	else if (r->status == RESULT_HIT)
-		join_drop_words(&m->o.value, &m->here, r->value);
-	end_part(part, r);
-}
-
-static void read_own_part(struct mover *m, struct slice id)
-{
-	if (has_word(&m->parts.ids, id))
-		return;
-	m->parts.pending++;
-	send_part(new_part(m, id), &m->world->to, (struct call){ .verb = CALL_GET, .want = WANT_VALUE }, own_part_read);
-}
-
-/* Takes the next id of a list of parts. False if there is none left. */
-static bool take_id(const struct buf *ids, size_t *next, struct slice *id)
-{
-	struct slice rest = slice_skip(buf_slice(ids), *next);
-
-	*id = slice_token(&rest);
-	*next = buf_size(ids) - rest.n;
-	return id->n > 0;
-}
-
-/* The parts of the item on n are read when all parts of that on o are known: those that both have are left out. */
-static void next_parts(struct mover *m)
-{
-	struct mover_parts *parts = &m->parts;
-	struct slice id;
-
-	while (parts->pending < PARTS_AT_ONCE && !m->failure.happened && take_id(&parts->ids, &parts->next, &id))
-		begin_part(m, id);
-	if (parts->pending == 0 && !parts->deletes)
-		parts->reads_own = true;
-	while (parts->reads_own && parts->pending < PARTS_AT_ONCE && !m->failure.happened &&
-		take_id(&parts->own, &parts->next_own, &id))
-		read_own_part(m, id);
-	if (parts->pending == 0)
-		parts_ended(m);
-}
-
-/* The ids of the parts of a base that it refers to itself. */
-static void find_parts(struct slice value, struct buf *ids)
-{
-	struct buf refs = BUF_EMPTY;
-	struct slice rest;
-	struct oplog_run run;
-	struct oplog_ref segment;
-
-	lease_add_refs(value, &refs);
-	rest = buf_slice(&refs);
-	while (oplog_next_run(&rest, &run))
-		buf_add_word(ids, run.id);
-	while (oplog_next_ref(&rest, &segment))
-		buf_add_word(ids, segment.id);
-	buf_free(&refs);
-}
-
-/* A part that moves by itself, and has been read, is no base. */
-static void copy_parts(struct mover *m)
-{
-	m->parts.ids.start = m->parts.ids.end = 0;
-	m->parts.own.start = m->parts.own.end = 0;
-	m->parts.next = m->parts.next_own = 0;
-	m->parts.reads_own = false;
-	if (part_key_base(m->key).n == 0)
-		find_parts(buf_slice(&m->o.value), &m->parts.ids);
-	if (m->joined && m->join == JOIN_BOTH && join_needs_runs(buf_slice(&m->o.value), buf_slice(&m->here)))
-		find_parts(buf_slice(&m->here), &m->parts.own);
-	next_parts(m);
-}
-
-static void parts_ended(struct mover *m)
-{
-	if (m->parts.deletes || m->failure.happened)
+	if (m->failure.happened)
 		m->done(m);
 	else
 		copy_item(m);
 }
 
+static void copy_parts(struct mover *m)
+{
+	mover_parts_copy(
+		&m->parts, &m->o.value, m->join == JOIN_BOTH ? &m->here : NULL, m->join == JOIN_HERE, mover_on_parts);
+}
+
+static void mover_on_clean(struct mover_parts *parts)
+{
+	struct mover *m = mover_of(parts);
+
+	m->done(m);
+}
+
 bool mover_clean(struct mover *m, void (*done)(struct mover *m))
 {
-	if (!m->moved || buf_size(&m->parts.ids) == 0)
-		return false;
 	m->done = done;
-	m->parts.deletes = true;
-	m->parts.reads_own = false;
-	m->parts.next = 0;
-	next_parts(m);
-	return true;
+	return m->moved && mover_parts_delete(&m->parts, mover_on_clean);
 }
 
 void mover_fini(struct mover *m)
@@ -793,7 +552,6 @@ void mover_fini(struct mover *m)
 	buf_free(&m->o.value);
 	buf_free(&m->n.value);
 	buf_free(&m->here);
-	buf_free(&m->parts.ids);
-	buf_free(&m->parts.own);
+	mover_parts_fini(&m->parts);
 	failure_free(&m->failure);
 }

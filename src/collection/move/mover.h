@@ -24,53 +24,11 @@
 #ifndef COLLECTION_MOVE_MOVER_H
 #define COLLECTION_MOVE_MOVER_H
 
-#include "collection/env.h"
 #include "collection/move/join.h"
 #include "collection/move/mark.h"
+#include "collection/move/mover_parts.h"
 #include "collection/rewrite/cas.h"
 #include "protocol/failure.h"
-
-/* The world, with one of the two rings: a call with CALL_ANY_SERVER goes to the key's server by it. */
-struct mover_side {
-	struct env env;
-	struct mover_world *world;
-	bool former;
-	bool copies; /* GET and STATS go to the former server, all else to the new one */
-};
-
-struct mover_world {
-	struct env *env; /* sends calls to call->server */
-	int (*place)(void *arg, struct slice key, int *former);
-	void *arg;
-	uint64_t calls; /* the number of calls that were queued so far */
-	size_t busy;    /* units, and kept calls that were sent */
-	struct mover_side from, to, copy;
-};
-
-/* Sets up all fields except `env`, `place` and `arg`. `world` is all zeroes except these. */
-void mover_world_init(struct mover_world *world);
-
-/* The server of a key by the former ring, or by the new one. */
-static inline int mover_place(const struct mover_world *world, struct slice key, bool former)
-{
-	int before, here = world->place(world->arg, key, &before);
-
-	return former ? before : here;
-}
-
-/* Whether both rings have the key on different servers. */
-static inline bool mover_moves(const struct mover_world *world, struct slice key)
-{
-	int before;
-
-	return world->place(world->arg, key, &before) != before;
-}
-
-/* The unit of a key that moves: its base, if that moves, else the key itself. Empty if neither moves. Borrows from the key. */
-struct slice mover_unit(const struct mover_world *world, struct slice key);
-
-/* Sends a call to a server. A key with spaces or control bytes goes in base64; then a TOUCH becomes a GAT. */
-void mover_send(const struct mover_world *world, const struct call *call, struct waiter *waiter, int server);
 
 /* What an item was when it was read. */
 struct mover_item {
@@ -78,16 +36,6 @@ struct mover_item {
 	uint64_t cas, connection;
 	uint32_t flags;
 	int64_t ttl;
-};
-
-struct mover_parts {
-	struct buf ids;       /* of all parts that are known, each followed by a space */
-	size_t next, pending; /* bytes of `ids` that were begun; parts under way */
-	struct buf own;       /* the parts of the item on n that are read to join both, in the same form */
-	size_t next_own;      /* bytes of `own` that were begun */
-	bool reads_own;       /* the parts in `ids` are done */
-	int64_t exptime;      /* of the base */
-	bool deletes;         /* else they are copied */
 };
 
 struct mover {
@@ -114,8 +62,7 @@ struct mover {
 	bool bare;       /* with a mark the copy is too large */
 	bool moves;      /* o has the item, as was seen last */
 	bool moved;      /* the item on o was deleted */
-	bool joined;     /* both had an item, of which neither was a copy of the other */
-	enum join join;  /* if `joined`: what became of both; never JOIN_FORMER */
+	enum join join;  /* what becomes of both items; JOIN_FORMER unless n had one that was not a copy */
 	bool dropped;    /* the item on o was another one, and was dropped */
 	bool there;      /* n has an item without a mark, as was seen last */
 	uint64_t asked;  /* world->calls when the call that showed `there` was sent */

@@ -52,7 +52,7 @@ bool moves_idle(const struct moves *m)
 
 const struct moves_stats *moves_statistics(const struct moves *m)
 {
-	return &m->stats;
+	return &m->world.stats;
 }
 
 /* Sends a call that concerns nobody here. */
@@ -234,7 +234,7 @@ static void find(struct moves *m, const struct call *call, struct waiter *waiter
 		moved_call_send(c, &c->call, true, moves_on_former);
 		return;
 	}
-	m->stats.waited += env->unix_time < m->at;
+	m->world.stats.waited += env->unix_time < m->at;
 	if (env->unix_time >= m->at && may_peek(call, key, NULL))
 		peek_in(unit_add(m, hash, key), c, true);
 	else

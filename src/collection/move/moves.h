@@ -16,9 +16,8 @@
 #ifndef COLLECTION_MOVE_MOVES_H
 #define COLLECTION_MOVE_MOVES_H
 
-#include "collection/env.h"
-
-enum { MOVES_LOOK_MS = 1000 };
+#include "collection/move/found.h"
+#include "collection/move/mover_world.h"
 
 struct moves;
 
@@ -30,15 +29,6 @@ struct moves_options {
 	void *arg;
 	int64_t at;     /* unix time in seconds */
 	int64_t margin; /* seconds */
-};
-
-/* Totals since moves_create. */
-struct moves_stats {
-	uint64_t moved;   /* units that were found at their former server, and are not there any more */
-	uint64_t merged;  /* of these, units of which both servers had something, which were joined */
-	uint64_t dropped; /* of these, units of which the new server had another item, which stayed */
-	uint64_t waited;  /* calls that waited for the time */
-	uint64_t failed;  /* moves that a server did not let end */
 };
 
 /* Borrows what the options point to until moves_destroy, which requires moves_idle. */

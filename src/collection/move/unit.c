@@ -91,11 +91,11 @@ static void unit_on_moved(struct mover *mover)
 	struct unit *u = (struct unit *)((char *)mover - offsetof(struct unit, mover));
 	struct moves *m = u->moves;
 
-	m->stats.moved += mover->moved;
-	m->stats.merged += mover->moved && mover->joined && mover->join == JOIN_BOTH;
-	m->stats.dropped += mover->moved && mover->dropped;
+	m->world.stats.moved += mover->moved;
+	m->world.stats.merged += mover->moved && mover->join == JOIN_BOTH;
+	m->world.stats.dropped += mover->moved && mover->dropped;
 	if (mover->failure.happened) {
-		m->stats.failed++;
+		m->world.stats.failed++;
 		unit_leave(u);
 		moved_calls_refuse(&u->reads, &mover->failure.result);
 		moved_calls_refuse(&u->calls, &mover->failure.result);

@@ -11,7 +11,6 @@
 
 #include "collection/move/found.h"
 #include "collection/move/guard.h"
-#include "collection/move/moves.h"
 
 enum { MOVES_BUCKETS = 1024 };
 
@@ -22,7 +21,6 @@ struct moves {
 	struct mover_world world;
 	int64_t at, margin;
 	uint64_t seed;
-	struct moves_stats stats;
 	uint64_t behind; /* env.now from which on a move may start for which no call waits */
 	struct units units[MOVES_BUCKETS];
 	struct founds found;

@@ -21,7 +21,7 @@ struct meta_task {
 	struct task task;
 	struct waiter waiter;
 	struct metaflags flags;
-	bool decrements; /* The command is an `ma`. */
+	bool decrements; /* `ma`: it subtracts. */
 	bool fenced;     /* The server suppresses the reply itself. */
 	/* The client's text of the key if it must be inserted into the reply, else empty. */
 	struct slice own_key;

@@ -42,9 +42,9 @@ size_t metaform_size(const struct request *meta);
 void metaform_init(const struct request *meta, struct metaform *room);
 
 /*
- * Writes the reply to the classic request in the meta form. `asked` is the metaform. Only
- * complete replies are written; q may suppress the reply. An unknown number is written as that
- * of a new item.
+ * Writes the reply to the classic request, which must be a complete part, in the meta form.
+ * `asked` is the metaform. Writes nothing if q suppresses the reply. An unknown number is
+ * written as that of a new item.
  */
 reply_form metaform_form;
 

@@ -3,7 +3,7 @@
  * clients.c closes clients that use too much.
  *
  *     memory      clients are ranked by the bytes that they hold, to find the largest one at once
- *     time        since when a client is idle, does not read its replies, or has an incomplete request
+ *     time        since when a client is idle, reads no replies, or has an incomplete request
  *
  * A client is in up to three lists: of all clients; of clients that hold about as many bytes;
  * and of clients that a timer checks.
@@ -50,8 +50,8 @@ static inline size_t bounds_memory(const struct client *client)
 void bounds_weigh(struct client *client);
 
 /*
- * Returns a client in the highest rank, approximately the one that has been there longest, or
- * NULL. A client that reads its replies soon changes rank.
+ * Returns the client that has been in the highest rank longest, or NULL. A client that reads
+ * its replies soon changes rank.
  */
 struct client *bounds_largest(const struct clients *clients);
 

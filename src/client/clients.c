@@ -30,10 +30,7 @@ static void close_for(struct client *c, enum counter counter, const char *why)
 	client_name(c, name);
 	log_warn("client %s: closed: %s; it holds %zu bytes", name, why, bounds_memory(c));
 	client_count(c, counter, 1);
-	/*
-	 * Otherwise the kernel keeps the unsent bytes of a client that reads nothing for
-	 * minutes.
-	 */
+	/* Otherwise the kernel keeps unsent bytes for minutes if the client reads nothing. */
 	if (stream_waiting(&c->stream))
 		stream_reset_on_close(&c->stream);
 	client_close(c);

@@ -132,8 +132,8 @@ static void close_if_finished(struct client *c)
 	if (c->state != CLIENT_CLOSING || !is_answered(c))
 		return;
 	/*
-	 * A client that sends no more has usually closed its connection, so a system call to
-	 * check that is not worth its time.
+	 * A client that sends no more has usually closed its connection, so the kernel need not
+	 * be queried.
 	 */
 	if (c->input.has_ended || (!c->clients->draining && stream_is_settled(&c->stream)))
 		client_close(c);

@@ -38,7 +38,7 @@ void client_drain(struct client *client);
  */
 void client_renew(struct client *client);
 
-/* Carries out the pending request, as the client's turn has come. For client_turns_open. */
+/* Carries out the pending request when it is the client's turn. For client_turns_open. */
 void client_take_turn(struct client *client);
 
 /*

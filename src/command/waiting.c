@@ -11,7 +11,8 @@
 #include "util/alloc.h"
 #include "util/hash.h"
 
-enum { KEYS_BUCKETS = 256, PAUSE_MIN = 5, PAUSE_MAX = 250, TICK_MAX = 50, LOOK_MS = 100 /* milliseconds */ };
+/* Times are in milliseconds. */
+enum { KEYS_BUCKETS = 256, PAUSE_MIN = 5, PAUSE_MAX = 250, TICK_MAX = 50, LOOK_MS = 100 };
 
 /* The queue of a key. */
 struct wait_key {
@@ -25,7 +26,7 @@ struct wait_key {
 	unsigned pause;
 	size_t slot;
 	uint32_t mark;
-	unsigned pushes; /* Pushes of the slot that were already handled. */
+	unsigned pushes; /* Count of pushes in the slot that were already handled. */
 	bool polls;      /* A call is in flight. */
 	bool asks;       /* A task pops. */
 	bool again;      /* The list may have changed meanwhile. */

@@ -15,7 +15,8 @@ enum binary_opcode {
 #undef BINARY
 };
 
-enum { BINARY_REQUEST = 0x80, BINARY_RESPONSE = 0x81, BINARY_HEADER = 24 /* Bytes of each header. */ };
+/* The first byte of a request and of a response; the size of a header in bytes. */
+enum { BINARY_REQUEST = 0x80, BINARY_RESPONSE = 0x81, BINARY_HEADER = 24 };
 
 /* The parts of a request that its responses repeat or depend on, used by binary_form. */
 struct binary_asked {

@@ -2,8 +2,8 @@
  * Commands as keys. With the prefix "q|" the key "q|scard|topic-1" is the command `scard
  * topic-1`, so that a client that has only get and set can use all commands:
  *
- *     get q|scard|topic-1           -> scard topic-1        -> "2"      -> VALUE q|scard|topic-1 0 1
- *     set q|sadd|topic-1, "ann bob" -> sadd topic-1 ann bob -> "STORED" -> STORED
+ *     get q|scard|topic-1           -> scard topic-1        -> 2      -> VALUE q|scard|topic-1 0 1
+ *     set q|sadd|topic-1, "ann bob" -> sadd topic-1 ann bob -> STORED -> STORED
  */
 #ifndef PROTOCOL_COMMAND_KEY_H
 #define PROTOCOL_COMMAND_KEY_H

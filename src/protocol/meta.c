@@ -8,10 +8,7 @@
 #include "protocol/request.h"
 #include "util/num.h"
 
-/*
- * --- writes that return or compare CAS ids, or create a missing item; see call_is_meta_write
- * ---
- */
+/* --- writes that need a meta command; see call_is_meta_write --- */
 
 static bool counts(enum call_verb verb)
 {

@@ -223,7 +223,7 @@ void client_refuse(struct client *c, const char *error)
 	client_drain(c);
 }
 
-/* Leaves the request unparsed. Its time counts from now on. Returns 0. */
+/* Leaves the request unparsed. Its delay counts from the time when it was received. Returns 0. */
 static size_t delay(struct client *c)
 {
 	c->input.delayed = c->input.began;

@@ -26,7 +26,10 @@ void client_open(struct clients *clients, int fd, struct tls *tls, bool is_new);
  */
 void client_close(struct client *client);
 
-/* Replies to the incomplete request with an error, and drains the client. */
+/*
+ * Sends an error for the incomplete request, unless the protocol does not allow it, and drains
+ * the client.
+ */
 void client_refuse(struct client *client, const char *error);
 
 /* Stops reading, and closes the client when all requests are answered, or at once if they are. */

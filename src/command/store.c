@@ -5,7 +5,7 @@
 #include "command/op_task.h"
 #include "protocol/reply.h"
 
-enum { PENDING_MAX = 16 /* Maximum number of tables in flight. */ };
+enum { PENDING_MAX = 16 /* The store is full above this number of tables in flight. */ };
 
 static void end(struct store *s)
 {

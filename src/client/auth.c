@@ -10,11 +10,12 @@
 #include "util/alloc.h"
 
 enum {
-	LOGIN_REFUSED_MOST = 10, /* requests */
+	LOGIN_REFUSED_MOST = 10, /* Number of requests. */
 	PAUSE_FIRST_MS = 100,
 	PAUSE_MOST_MS = 2000,
-	HELD_MOST = 4096, /* bytes that may wait during a pause, or until the client takes its replies */
-	TIME_MS = 60000   /* to authenticate, if request_read_timeout is 0 */
+	/* Bytes that may be held during a pause, or until the client reads its replies. */
+	HELD_MOST = 4096,
+	TIME_MS = 60000 /* Time to authenticate if request_read_timeout is 0. */
 };
 
 static void on_pause_over(evutil_socket_t fd, short what, void *arg)
@@ -80,7 +81,7 @@ void auth_bound(struct client *c, size_t waiting)
 		end(c);
 }
 
-/* Only this client waits: its requests are not read until the timer fires. */
+/* Delays only this client: its requests are not read until the timer fires. */
 void auth_slow_down(struct client *c, size_t waiting)
 {
 	unsigned refused = ++c->auth->refused;
@@ -98,7 +99,7 @@ void auth_slow_down(struct client *c, size_t waiting)
 	client_pause(c, PAUSE_LOGIN);
 }
 
-/* The request has no command here, so that it has no effect but its reply. */
+/* Answers a request that has no command here, so that the reply is its only effect. */
 static void answer(struct client *c, const struct request *request, struct reply reply)
 {
 	const struct request plain = { .noreply = request->noreply, .consumed = request->consumed };
@@ -118,7 +119,7 @@ static void refuse(struct client *c, const struct request *request)
 	answer_error(c, request, request->error);
 }
 
-/* If a new configuration names no users, every password is right. */
+/* If a new configuration has no users, every password is right. */
 bool auth_is_right(const struct client *c, struct slice user, struct slice password)
 {
 	const struct users *users = client_config(c)->users;
@@ -133,7 +134,10 @@ void auth_succeed(struct client *c)
 	auth_end(c);
 }
 
-/* The log gets no name: a client that mixes up user and password would write the password there. */
+/*
+ * The log does not contain the name: a client that confuses user and password would send the
+ * password there.
+ */
 void auth_fail(struct client *c)
 {
 	client_count(c, COUNT_auth_cmds, 1);

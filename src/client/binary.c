@@ -1,6 +1,7 @@
 /*
- * The binary protocol. The client authenticates by SASL with the mechanism PLAIN, as memcached's option -S has it. If it asks for anything
- * else before, it is refused and closed, as by memcached.
+ * The binary protocol. Clients authenticate by SASL with the mechanism PLAIN, compatible with
+ * memcached's option -S. Any other request before that is refused and closes the connection, as
+ * in memcached.
  */
 #include "client/protocols.h"
 
@@ -32,7 +33,7 @@ enum request_status client_binary_parse(
 
 /* --- authentication --- */
 
-/* A response to SASL. */
+/* Sends a response to SASL. */
 static void respond_text(struct client *c, struct parsed *request, unsigned status, struct slice text)
 {
 	struct task *task = task_new(client_host(c), &request->request, c, sizeof(*task));
@@ -43,7 +44,7 @@ static void respond_text(struct client *c, struct parsed *request, unsigned stat
 
 static const struct slice mechanism = { "PLAIN", 5 };
 
-/* [authzid] NUL user NUL password (RFC 4616). authzid is ignored. */
+/* Checks [authzid] NUL user NUL password (RFC 4616). authzid is ignored. */
 static bool is_right(struct client *c, struct slice message)
 {
 	struct slice user;
@@ -63,14 +64,17 @@ static void fail(struct client *c, struct parsed *request)
 	respond_text(c, request, BINARY_AUTH_ERROR, SLICE("Auth failure."));
 }
 
-/* A client that stayed could try the passwords of all users without a pause. */
+/* Closes the client, which could otherwise try the passwords of all users without a pause. */
 static void fail_for_good(struct client *c, struct parsed *request)
 {
 	fail(c, request);
 	client_stop(c);
 }
 
-/* Whether the request has the message of PLAIN. It may come with AUTH, or with STEP after an AUTH without one. */
+/*
+ * Returns whether the request has the message of PLAIN: either AUTH, or STEP after an AUTH
+ * without one.
+ */
 static bool has_message(struct parsed *request, bool is_begun)
 {
 	return slice_equal(request->request.key, mechanism) &&
@@ -83,7 +87,7 @@ static bool begins(struct parsed *request)
 		request->request.data.n == 0;
 }
 
-/* `waiting` is how much has come behind the request. */
+/* `waiting` is the number of bytes received after the request. */
 static void authenticate(struct client *c, struct parsed *request, size_t waiting)
 {
 	if (begins(request)) {
@@ -104,7 +108,7 @@ static bool is_sasl(unsigned char opcode)
 	return opcode >= BINARY_SASL_LIST && opcode <= BINARY_SASL_STEP;
 }
 
-/* Of a client that need not authenticate, or has. */
+/* Handles SASL requests of a client that is authenticated, or need not be. */
 static void start_sasl(struct client *c, struct parsed *request)
 {
 	if (!client_config(c)->users)
@@ -117,7 +121,7 @@ static void start_sasl(struct client *c, struct parsed *request)
 		fail_for_good(c, request);
 }
 
-/* Refuses a request for its form, as if the client were authenticated. */
+/* Refuses a malformed request, as if the client were authenticated. */
 static void refuse(struct client *c, struct parsed *request, enum request_status status)
 {
 	task_start_refused(client_host(c), &request->request, c);
@@ -166,7 +170,10 @@ size_t client_binary_authenticate(struct client *c, struct slice in)
 
 /* --- all --- */
 
-/* Why the key is refused, or NULL. A key with spaces has no place in the lines of text that a rule makes of it for servers. */
+/*
+ * Returns why the key is refused, or NULL. A rule would put a key with spaces into text lines
+ * for servers, where it is not valid.
+ */
 static const char *key_refusal(const struct host *host, const struct request *request)
 {
 	bool touches = request->command->id == COMMAND_GAT || request->command->id == COMMAND_TOUCH;
@@ -180,7 +187,10 @@ static const char *key_refusal(const struct host *host, const struct request *re
 	return NULL;
 }
 
-/* The flags of a set or list in an adopted encoding may be on several items. */
+/*
+ * Returns whether the key is of a set or list in an adopted encoding, whose flags may be on
+ * several items.
+ */
 static bool touches_adopted(struct client *c, const struct request *request)
 {
 	return !request->extras.odd_key &&
@@ -188,8 +198,9 @@ static bool touches_adopted(struct client *c, const struct request *request)
 }
 
 /*
- * The command that carries out this request. TOUCH responds with the flags and the CAS id of the item, so it reads; a read of a
- * command, with the CAS id of a set.
+ * Returns the command that carries out this request. A response to TOUCH has the flags and the
+ * CAS id of the item, so it is a read; the response to a read of a command has the CAS id of a
+ * set.
  */
 static command_id choose_command(struct client *c, const struct request *r)
 {

@@ -7,17 +7,19 @@
 
 enum {
 	RANKS = 48,
-	SLOW_FACTOR = 16,   /* a client that has so many times its buffer waiting does not read its replies */
-	STALL_MS = 2000,    /* and it is slow if it has taken none for this time */
-	WEIGH_LEAST = 4096, /* bytes; smaller changes are not shared with other threads */
-	GROWN = 256 << 10,  /* bytes by which a client may grow before its replies are written and it is weighed */
+	/* A client with this many times its buffer of unsent replies does not read them. */
+	SLOW_FACTOR = 16,
+	STALL_MS = 2000,    /* It is slow if it has read nothing for this time. */
+	WEIGH_LEAST = 4096, /* Bytes. Smaller changes are not shared with other threads. */
+	/* Bytes by which a client may grow before its replies are written and counted. */
+	GROWN = 256 << 10,
 	TICK_MS = 200,
 	HANDSHAKE_MS = 5000,
-	RELIST_MS = 1000,         /* how often a busy client moves to the end of the list */
-	LINGER_MS = 2000,         /* for which a lingering client may go on sending */
-	LINGER_SETTLED_MS = 100,  /* the same for a client that sends nothing meanwhile */
-	LINGER_UNREAD_MS = 10000, /* until its system has acknowledged all replies */
-	LOOK_AT = 64              /* clients that are looked at for the one idle longest */
+	RELIST_MS = 1000,         /* How often a busy client moves to the end of the list. */
+	LINGER_MS = 2000,         /* How long a lingering client may continue to send. */
+	LINGER_SETTLED_MS = 100,  /* The same for a client that sends nothing meanwhile. */
+	LINGER_UNREAD_MS = 10000, /* Limit for its system to acknowledge all replies. */
+	LOOK_AT = 64              /* Clients to examine for the one that has been idle longest. */
 };
 
 struct bounds {
@@ -26,12 +28,13 @@ struct bounds {
 	struct client_list checked;
 	struct loop_job tick;
 	struct client_list
-		ranks[RANKS]; /* those that hold so many bytes, by powers of two; the first list stays empty */
-	uint64_t ranks_used;  /* a bit for each list that is not empty */
+		ranks[RANKS]; /* Lists of clients by the bytes that they hold, in powers of two; the first is empty. */
+	uint64_t ranks_used;  /* A bit for each list that is not empty. */
 	struct loop_job reclaim;
-	size_t held;       /* by all clients: a text that several have counts for each */
-	size_t counted;    /* of that, in the total of the daemon */
-	uint64_t stranger; /* as bounds_set_stranger says */
+	/* Bytes held by all clients; a text that several of them share counts for each. */
+	size_t held;
+	size_t counted;    /* The part of it that is in the daemon's total. */
+	uint64_t stranger; /* Set by bounds_set_stranger. */
 };
 
 static uint64_t now(const struct client *c)
@@ -73,8 +76,8 @@ static void change_rank(struct client *c, size_t held)
 }
 
 /*
- * A text that is queued for several clients of the worker counts once. The loop may know such texts before the clients are weighed
- * with them, so the difference could be negative.
+ * A text that is queued for several clients of the worker counts once. The loop may count such
+ * texts before the clients do, so the difference could be negative.
  */
 static void publish(struct clients *all, size_t change)
 {
@@ -148,7 +151,7 @@ static void relist(struct client *c)
 	tell_oldest(c->clients);
 }
 
-/* The requests of the client are not answered yet, and it takes what is. */
+/* Returns whether requests of the client are pending, and it reads its replies. */
 static bool is_busy(const struct client *c)
 {
 	return (c->order.tasks > 0 || c->pauses & PAUSE_TURN) && stream_waiting(&c->stream) == 0;
@@ -192,7 +195,7 @@ uint64_t bounds_waited(const struct client *c)
 	return now(c) - c->bounds.progress;
 }
 
-/* For what the client has begun; 0 for ever. */
+/* Returns the time limit of the client's TLS handshake or incomplete request; 0: no limit. */
 static uint64_t time_to_finish(const struct client *c)
 {
 	uint64_t limit = client_config(c)->request_read_timeout;
@@ -228,7 +231,7 @@ bool bounds_is_unfinished(const struct client *c)
 {
 	uint64_t limit = time_to_finish(c);
 
-	/* In the line of handshakes it is not the client that lets others wait. */
+	/* A client in the queue of handshakes is not the cause of the delay. */
 	if (client_is_closing(c) || c->stream.handshake.waits)
 		return false;
 	return c->bounds.begun && limit && now(c) - c->bounds.begun >= limit;
@@ -238,7 +241,7 @@ static uint64_t time_to_linger(const struct client *c)
 {
 	if (c->input.is_settled)
 		return LINGER_SETTLED_MS;
-	/* Without any budget left its input is not read. */
+	/* Input is not read once the limit of skipped bytes is used up. */
 	return c->input.skip.bytes ? LINGER_MS : 0;
 }
 
@@ -248,7 +251,7 @@ bool bounds_has_lingered(const struct client *c)
 
 	if (c->state != CLIENT_LINGERING || time < time_to_linger(c))
 		return false;
-	/* When the daemon shuts down, the worker ends all clients at its time. */
+	/* At a shutdown, the worker closes all clients at its own timeout. */
 	return (time >= LINGER_UNREAD_MS && !c->clients->draining) || stream_has_delivered(&c->stream);
 }
 
@@ -306,7 +309,7 @@ static void on_tick(struct loop_job *job)
 		start_tick(own);
 }
 
-/* --- the beginning and the end --- */
+/* --- open and close --- */
 
 void bounds_open(struct client *c)
 {

@@ -25,7 +25,7 @@ void client_name(const struct client *c, char name[static CLIENT_NAME])
 		inet_ntop(AF_INET, &a.v4.sin_addr, host, sizeof(host));
 		sprintf(name, "%s:%u", host, ntohs(a.v4.sin_port));
 	} else if (a.any.sa_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&a.v6.sin6_addr)) {
-		/* A client of IPv4 has one name, on whichever socket it was accepted. */
+		/* A client of IPv4 has the same name on every socket that may have accepted it. */
 		inet_ntop(AF_INET, &a.v6.sin6_addr.s6_addr[12], host, sizeof(host));
 		sprintf(name, "%s:%u", host, ntohs(a.v6.sin6_port));
 	} else if (a.any.sa_family == AF_INET6) {

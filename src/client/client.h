@@ -1,6 +1,7 @@
 /*
- * A client, and what all files of this room do with it. The parts bounds, window and turn belong to the files of these names: all
- * others use their functions, as `make lint` checks. Only state.h changes `state` and `pauses`.
+ * A client, with functions for all files of this room. The parts bounds, window and turn belong
+ * to the files of these names. All other files use their functions, as `make lint` checks. Only
+ * state.h changes `state` and `pauses`.
  */
 #ifndef CLIENT_CLIENT_H
 #define CLIENT_CLIENT_H
@@ -16,98 +17,120 @@
 #include "worker/generation.h"
 
 /*
- * A request that is refused only after its data were discarded: a client that is still sending may not be reading yet.
+ * A request that is refused only after its data were discarded, because a client that is still
+ * sending may not be reading yet.
  */
 struct client_refused {
 	struct parsed parsed;
 	char line[]; /* The line that the slices of the request point into. */
 };
 
-/* What becomes of a client's input. A client only goes down this list. */
+/* How a client's input is handled. The state of a client only moves down this list. */
 enum client_state {
-	CLIENT_OPEN,      /* its requests are carried out */
-	CLIENT_DEPARTING, /* only those within input.owed are, which were read before the client had to go */
-	CLIENT_CLOSING,   /* input is dropped; the client is closed once all is answered and written */
-	CLIENT_LINGERING, /* all is written, but maybe not received; input is discarded until the client sends no more */
-	CLIENT_CLOSED     /* its tasks may still be unfinished */
+	CLIENT_OPEN, /* Its requests are carried out. */
+	/*
+	 * Only requests in input.owed are carried out; they were read before the client had to
+	 * stop.
+	 */
+	CLIENT_DEPARTING,
+	/* Input is discarded; the client is closed once all is answered and written. */
+	CLIENT_CLOSING,
+	/*
+	 * All is written, but perhaps not received; input is discarded until the client sends
+	 * no more.
+	 */
+	CLIENT_LINGERING,
+	CLIENT_CLOSED /* Its tasks may still be unfinished. */
 };
 
-/* Why a client's requests are not carried out, in bits. */
+/* Bits for the reasons why a client's requests are not carried out. */
 enum client_pause {
-	PAUSE_ORDER = 1,   /* the next request waits until all tasks are done */
-	PAUSE_WINDOW = 2,  /* too much is under way */
-	PAUSE_TURN = 4,    /* the client waits for its turn at a server, or for a slice of work */
-	PAUSE_LOGIN = 8,   /* a request was refused, since the client has not authenticated */
-	PAUSE_BACKLOG = 16 /* too many replies wait to be written */
+	PAUSE_ORDER = 1,   /* The next request must wait until all tasks are done. */
+	PAUSE_WINDOW = 2,  /* Too much is in flight. */
+	PAUSE_TURN = 4,    /* The client waits for its turn at a server, or for a slice of work. */
+	PAUSE_LOGIN = 8,   /* A request was refused, since the client has not authenticated. */
+	PAUSE_BACKLOG = 16 /* Too many replies are unsent. */
 };
 
 /* Input that is not carried out yet. */
 struct client_input {
-	struct request_progress progress; /* of an incomplete request */
-	struct request_skip skip;         /* of a refused request; or bytes, while the client lingers */
+	struct request_progress progress; /* Progress of an incomplete request. */
+	/* Of a refused request; or bytes while the client lingers. */
+	struct request_skip skip;
 	struct client_refused
-		*refused; /* the request whose data are skipped, unless it was answered at once; or NULL */
-	const struct protocol *protocol; /* NULL until its first byte was received */
-	bool has_ended;                  /* the client sends no more */
-	bool is_settled;                 /* a client that lingers has sent nothing meanwhile */
-	size_t owed;                     /* of a client that departs: bytes whose requests are carried out */
-	uint64_t began;                  /* when the requests that are read now were received; microseconds */
-	uint64_t delayed; /* since when the next request waits for its turn or for earlier ones; microseconds, or 0 */
+		*refused; /* The request whose data are skipped, unless it was answered at once; or NULL. */
+	const struct protocol *protocol; /* NULL until the first byte is received. */
+	bool has_ended;                  /* The client sends no more. */
+	bool is_settled;                 /* A lingering client has sent nothing meanwhile. */
+	/* Bytes of a departing client whose requests are still carried out. */
+	size_t owed;
+	uint64_t began; /* Time when the requests being read were received, in microseconds. */
+	/*
+	 * Time since which the next request waits for its turn or for earlier requests, in
+	 * microseconds; or 0.
+	 */
+	uint64_t delayed;
 };
 
-/* Bytes of replies. */
+/* Counts of reply bytes. */
 struct client_output {
-	uint64_t produced; /* written in all */
-	uint64_t measured; /* written and waiting, up to the last finished task */
-	uint64_t watched;  /* `produced` at the last clients_watch */
-	uint32_t unsent;   /* replies since the last write */
+	uint64_t produced; /* Total written. */
+	uint64_t measured; /* Written and pending, up to the last finished task. */
+	uint64_t watched;  /* `produced` at the last clients_watch. */
+	uint32_t unsent;   /* Number of replies since the last write. */
 };
 
-/* All times are milliseconds of the loop. */
+/* All times are in milliseconds of the loop. */
 struct client_bounds {
 	TAILQ_ENTRY(client) rank, checked;
-	size_t held;       /* bytes of memory that the daemon counts for the client */
-	uint64_t progress; /* when something was last written, or began to wait for it */
-	uint64_t active;   /* when the client last sent or took something */
-	uint64_t listed;   /* when it got its place among all */
-	uint64_t begun;    /* when the incomplete request began, or the lingering; 0: neither */
-	bool is_checked;   /* by the timer */
-	bool is_late;      /* its time was over at the last tick: at the next one it is closed, unless it has gone on */
+	size_t held; /* Bytes of memory that the daemon counts for the client. */
+	/* Time of the last write, or when output was queued after there was none. */
+	uint64_t progress;
+	uint64_t active; /* Time when the client last sent or read something. */
+	uint64_t listed; /* Time when it got its place in the list of all clients. */
+	/* Time when the incomplete request or the lingering began; 0 for neither. */
+	uint64_t begun;
+	bool is_checked; /* In the list of clients that the timer checks. */
+	/* It was late at the last tick, and is closed if it is still late at the next one. */
+	bool is_late;
 };
 
 struct client_window {
-	uint32_t values;   /* that the unfinished replies may carry */
-	uint32_t mean;     /* of the sizes of values lately; 0 if none has come */
-	uint32_t estimate; /* the assumed size of one of them */
-	uint32_t largest;  /* the largest value since the last estimate */
-	uint32_t due;      /* values that must still come before the next estimate */
+	uint32_t values;   /* Values that the unfinished replies may contain. */
+	uint32_t mean;     /* Mean of recent value sizes; 0 if there is none. */
+	uint32_t estimate; /* Assumed size of a value. */
+	uint32_t largest;  /* Largest value since the last estimate. */
+	uint32_t due;      /* Values that must still be received before the next estimate. */
 };
 
 struct client_turn {
 	struct turn turn;
-	struct server_turns *at; /* where the client has a turn or waits for one; else NULL */
+	/* The server where the client has or waits for a turn, else NULL. */
+	struct server_turns *at;
 	struct payer payer;
-	struct loop_job go_on; /* queued while the client gives way to others */
+	struct loop_job go_on; /* Queued while the client yields to others. */
 };
 
 struct client {
-	struct stream stream;     /* first: a pointer to one is a pointer to the other */
-	TAILQ_ENTRY(client) link; /* among all */
+	struct stream stream;     /* First: a pointer to one is a pointer to the other. */
+	TAILQ_ENTRY(client) link; /* In the list of all clients. */
 	struct clients *clients;
-	struct account account; /* of its requests; see client_settle */
+	struct account account; /* The account of its requests; see client_settle. */
 	enum client_state state;
-	unsigned pauses;               /* bits of enum client_pause; 0: requests are carried out */
-	size_t users;                  /* of a closed client: its unfinished tasks, and `release`; then it is freed */
-	struct generation *generation; /* in which its next request begins, unless there is a newer one by then */
-	STAILQ_HEAD(, task) tasks;     /* in the order of their requests */
-	struct order order;            /* of the unfinished tasks */
+	unsigned pauses; /* Bits of enum client_pause; 0: requests are carried out. */
+	/* References to a closed client: its unfinished tasks, and `release`. Freed at 0. */
+	size_t users;
+	/* The generation of its next request, unless there is a newer one by then. */
+	struct generation *generation;
+	STAILQ_HEAD(, task) tasks; /* In the order of their requests. */
+	struct order order;        /* Of the unfinished tasks. */
 	struct client_input input;
 	struct client_output output;
 	struct client_bounds bounds;
 	struct client_window window;
 	struct client_turn turn;
-	struct client_auth *auth; /* see auth.h; NULL once it is authenticated, or if it need not be */
-	void *destination;        /* the worker to move to, or NULL */
+	struct client_auth *auth; /* See auth.h; NULL if it is authenticated or need not be. */
+	void *destination;        /* The worker to move to, or NULL. */
 	struct loop_job release;
 };
 
@@ -116,7 +139,7 @@ static inline struct client *client_of_account(struct account *account)
 	return (struct client *)((char *)account - offsetof(struct client, account));
 }
 
-/* Whether no more requests of the client are read. */
+/* Returns whether no more requests of the client are read. */
 static inline bool client_is_closing(const struct client *client)
 {
 	return client->state >= CLIENT_CLOSING;
@@ -137,10 +160,13 @@ static inline void client_count(const struct client *client, enum counter counte
 	meter_count(client->clients->meter, counter, n);
 }
 
-/* Frees a finished task that is in no client's list. The last task of a disconnected client also frees the client. */
+/*
+ * Frees a finished task that is not in a client's list. The last task of a disconnected client
+ * also frees the client.
+ */
 void client_free_task(struct task *task);
 
-/* A user of a closed client has gone. */
+/* Drops a reference to a closed client. */
 void client_release(struct client *client);
 
 #endif

@@ -13,12 +13,16 @@
 #include "util/linux.h"
 
 enum {
-	IDLE_LEAST_MS = 1000,      /* a client that was silent for less keeps its place */
-	GIVE_BACK_PART = 4,        /* of client_memory: of so much that has gone the memory is returned to the system */
-	GIVE_BACK_MOST = 16 << 20, /* or so many bytes, if they are less */
+	IDLE_LEAST_MS = 1000, /* A client that was idle for less is not replaced. */
+	/*
+	 * Part of client_memory: when closed clients have freed so much, memory is returned to
+	 * the system.
+	 */
+	GIVE_BACK_PART = 4,
+	GIVE_BACK_MOST = 16 << 20, /* Or so many bytes, if that is less. */
 };
 
-/* Closes a client that has gone beyond a limit. */
+/* Closes a client that has exceeded a limit. */
 static void close_for(struct client *c, enum counter counter, const char *why)
 {
 	char name[CLIENT_NAME];
@@ -26,7 +30,7 @@ static void close_for(struct client *c, enum counter counter, const char *why)
 	client_name(c, name);
 	log_warn("client %s: closed: %s; it holds %zu bytes", name, why, bounds_memory(c));
 	client_count(c, counter, 1);
-	/* Else the kernel keeps for minutes what it was given for a client that takes nothing. */
+	/* Otherwise the kernel keeps unsent bytes for minutes if the client reads nothing. */
 	if (stream_waiting(&c->stream))
 		stream_reset_on_close(&c->stream);
 	client_close(c);
@@ -34,7 +38,10 @@ static void close_for(struct client *c, enum counter counter, const char *why)
 
 /* --- memory --- */
 
-/* malloc keeps freed memory per thread. Return it to the system, so that the process takes little more than is counted. */
+/*
+ * malloc keeps freed memory per thread. Returns it to the system, so that the process uses
+ * little more than is counted.
+ */
 static void give_back(struct clients *all)
 {
 	size_t part = all->config->client_memory / GIVE_BACK_PART;
@@ -166,7 +173,7 @@ bool clients_admit(const struct config *config, int fd)
 	return false;
 }
 
-/* --- to other workers --- */
+/* --- hand-over to other workers --- */
 
 /* A single busy client stays. */
 void clients_hand_over(struct clients *all, void *to, unsigned most)

@@ -25,8 +25,8 @@ static void finish(struct client_command *command, const struct request *request
 }
 
 /*
- * Only `stats` without arguments waits, so the rest of the line is empty. If the client is gone, no report is made, and at a
- * shutdown the meters of other workers may be gone as well.
+ * Only `stats` without arguments waits, so the rest of the line is empty. If the client has
+ * disconnected, there is no report, as at a shutdown the meters of other workers may be freed.
  */
 static void on_news(struct clients_wait *wait)
 {
@@ -39,7 +39,10 @@ static void on_news(struct clients_wait *wait)
 		finish(command, &(struct request){ .command = command->task.command, .rest = SLICE("") });
 }
 
-/* Only the general statistics have sums of the servers. */
+/*
+ * Returns whether the reply has sums of the servers' statistics, which only the general
+ * statistics have.
+ */
 static bool has_sums(const struct request *request)
 {
 	struct slice rest = request->rest;
@@ -60,7 +63,10 @@ void client_start_command(struct client *c, const struct request *request)
 		finish(command, request);
 		return;
 	}
-	/* Later requests of this connection must not run before it: its counters must not include them. */
+	/*
+	 * Later requests of this connection must not run before it: its counters must not
+	 * include them.
+	 */
 	if (!command->task.nest) {
 		command->task.order.writes_later = true;
 		c->order.later_writes++;

@@ -1,6 +1,6 @@
 /*
- * The commands about the proxy or the connection, for clients. The reply to `stats` waits for the statistics of the servers, if they are
- * too old: see worker/poll.h.
+ * The commands about the proxy or the connection, for clients. The reply to `stats` is delayed
+ * while the statistics of the servers are too old: see worker/poll.h.
  */
 #ifndef CLIENT_COMMAND_H
 #define CLIENT_COMMAND_H

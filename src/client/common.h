@@ -1,4 +1,4 @@
-/* All clients of a worker have this in common. */
+/* State that all clients of a worker share. */
 #ifndef CLIENT_COMMON_H
 #define CLIENT_COMMON_H
 
@@ -20,10 +20,10 @@ struct tls;
 
 enum { CLIENTS_SPILLS = 64 };
 
-/* Of all clients of the daemon. Any thread may read it. */
+/* Totals of all clients of the daemon, readable by any thread. */
 struct clients_total {
-	atomic_int connections; /* accepted and open; the thread that accepts one counts it */
-	atomic_size_t bytes;    /* that they hold */
+	atomic_int connections; /* Accepted and open; counted by the accepting thread. */
+	atomic_size_t bytes;    /* Bytes that they hold. */
 };
 
 /* A command that waits for the statistics of the servers. */
@@ -32,22 +32,32 @@ struct clients_wait {
 	void (*done)(struct clients_wait *wait);
 };
 
-/* The worker does this for its clients. `arg` is clients.arg. */
+/* Functions that the worker provides for its clients. `arg` is clients.arg. */
 struct clients_ops {
 	/*
-	 * Carries out a PROXY_COMMAND of commands.def. Returns its reply, or the last part of it: `text` is the lines before, or
-	 * holds the bytes of the reply.
+	 * Carries out a PROXY_COMMAND of commands.def. Returns its reply, or the last part of
+	 * it. `text` receives the preceding lines, or the bytes of the reply.
 	 */
 	struct reply (*command)(void *arg, const struct request *request, struct buf *text);
-	/* Whether the statistics of the servers are too old. */
+	/* Returns whether the statistics of the servers are too old. */
 	bool (*must_wait)(void *arg);
-	/* Gets newer ones: wait->done is called later, once. */
+	/* Fetches newer statistics: wait->done is called later, once. */
 	void (*await)(void *arg, struct clients_wait *wait);
-	/* A client was closed, or a task without a client is done: the worker may have nothing left to do. */
+	/*
+	 * Called when a client was closed, or a task without a client is done. The worker may
+	 * have become idle.
+	 */
 	void (*idle)(void *arg);
-	/* All clients of the daemon hold too much. Gives false if none holds as much as the largest one here; else asks its worker. */
+	/*
+	 * Called when all clients of the daemon hold too much. Returns false if no other
+	 * worker's client holds as much as the largest one here; else makes that worker reclaim
+	 * memory.
+	 */
 	bool (*reclaim)(void *arg);
-	/* Takes the socket of a client that was handed over, and its session or NULL. `to` is that of clients_hand_over. */
+	/*
+	 * Takes ownership of the socket of a client that was handed over, and its session or
+	 * NULL. `to` is that of clients_hand_over.
+	 */
 	void (*move)(void *to, int fd, struct tls *tls);
 };
 
@@ -57,22 +67,32 @@ struct clients {
 	struct clients_total *total;
 	const struct clients_ops *ops;
 	void *arg;
-	const struct config *config;         /* the latest */
-	struct generation *generation;       /* in which new requests begin */
-	TAILQ_HEAD(client_list, client) all; /* in the order in which they last sent something, to a second */
-	TAILQ_HEAD(, client_auth) strangers; /* those that are not authenticated, the oldest first */
-	struct bounds *bounds;               /* see bounds.h */
-	struct server_turns *turns;          /* of each server of the generation; see turns.h */
-	size_t first_value; /* a moving average of the size of the first value of each client, in bytes; see window.h */
-	struct account_list changed; /* accounts of clients, for clients_settle */
-	size_t gone;      /* bytes of clients that were closed, since memory was last returned to the system */
-	struct buf trash; /* for replies that are discarded */
+	const struct config *config;   /* The latest configuration. */
+	struct generation *generation; /* The generation of new requests. */
+	/* Ordered by the time when they last sent something, to a second. */
+	TAILQ_HEAD(client_list, client) all;
+	TAILQ_HEAD(, client_auth) strangers; /* Unauthenticated clients, the oldest first. */
+	struct bounds *bounds;               /* See bounds.h. */
+	struct server_turns *turns;          /* For each server of the generation; see turns.h. */
+	/*
+	 * A moving average of the size of the first value of each client, in bytes; see
+	 * window.h.
+	 */
+	size_t first_value;
+	struct account_list changed; /* Accounts of clients, for clients_settle. */
+	/* Bytes of closed clients since memory was last returned to the system. */
+	size_t gone;
+	struct buf trash; /* Receives discarded replies. */
 	struct {
 		struct buf at[CLIENTS_SPILLS];
 		size_t count;
-	} spills; /* empty buffers for short replies that wait for earlier ones */
+		/*
+		 * Empty buffers for short replies that are held back until earlier ones are
+		 * complete.
+		 */
+	} spills;
 	bool draining;
-	/* For any thread: the rank of the client that holds most; as clients_oldest. */
+	/* For any thread: the rank of the largest client; the result of clients_oldest. */
 	atomic_uint highest;
 	atomic_uint_fast64_t oldest;
 };

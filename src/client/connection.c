@@ -16,11 +16,12 @@
 #include "util/escape.h"
 
 enum {
-	KERNEL_PART = 4,         /* such a part of client_memory is what the kernel may hold for all clients */
-	KERNEL_LEAST = 16 << 10, /* bytes, for one of them */
+	/* Part of client_memory that the kernel may use for the buffers of all clients. */
+	KERNEL_PART = 4,
+	KERNEL_LEAST = 16 << 10, /* Minimum bytes for one client. */
 	KERNEL_MOST = 256 << 10,
 	REFUSED_LINE =
-		2048 /* bytes of a line that is kept until its data were discarded; a longer one is refused at once */
+		2048 /* Bytes of a line that is kept until its data were discarded; a longer one is refused at once. */
 };
 
 static struct client *client_of(struct stream *stream)
@@ -44,11 +45,11 @@ static void release(struct loop_job *job)
 static void end(struct client *c)
 {
 	c->state = CLIENT_CLOSED;
-	c->users = 1; /* release() */
+	c->users = 1; /* Dropped in release(). */
 	account_close(&c->account);
 }
 
-/* Takes the client out of all lists and counters of the worker. */
+/* Removes the client from all lists and counters of the worker. */
 static void leave(struct client *c)
 {
 	client_turn_close(c);
@@ -59,7 +60,7 @@ static void leave(struct client *c)
 	loop_later(c->clients->loop, &c->release);
 }
 
-/* All tasks learn that the client has gone. One that is done only waited for earlier ones. */
+/* Marks all tasks as abandoned. Frees the ones that are done and only waited for earlier ones. */
 static void abandon_tasks(struct client *c)
 {
 	struct task *task;
@@ -99,7 +100,7 @@ static bool is_answered(const struct client *c)
 	return c->order.tasks == 0 && stream_waiting(&c->stream) == 0;
 }
 
-/* True if the client can move: no other worker would need any of its state. */
+/* Returns whether the client can move, as another worker would need none of its state. */
 static bool is_quiet(const struct client *c)
 {
 	return is_answered(c) && buf_size(&c->stream.in) == 0 && !client_is_skipping(c) && !c->pauses &&
@@ -122,21 +123,25 @@ static void move_when_quiet(struct client *c)
 }
 
 /*
- * A close with unread input resets the connection, and the kernel then drops all replies that the peer's kernel has not acknowledged.
- * While the daemon shuts down, a request may arrive at any moment.
+ * A close with unread input resets the connection, and the kernel then drops all replies that
+ * the peer's kernel has not acknowledged. While the daemon shuts down, a request may arrive at
+ * any moment.
  */
 static void close_if_finished(struct client *c)
 {
 	if (c->state != CLIENT_CLOSING || !is_answered(c))
 		return;
-	/* A client that sends no more has closed its connection as a rule: do not ask the kernel about it. */
+	/*
+	 * A client that sends no more has usually closed its connection, so the kernel need not
+	 * be queried.
+	 */
 	if (c->input.has_ended || (!c->clients->draining && stream_is_settled(&c->stream)))
 		client_close(c);
 	else
 		client_linger(c);
 }
 
-/* Requests that were read and wait, for earlier ones or for their turn, are still carried out. */
+/* Requests that were read and are delayed by earlier ones or by turns are still carried out. */
 void client_drain(struct client *c)
 {
 	if (c->state != CLIENT_OPEN)
@@ -171,7 +176,10 @@ static struct slice moved(struct slice s, const char *from, const char *to)
 	return s.n ? slice_of(to + (s.p - from), s.n) : slice_of(to, 0);
 }
 
-/* Refuses the request at the front of `in`. If it has data, the reply is sent after they were discarded. */
+/*
+ * Refuses the request at the front of `in`. If it has data, the reply is sent after they were
+ * discarded.
+ */
 static void refuse_after_data(struct client *c, const struct parsed *parsed, struct slice in)
 {
 	const struct request *request = &parsed->request;
@@ -194,7 +202,7 @@ static void refuse_after_data(struct client *c, const struct parsed *parsed, str
 	}
 }
 
-/* The data of a refused request were discarded. */
+/* Sends the reply to a refused request, as its data were discarded. */
 static void end_skip(struct client *c)
 {
 	struct client_refused *kept = c->input.refused;
@@ -215,14 +223,17 @@ void client_refuse(struct client *c, const char *error)
 	client_drain(c);
 }
 
-/* The request waits, unread. Its time counts from now on. Gives 0. */
+/* Leaves the request unparsed. Its delay counts from the time when it was received. Returns 0. */
 static size_t delay(struct client *c)
 {
 	c->input.delayed = c->input.began;
 	return 0;
 }
 
-/* A denied command is refused without another effect: one that is too large would delete its item. */
+/*
+ * Refuses a denied command without any other effect: a command whose data are too large would
+ * delete its item.
+ */
 static enum request_status check_denied(
 	const struct config *config, enum request_status status, struct request *request)
 {
@@ -235,7 +246,10 @@ static enum request_status check_denied(
 	return REQUEST_REFUSED;
 }
 
-/* Logs input that is no command, or that closes the client. Not inline: its arrays would cost every request. */
+/*
+ * Logs input that is not a command, or that closes the client. Not inline, as its arrays would
+ * slow down every request.
+ */
 static __attribute__((noinline)) void log_nonsense(const struct client *c, struct slice in, bool closes)
 {
 	enum { SHOWN = 40 };
@@ -262,14 +276,14 @@ static enum request_status parse(struct client *c, struct slice in, struct parse
 	return check_denied(config, status, &out->request);
 }
 
-/* Takes a request off the front of `in`. Gives its size, or 0 if it is incomplete or must wait. */
+/* Takes a request off the front of `in`. Returns its size, or 0 if it is incomplete or delayed. */
 static size_t take_request(struct client *c, struct slice in)
 {
 	struct parsed parsed;
 	struct request *request = &parsed.request;
 	struct order_needs needs;
 
-	/* As in memcached, the first byte of the connection decides. */
+	/* As in memcached, the first byte of the connection selects the protocol. */
 	if (!c->input.protocol)
 		c->input.protocol = protocol_of((unsigned char)in.p[0]);
 	if (c->auth)
@@ -311,7 +325,10 @@ static size_t take_request(struct client *c, struct slice in)
 	return request->consumed;
 }
 
-/* Discards the data of a refused request; gives how many bytes. A lone CR stays until it is known what follows. */
+/*
+ * Discards the data of a refused request. Returns the number of bytes. A lone CR is kept until
+ * the next byte arrives.
+ */
 static size_t skip_data(struct client *c, struct slice in)
 {
 	size_t n = in.n < c->input.skip.bytes ? in.n : c->input.skip.bytes;
@@ -326,7 +343,10 @@ static size_t skip_data(struct client *c, struct slice in)
 	return n;
 }
 
-/* Input of a lingering client: a client that sends all its requests before it reads replies could not go on without this. */
+/*
+ * Discards input of a lingering client. Without this a client that sends all its requests
+ * before it reads replies could not proceed.
+ */
 static size_t discard(struct client *c, size_t n)
 {
 	c->input.is_settled = false;
@@ -336,10 +356,16 @@ static size_t discard(struct client *c, size_t n)
 	return n;
 }
 
-/* Input up to this size is carried out at once: a client that sends little does not wait behind those that send much. */
+/*
+ * Shorter input is carried out at once, so that a client that sends little is not delayed by
+ * clients that send much.
+ */
 enum { SHORT_INPUT = 4096 };
 
-/* A client that sends much gives way once the requests of this turn have taken their time; `used` bytes of it were carried out. */
+/*
+ * Makes a client that sends much yield when the requests of this turn have used up their time;
+ * `used` bytes of its input were carried out.
+ */
 static void give_way(struct client *c, size_t used)
 {
 	if (!work_input_is_over(&c->clients->loop->work, used))
@@ -348,7 +374,7 @@ static void give_way(struct client *c, size_t used)
 	client_turn_give_way(c);
 }
 
-/* Carries out requests from the front of `in`; returns their size. */
+/* Carries out requests from the front of `in`. Returns their size. */
 static size_t carry_out_all(struct client *c, struct slice in, bool *complete)
 {
 	size_t used = 0, n;
@@ -408,9 +434,12 @@ static size_t on_data(struct stream *stream, struct slice in)
 	return used;
 }
 
-/* --- once a turn --- */
+/* --- once per turn --- */
 
-/* A task that waits for room writes more of its reply. If that completes it, the next one is the first. */
+/*
+ * Lets a task that waits for room write more of its reply. If that completes it, the next task
+ * becomes the first.
+ */
 static void resume_task(struct client *c)
 {
 	struct task *task, *last = NULL;
@@ -450,7 +479,10 @@ void client_renew(struct client *c)
 	client_go_on(c, PAUSE_TURN);
 }
 
-/* A paused client's disconnect is seen only here. Its requests would take the time of others. */
+/*
+ * The disconnect of a paused client is detected only here. Its requests would take time from
+ * other clients.
+ */
 void client_take_turn(struct client *c)
 {
 	if (stream_is_broken(&c->stream))
@@ -479,7 +511,10 @@ static void on_ended(struct stream *stream, int error)
 
 	if (error == EPROTO)
 		client_notice(c, stream_error(stream, error));
-	/* Without an error the client has closed its sending side only: its requests are answered. */
+	/*
+	 * Without an error the client has only closed its sending side: its requests are
+	 * answered.
+	 */
 	c->input.has_ended = true;
 	account_change(&c->account);
 	if (error || c->state == CLIENT_LINGERING)
@@ -502,8 +537,8 @@ static void on_secured(struct stream *stream)
 static const struct stream_ops ops = { on_data, on_written, on_ended, on_secured, NULL };
 
 /*
- * Without this the kernel takes up to 4 MB for each client. Clients that do not read would use up the memory of TCP, which is one
- * for the machine, and then all its sockets wait.
+ * Limits the kernel's buffers, which otherwise grow to 4 MB per client. Clients that do not
+ * read would use up the memory for TCP of the whole machine, and then all its sockets stall.
  */
 static void bound_kernel(struct client *c)
 {

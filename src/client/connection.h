@@ -1,10 +1,12 @@
 /*
- * A client's connection. Replies are in the order of the requests.
+ * A client's connection. Replies are sent in the order of the requests.
  *
- *     on_data -> take_request -> carry_out (makes a task) -> reply.c: begin -> reply -> done -> client_settle -> on_written
+ *     on_data -> take_request -> carry_out (makes a task)
+ *             -> reply.c: begin -> reply -> done -> client_settle -> on_written
  *
- * Tasks are queued in the order of their requests. The first one writes to the connection's buffer. Each other task writes to a
- * buffer of its own, task.spill, which is moved to the connection's buffer when the task becomes the first.
+ * Tasks are queued in the order of their requests. The first task writes to the connection's
+ * buffer. Each other task writes to its own buffer, task.spill, which is moved to the
+ * connection's buffer when the task becomes the first.
  */
 #ifndef CLIENT_CONNECTION_H
 #define CLIENT_CONNECTION_H
@@ -15,27 +17,37 @@ struct client;
 struct clients;
 struct tls;
 
-/* As clients_open. */
+/* Implements clients_open. */
 void client_open(struct clients *clients, int fd, struct tls *tls, bool is_new);
 
-/* Closes now. The client's tasks continue, but their replies are discarded. The client is freed at the end of the turn. */
+/*
+ * Closes now. The client's tasks continue, but their replies are discarded. The client is freed
+ * at the end of the turn.
+ */
 void client_close(struct client *client);
 
-/* Replies with an error to the request that is incomplete, and drains the client. */
+/*
+ * Sends an error for the incomplete request, unless the protocol does not allow it, and drains
+ * the client.
+ */
 void client_refuse(struct client *client, const char *error);
 
-/* Stops reading, and closes when all requests are answered: at once, if they are. */
+/* Stops reading, and closes the client when all requests are answered, or at once if they are. */
 void client_drain(struct client *client);
 
-/* There is a new generation: the client's next request begins in it, when all earlier ones are answered. */
+/*
+ * Must be called for a new generation: the client's next request begins in it, when all earlier
+ * ones are answered.
+ */
 void client_renew(struct client *client);
 
-/* The client waits for its turn no longer: the request that waits is carried out. For client_turns_open. */
+/* Carries out the pending request when it is the client's turn. For client_turns_open. */
 void client_take_turn(struct client *client);
 
 /*
- * The account of the client has changed in this turn: weighs the client, and does what follows from its tasks and replies. A task that
- * waits for room goes on, the client's requests are carried out again after a pause, or it is closed, or handed to another worker.
+ * Processes a client whose account has changed in this turn: updates its rank, and handles its
+ * tasks and replies. Resumes a task that waits for room, carries out requests again after a
+ * pause, closes the client, or hands it over to another worker.
  */
 void client_settle(struct client *client);
 

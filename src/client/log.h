@@ -13,7 +13,7 @@ enum { CLIENT_NAME = INET6_ADDRSTRLEN + 16 };
 /* Writes "address:port", "unix" or "unknown". */
 void client_name(const struct client *client, char name[static CLIENT_NAME]);
 
-/* Logs, for information, what happened to a client: a text. */
+/* Logs an event of a client, a text, at level info. */
 #define client_log(client, what) \
 	do { \
 		char name_[CLIENT_NAME] = ""; \
@@ -23,7 +23,8 @@ void client_name(const struct client *client, char name[static CLIENT_NAME]);
 	} while (0)
 
 /*
- * The same for events that are logged even without -v: then one line a minute for each place; the others are counted.
+ * The same for events that are logged even without -v, but then at most one line a minute for
+ * each place; the others are counted.
  */
 #define client_notice(client, what) \
 	do { \

@@ -1,6 +1,7 @@
 /*
- * A protocol that clients speak. protocols.def is the table. To the rest of a client all are the same: each makes requests, and gives
- * them the form of their replies.
+ * The interface of a protocol for clients. protocols.def is the table. Each protocol parses
+ * requests, and writes replies in its form; the other files of this room do not depend on the
+ * protocol.
  */
 #ifndef CLIENT_PROTOCOL_H
 #define CLIENT_PROTOCOL_H
@@ -9,10 +10,10 @@
 
 struct client;
 
-/* Bytes of what a form may need to know of a request. */
+/* Maximum bytes that a form may need from a request. */
 enum { PROTOCOL_ASKED = 272 };
 
-/* A request, with room for what the form of its reply needs to know. */
+/* A request, with room for the data that the form of its reply needs. */
 struct parsed {
 	struct request request;
 	struct request_reply reply;
@@ -21,15 +22,21 @@ struct parsed {
 
 struct protocol {
 	const char *name;
-	int first; /* the first byte of a connection in this protocol; -1 for any other byte */
-	/* As request_parse. */
+	int first; /* The first byte of a connection in this protocol; -1 for any other byte. */
+	/* Parses a request like request_parse. */
 	enum request_status (*parse)(struct slice in, const struct request_limits *limits,
 		struct request_progress *progress, struct parsed *out);
-	/* Carries out a request of a client that need not authenticate, or has. It is borrowed for the call. */
+	/*
+	 * Carries out a request of a client that is authenticated, or need not be. It is
+	 * borrowed for the call.
+	 */
 	void (*start)(struct client *client, struct parsed *parsed);
-	/* Takes a request off the front of `in`, of a client that must authenticate. Returns its size, or 0 if it is incomplete. */
+	/*
+	 * Handles a request at the front of `in`, of a client that must authenticate. Returns
+	 * its size, or 0 if it is incomplete.
+	 */
 	size_t (*authenticate)(struct client *client, struct slice in);
-	bool frames; /* a reply answers a request; without one nothing can be said */
+	bool frames; /* Replies are framed: a message can only be sent as the reply to a request. */
 };
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "client/protocol.h"
 
-/* The functions of the table, whose duties struct protocol describes. */
+/* The functions of the table, documented in struct protocol. */
 #define PROTOCOL(name, first, parse, start, authenticate, frames) \
 	enum request_status parse(struct slice in, const struct request_limits *limits, \
 		struct request_progress *progress, struct parsed *out); \
@@ -13,7 +13,7 @@
 #include "client/protocols.def"
 #undef PROTOCOL
 
-/* The protocol of a connection that begins with this byte. */
+/* Returns the protocol of a connection that begins with this byte. */
 const struct protocol *protocol_of(unsigned char first);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * The functions of struct host for the tasks of a client. A reply goes to the output if its task is the first one;
- * all others wait in their tasks.
+ * The functions of struct host for the tasks of a client. The first task writes its reply to
+ * the output; the replies of all others are held in their tasks.
  */
 #include "client/clients.h"
 
@@ -11,9 +11,10 @@
 #include "client/state.h"
 
 enum {
-	BATCH_REPLIES = 16,   /* replies that are written without waiting for more */
-	TRASH_MOST = 1 << 16, /* bytes that are kept for the next reply that is discarded */
-	SPILL_MOST = 512      /* bytes of a buffer that is kept for the next reply that waits */
+	/* Number of replies after which the output is written without waiting for more. */
+	BATCH_REPLIES = 16,
+	TRASH_MOST = 1 << 16, /* Maximum bytes of the buffer that is kept for discarded replies. */
+	SPILL_MOST = 512      /* Maximum bytes of a buffer that is kept for held-back replies. */
 };
 
 static struct clients *clients_of(const struct task *task)
@@ -43,7 +44,7 @@ static bool has_ended(const void *owner, bool ask)
 	return client_has_ended(owner) || (ask && stream_has_ended(&((const struct client *)owner)->stream));
 }
 
-/* Counts what a task has added to its spill. */
+/* Counts the bytes that a task has added to its spill. */
 static void count_spill(struct client *c, struct task *task)
 {
 	if (!task->spill.data)
@@ -52,7 +53,7 @@ static void count_spill(struct client *c, struct task *task)
 	task->spilled = buf_size(&task->spill);
 }
 
-/* A short reply that must wait takes the memory of an earlier one. */
+/* Reuses the memory of an earlier held-back reply for a short one. */
 static void begin_spill(struct clients *all, struct task *task)
 {
 	if (!task->spill.data && all->spills.count)
@@ -70,7 +71,7 @@ static void end_spill(struct clients *all, struct task *task)
 	task->spill = BUF_EMPTY;
 }
 
-/* Called before anything is added to the output. */
+/* Must be called before anything is added to the output. */
 static void begin_output(struct client *c)
 {
 	if (stream_waiting(&c->stream) == 0)
@@ -79,8 +80,8 @@ static void begin_output(struct client *c)
 }
 
 /*
- * Weigh replies here: a client that does not read triggers no write, and a task may not be done before there is room, although it
- * has asked for many large values.
+ * Count replies here: a client that does not read triggers no write, and a task that has
+ * requested many large values may not be done before there is room.
  */
 static struct buf *reply(struct task *task)
 {
@@ -115,7 +116,10 @@ static bool share(struct task *task, struct shared *text)
 	return true;
 }
 
-/* The first task waits for the client alone: replies of later tasks come behind its own, and must not stop it. */
+/*
+ * The first task waits only for the client: replies of later tasks follow its own, and must not
+ * block it.
+ */
 static bool room(const struct task *task)
 {
 	const struct client *c = task->owner;
@@ -129,7 +133,7 @@ static bool room(const struct task *task)
 	return waiting < client_config(c)->client_buffer / 2;
 }
 
-/* The size of the reply of the task that has just ended. */
+/* Returns the size of the reply of the task that has just ended. */
 static size_t measure_reply(struct client *c)
 {
 	uint64_t size = c->output.produced + stream_waiting(&c->stream) - c->output.measured;
@@ -170,7 +174,10 @@ static void empty_trash(struct clients *all)
 		buf_free(&all->trash);
 }
 
-/* Replies have waited for the client since its last progress, which is known to a millisecond. */
+/*
+ * Returns how long replies have been unsent since the client's last progress, which is known to
+ * a millisecond.
+ */
 static uint64_t waits_for_client(const struct client *c)
 {
 	uint64_t ms = bounds_waited(c);
@@ -178,7 +185,7 @@ static uint64_t waits_for_client(const struct client *c)
 	return stream_waiting(&c->stream) && ms > 1 ? (ms - 1) * 1000 : 0;
 }
 
-/* Not inline: its arrays would cost every request. */
+/* Not inline, as its arrays would slow down every request. */
 static __attribute__((noinline)) void note_slow(struct clients *all, const struct task *task)
 {
 	const struct client *c = task->owner;

@@ -1,8 +1,8 @@
 #include "client/state.h"
 
-enum { LINGER_MOST = 16 << 20 /* bytes of input that are discarded; then no more is read */ };
+enum { LINGER_MOST = 16 << 20 /* Bytes of input to discard before reading stops. */ };
 
-/* The time of an incomplete request begins again. */
+/* The time of an incomplete request starts again. */
 void client_go_on(struct client *c, unsigned why)
 {
 	unsigned before = c->pauses;
@@ -14,7 +14,10 @@ void client_go_on(struct client *c, unsigned why)
 	stream_resume(&c->stream);
 }
 
-/* There is room only well below the limits, so that a client does not pause and go on for each request. */
+/*
+ * There is room only well below the limits, so that a client does not pause and resume for each
+ * request.
+ */
 void client_look_for_room(struct client *c)
 {
 	unsigned gone = window_has_room(c);
@@ -25,10 +28,10 @@ void client_look_for_room(struct client *c)
 }
 
 /*
- * Whether input of a paused client is still read and stored, if `held` bytes of it are stored already. The kernel
- * reports the end of a connection only after all bytes before it, so the input of a client that waits for elements must
- * be read to notice that it has disconnected. A client that sends more than this limit stops waiting instead: see
- * client_has_ended.
+ * Returns whether input of a paused client is still read and stored when `held` bytes of it are
+ * already stored. The kernel reports the end of a connection only after all bytes before it, so
+ * the input of a client that is blocked on lists must be read to detect its disconnect. A
+ * client that sends more than this limit is no longer blocked: see client_has_ended.
  */
 static bool reads_on(const struct client *c, size_t held)
 {

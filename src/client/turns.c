@@ -8,20 +8,23 @@
 
 enum {
 	TURN_BYTES = 1 << 20,
-	REWRITTEN = 64 << 10 /* bytes for which a client takes turns with others */
+	REWRITTEN = 64 << 10 /* Bytes of rewrites for which a client takes turns. */
 };
 
-/* Of one server. */
+/* The turns of one server. */
 struct server_turns {
 	struct turns turns;
-	struct loop_job job; /* gives the next turn */
+	struct loop_job job; /* Grants the next turn. */
 	struct loop *loop;
 	struct servers *servers;
 	int server;
 	void (*take)(struct client *client);
 };
 
-/* One client at a time: it sends its requests before this runs again, so they count for the next one. */
+/*
+ * Takes one client at a time: it sends its requests before this runs again, so they count for
+ * the next client.
+ */
 static void give_turn(struct loop_job *job)
 {
 	struct server_turns *at = (struct server_turns *)((char *)job - offsetof(struct server_turns, job));
@@ -79,7 +82,10 @@ static bool has_turn(const struct client *c)
 	return c->turn.at && c->turn.turn.credit > 0;
 }
 
-/* A client that has a turn at one server goes ahead of those that wait at another, so no two wait for each other. */
+/*
+ * A client with a turn at one server precedes clients that are queued at another, so no two
+ * wait for each other.
+ */
 static bool must_wait_at(const struct client *c, const struct server_turns *at)
 {
 	if (has_turn(c) && at == c->turn.at)
@@ -87,7 +93,10 @@ static bool must_wait_at(const struct client *c, const struct server_turns *at)
 	return !servers_have_room(at->servers, at->server) || (!has_turn(c) && !turns_are_empty(&at->turns));
 }
 
-/* The turns at the server whose value is read; NULL if the key is a command that reads no value. */
+/*
+ * Returns the turns at the server whose value is read; NULL if the key is a command that reads
+ * no value.
+ */
 static struct server_turns *turns_of(const struct clients *all, struct slice key)
 {
 	const struct generation *g = all->generation;
@@ -96,14 +105,20 @@ static struct server_turns *turns_of(const struct clients *all, struct slice key
 	return key.n ? &all->turns[servers_index(g->servers, key)] : NULL;
 }
 
-/* Each value is expected to have `size` bytes. Bytes that servers wrote for the client's earlier rewrites count, too. */
+/*
+ * Each value is expected to have `size` bytes. Bytes that servers wrote for the client's
+ * earlier rewrites count, too.
+ */
 static bool must_wait(struct client *c, const struct request *request, uint64_t size)
 {
 	size_t keys = request->keys ? request->keys : 1;
 	struct slice rest = request->rest, key = request->key;
 	bool counts = false;
 
-	/* A base64 key is looked for at the server of its text: it takes its turn, though maybe not where it is. */
+	/*
+	 * A base64 key is looked up by its text: the turn may then be at another server than
+	 * the item.
+	 */
 	for (size_t i = 0; i < keys && i < ORDER_KEYS_FIRST; i++) {
 		struct server_turns *at = turns_of(c->clients, key);
 		if (at && must_wait_at(c, at)) {
@@ -132,7 +147,10 @@ bool client_turn_must_wait(struct client *c, const struct request *request)
 	return (size || c->account.rewritten > REWRITTEN) && must_wait(c, request, size);
 }
 
-/* The slice is the client's: what it has sent is carried out within it. */
+/*
+ * Resumes a client. The slice belongs to the client: the requests that it has sent are carried
+ * out within it.
+ */
 static void go_on(struct loop_job *job)
 {
 	struct client *c = (struct client *)((char *)job - offsetof(struct client, turn.go_on));

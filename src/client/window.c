@@ -1,12 +1,12 @@
 #include "client/window.h"
 
 enum {
-	VALUES_FIRST = 4, /* that may be under way before one has come */
-	VALUES_MOST = 32, /* that one request asks for before it knows how large they are */
-	VALUE_LEAST = 64, /* bytes of a value and what stands around it */
-	NO_VALUE = 8,     /* bytes of the longest reply that has no value */
-	LARGE = 16 << 10, /* bytes of a mean value for which a client takes turns with others */
-	MEMORY = 8        /* values that a mean remembers, about */
+	VALUES_FIRST = 4, /* Values in flight before one has arrived. */
+	VALUES_MOST = 32, /* Maximum values of one request before their size is known. */
+	VALUE_LEAST = 64, /* Minimum bytes of a value with its line. */
+	NO_VALUE = 8,     /* Maximum bytes of a reply without a value. */
+	LARGE = 16 << 10, /* Mean bytes of a value from which a client takes turns with others. */
+	MEMORY = 8        /* Approximate number of values in a mean. */
 };
 
 static void estimate(struct client *c, size_t size)
@@ -21,7 +21,7 @@ static void estimate(struct client *c, size_t size)
 	w->largest = 0;
 }
 
-/* Values of an unknown client are never taken to be small. */
+/* Values of a new client are never assumed to be small. */
 uint32_t window_expected(const struct client *c)
 {
 	size_t first = c->clients->first_value;
@@ -40,7 +40,7 @@ static void learn_mean(struct client *c, size_t size)
 {
 	struct client_window *w = &c->window;
 
-	/* Where both are small, it does not matter how small. */
+	/* Where both are small, the difference does not matter. */
 	if (size <= LARGE && w->mean && w->mean <= LARGE)
 		return;
 	size = size < VALUE_LEAST ? VALUE_LEAST : size < UINT32_MAX ? size : UINT32_MAX;
@@ -50,8 +50,8 @@ static void learn_mean(struct client *c, size_t size)
 }
 
 /*
- * A value above the estimate raises it at once. To halve it takes as many smaller values as could be under way. A reply without
- * a value changes nothing.
+ * Updates the estimate. A larger value raises it at once. It is halved after as many smaller
+ * values as could be in flight. A reply without a value changes nothing.
  */
 static void learn(struct client *c, size_t values, size_t size)
 {
@@ -91,7 +91,10 @@ void window_task_end(struct client *c, const struct task *task, size_t size)
 	learn(c, task->sent.values, size);
 }
 
-/* Bytes of the requests under way and one more, if each value is as large as the estimate. */
+/*
+ * Returns the bytes of the requests in flight and one more, if each value is as large as the
+ * estimate.
+ */
 static size_t demand(const struct client *c)
 {
 	const struct client_window *w = &c->window;

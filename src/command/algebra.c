@@ -1,12 +1,15 @@
 /*
- * sunion sinter sdiff; sunioncard sintercard sdiffcard, which only count; sunionstore sinterstore sdiffstore, which store the result: a
- * merge of the sets in byte order. Each set is read in blocks of members:
+ * sunion sinter sdiff; sunioncard sintercard sdiffcard, which only count; sunionstore
+ * sinterstore sdiffstore, which store the result. All of them merge sets in byte order. Each
+ * set is read in blocks of members:
  *
- *     add_sets -> read_blocks (a block of each set) -> merge (until a block is used up) -> read_blocks (the next block) -> merge ...
+ *     add_sets -> read_blocks (a block of each set) -> merge (until a block is used up)
+ *              -> read_blocks (the next block) -> merge ...
  *
- * An intersection and a difference skip the blocks of a set that have no member to compare. So only the result and a block of each set are in
- * memory, and other requests run between the blocks. A missing set is empty. If it is missing behind its first block, it was lost
- * or deleted meanwhile. Then the members of that block have had their effect, and the reply is an error.
+ * An intersection or a difference skips blocks without a member to compare. So only the result
+ * and one block of each set are in memory, and other requests run between the blocks. A missing
+ * set is empty. If a set is missing after its first block, it was lost or deleted meanwhile. As
+ * the members of that block are already merged, the reply is an error.
  */
 #include "collection/lane/lanes.h"
 #include "collection/set_request.h"
@@ -19,41 +22,42 @@
 #include "protocol/reply.h"
 
 enum {
-	BLOCK_MAX = 32 * 1024,        /* bytes of a block */
-	BLOCK_LEAST = 1024,           /* even if there are many sets */
-	BLOCKS_MAX = 8 * 1024 * 1024, /* bytes of all blocks */
-	MEMBER_USUAL = 8              /* bytes: a block is read for at most bytes / MEMBER_USUAL members */
+	BLOCK_MAX = 32 * 1024,        /* Bytes of a block. */
+	BLOCK_LEAST = 1024,           /* Minimum, for many sets. */
+	BLOCKS_MAX = 8 * 1024 * 1024, /* Bytes of all blocks. */
+	/* Bytes. A block is read for at most bytes / MEMBER_USUAL members. */
+	MEMBER_USUAL = 8
 };
 
 struct algebra_part {
 	struct op op;
 	struct set_request request;
 	struct algebra_task *algebra;
-	struct slice rest;   /* the block behind `member` */
-	struct slice member; /* the current one; empty if the block is used up */
-	bool asking, ended;  /* ended: this is the last block */
+	struct slice rest;   /* The block after `member`. */
+	struct slice member; /* The current member; empty if the block is used up. */
+	bool asking, ended;  /* `ended`: this is the last block. */
 	uint16_t from_size;
-	char from[MEMBER_MAX]; /* the beginning of the next block */
+	char from[MEMBER_MAX]; /* The start of the next block. */
 };
 
-/* How far a merge has come: the slice is over, a block is used up, or the result is complete. */
+/* Why a merge has stopped: the slice is over, a block is used up, or the result is complete. */
 enum merged { MERGED_SLICE, MERGED_BLOCK, MERGED_ALL };
 
 struct algebra_task {
 	struct task task;
 	enum merged (*merge)(struct algebra_task *a);
-	struct buf result;      /* each member followed by a space; empty if the task counts */
-	uint64_t number, limit; /* of members: in the result, and at which the result is complete */
+	struct buf result;      /* Each member is followed by a space. Empty if the task counts. */
+	uint64_t number, limit; /* Numbers of members: in the result, and the maximum. */
 	bool counts, stores;
-	struct store store; /* if the task stores */
-	enum merged merged; /* behind which the task goes on, if the store holds it */
+	struct store store; /* Used if the task stores. */
+	enum merged merged; /* Where the task resumes after the store is full. */
 	size_t count, asking;
-	struct fold keys;    /* of the sets, while they are added */
-	char *list, *at;     /* their list, and its end so far, before `words` */
-	struct slice words;  /* the keys that are not in it yet */
-	size_t next;         /* the set whose block is read next */
-	bool reads;          /* any is */
-	struct waiter pause; /* between two slices of work */
+	struct fold keys;    /* Keys of the sets, while they are added. */
+	char *list, *at;     /* The list of keys; its end so far, before `words`. */
+	struct slice words;  /* The keys that are not in the list yet. */
+	size_t next;         /* The set whose block is read next. */
+	bool reads;          /* A read is in flight. */
+	struct waiter pause; /* The pause between two slices of work. */
 	size_t block;
 	struct algebra_part parts[];
 };
@@ -77,13 +81,13 @@ static void finish(struct algebra_task *a)
 		store_finish(&a->store);
 		return;
 	}
-	/* From here on the result is a part of the reply. */
+	/* From now on the result counts as a part of the reply. */
 	task_use(&a->task, 0, a->result.cap);
-	/* No space behind the last member. */
+	/* Removes the space after the last member. */
 	a->result.end -= buf_size(&a->result) > 0;
 	text = shared_create(&a->result);
 	if (task_fails(&a->task)) {
-		/* The reply is the failure. */
+		/* Replied by task_fails. */
 	} else if (a->counts) {
 		task_say_number(&a->task, a->number);
 	} else {
@@ -152,7 +156,7 @@ static void read_block(struct algebra_part *part)
 	lanes_submit(a->task.host->lanes, &part->op);
 }
 
-/* If no set has a next block, the result is complete. */
+/* Reads more blocks; completes the result if no set has a next block. */
 static void read_more(struct waiter *waiter, const struct result *r)
 {
 	enum { STEPS = 32 };
@@ -191,7 +195,10 @@ static void read_blocks(struct algebra_task *a)
 
 /* --- merging --- */
 
-/* Advances a part to its first member that is not less than `member`. Blocks between are skipped. */
+/*
+ * Advances a part to its first member that is not less than `member`. Skips the blocks in
+ * between.
+ */
 static void seek(struct algebra_part *part, struct slice member)
 {
 	while (!is_used_up(part) && member_compare(part->member, member) < 0)
@@ -208,7 +215,7 @@ static enum merged used_up(const struct algebra_part *part)
 	return part->ended ? MERGED_ALL : MERGED_BLOCK;
 }
 
-/* Gives true if that completes the result. */
+/* Adds a member to the result. Returns true if the result is now complete. */
 static bool add(struct algebra_task *a, struct slice member)
 {
 	if (a->stores)
@@ -218,7 +225,7 @@ static bool add(struct algebra_task *a, struct slice member)
 	return ++a->number == a->limit;
 }
 
-/* A member of the result costs a look at each set. */
+/* Returns whether the slice is over. Each member of the result counts as one step per set. */
 static bool is_over(const struct algebra_task *a)
 {
 	return env_is_over(&a->task.host->env, a->count);
@@ -324,7 +331,10 @@ static void merge(struct algebra_task *a)
 	size_t most = a->task.host->env.options->result_max, before = a->result.cap;
 	enum merged merged = MERGED_ALL;
 
-	/* The client has gone. Its task ends early, since the memory of the task counts for no client any more. */
+	/*
+	 * The client has disconnected. End early, as the memory of the task no longer counts
+	 * for any client.
+	 */
 	if (task_is_abandoned(&a->task))
 		task_note(&a->task, "SERVER_ERROR client closed");
 	if (!task_has_failed(&a->task))
@@ -350,12 +360,12 @@ static void wake(struct store *store)
 	}
 }
 
-/* Adds a set, unless it is one of `keys` already. */
+/* Adds a set, unless it is already in `keys`. */
 static void add_set(struct algebra_task *a, struct slice key)
 {
 	struct algebra_part *part = &a->parts[a->count];
 
-	/* The list has no more than what was read of the words. */
+	/* The list is not longer than the words read so far. */
 	memmove(a->at, key.p, key.n);
 	key.p = a->at;
 	if (fold_contains(&a->keys, key))
@@ -426,7 +436,7 @@ static void start(struct host *host, const struct request *request, void *owner,
 	a->list = a->at = at;
 	key = task_keep(&at, request->key);
 	*at++ = ' ';
-	/* The set that is stored to is the first of the keys, and none of the sets that are read. */
+	/* The first key is the target, which is not one of the sets that are read. */
 	if (stores) {
 		store_init(
 			&a->store, &a->task, key, task_ttl(request, rules_collection(host->env.rules, key)->ttl), wake);

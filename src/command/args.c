@@ -7,7 +7,7 @@
 #include "protocol/commands.h"
 #include "util/num.h"
 
-/* Stands for the usage of the command. */
+/* A marker for the usage of the command. */
 static const char bad_form[] = "";
 static const char long_member[] = "CLIENT_ERROR member too long";
 static const char long_item[] = "CLIENT_ERROR element too long";
@@ -23,7 +23,7 @@ bool args_allow_lists(const struct collection_rule *rule)
 
 /* --- members of a set, and elements of a list --- */
 
-/* All that is left of the line. */
+/* Takes the rest of the line. */
 static const char *take_any_words(struct slice rest, const char *too_long, struct args *out)
 {
 	bool any = encoding_takes_any(out->rule);
@@ -121,13 +121,16 @@ static const char *take_scan(struct slice rest, struct args *out)
 	if (out->range.from.n > MEMBER_MAX)
 		return long_member;
 	error = slice_token(&rest).n ? bad_form : parse_count(count, &out->count);
-	/* A count of 0 has no use here, but clients of Redis begin with a cursor of 0, and would take the answer for an empty set. */
+	/*
+	 * A count of 0 is not useful here, but clients of Redis start with a cursor of 0, and
+	 * would take the reply for an empty set.
+	 */
 	return !error && out->count == 0 ? bad_form : error;
 }
 
-/* --- lines of some words, whose number is checked first --- */
+/* --- lines with a fixed number of words --- */
 
-/* Gives false if the line has more or fewer words. */
+/* Splits the line into words. Returns false if it has more or fewer than `number`. */
 static bool split(struct slice rest, size_t number, struct slice *word)
 {
 	for (size_t i = 0; i < number; i++) {
@@ -158,7 +161,10 @@ static const char *take_count(struct slice rest, struct args *out)
 	return word.n ? parse_count(word, &out->count) : NULL;
 }
 
-/* A count below 0 asks for members with repeats, as in Redis. A small set can give any number of these, so the count has a bound. */
+/*
+ * A negative count requests members with repeats, as in Redis. A small set can return any
+ * number of these, so the count is limited.
+ */
 static const char *take_sample(struct slice rest, struct args *out)
 {
 	enum { REPEATS_MAX = 1000000 };
@@ -191,7 +197,7 @@ static const char *take_indexes(struct slice rest, struct args *out)
 	return error ? error : parse_index(word[1], &out->last);
 }
 
-/* Below 0 the count is one from the tail. */
+/* A negative count counts from the tail. */
 static const char *take_count_element(struct slice rest, struct args *out)
 {
 	struct slice word[2];
@@ -211,7 +217,7 @@ static const char *take_index_element(struct slice rest, struct args *out)
 
 /* --- two keys --- */
 
-/* The other key has a rule and a target of its own. */
+/* The other key has its own rule and target. */
 static const char *parse_target(struct slice word, struct args *out)
 {
 	if (word.n > COLLECTION_KEY_MAX)
@@ -231,7 +237,7 @@ static const char *parse_list_target(struct slice word, struct args *out)
 	return error || args_allow_lists(rules_collection(out->rules, word)) ? error : args_no_list;
 }
 
-/* An end of a list. */
+/* Parses an end of a list. */
 static bool parse_end(struct slice word, int64_t *end)
 {
 	*end = slice_equal(word, SLICE("right")) ? -1 : 0;
@@ -271,7 +277,7 @@ static const char *take_set_move(struct slice rest, struct args *out)
 	return error ? error : take_members(word[1], out);
 }
 
-/* --- elements and where they are --- */
+/* --- elements and their positions --- */
 
 static const char *take_insert(struct slice rest, struct args *out)
 {
@@ -313,13 +319,13 @@ static const char *take_position(struct slice rest, struct args *out)
 
 /* --- leases --- */
 
-/* The error line if sets and lists of the rule have no leases, or NULL. */
+/* Returns the error line if sets and lists of the rule have no leases, else NULL. */
 static const char *refuse_lease(const struct args *args)
 {
 	return args->rule->encoding == ENCODING_OPLOG ? NULL : "CLIENT_ERROR the encoding of this key has no leases";
 }
 
-/* Without a number it is 0: the option says how long it runs. */
+/* If the number is missing, it is 0, and an option sets the duration. */
 static const char *take_lease(struct slice rest, struct args *out)
 {
 	const char *error = refuse_lease(out);

@@ -1,5 +1,6 @@
 /*
- * The commands on sets and lists: with one key each is an operation in its lane; smembers reads many sets. sinfo and scompact take both.
+ * The commands on sets and lists. Commands with one key are an operation in its lane; smembers
+ * reads many sets. sinfo and scompact accept both kinds.
  */
 #include "collection/adopted/encodings/encodings.h"
 #include "collection/lane/lanes.h"
@@ -31,7 +32,10 @@ static void counted(struct op *op, const struct outcome *outcome)
 	task_say(task, &r);
 }
 
-/* The log of a POP has a removal of each member. Gives the members, each with a space behind it. */
+/*
+ * Returns the members in the log of a POP, which has a removal of each, with a space after each
+ * member.
+ */
 static struct slice popped(struct slice removals, struct buf *out)
 {
 	struct slice removal;
@@ -41,7 +45,7 @@ static struct slice popped(struct slice removals, struct buf *out)
 	return buf_slice(out);
 }
 
-/* Members or elements that were read or taken out, separated by spaces. */
+/* Returns the members or elements that were read or removed, separated by spaces. */
 static struct slice values_of(const struct op *op, const struct outcome *outcome, struct buf *scratch)
 {
 	struct slice values;
@@ -56,7 +60,7 @@ static struct slice values_of(const struct op *op, const struct outcome *outcome
 static void listed(struct op *op, const struct outcome *outcome)
 {
 	struct task *task = &op_task_of(op)->task;
-	/* The operation goes with its task. */
+	/* The operation is freed with its task. */
 	struct set_request read = op->kind == OP_READ ? *op->set : (struct set_request){ 0 };
 	struct reply r = reply_value(op->key, SLICE(""));
 
@@ -64,7 +68,7 @@ static void listed(struct op *op, const struct outcome *outcome)
 		read.text.end--;
 		read.shared = shared_create(&read.text);
 	}
-	/* A set that was lost while it was listed leaves a part of the text. */
+	/* A set that was lost while it was listed leaves a partial text. */
 	if (outcome->status == OUTCOME_DONE) {
 		r.shared = read.shared;
 		if (!r.shared)
@@ -80,7 +84,7 @@ static void listed(struct op *op, const struct outcome *outcome)
 	set_request_free(&read);
 }
 
-/* A digit for each member. */
+/* Replies a digit for each member. */
 static void tested(struct op *op, const struct outcome *outcome)
 {
 	struct task *task = &op_task_of(op)->task;
@@ -259,7 +263,7 @@ void ask_list_start(struct host *host, const struct request *request, void *owne
 	op_task_submit(t);
 }
 
-/* --- smembers: one read for each key, answered in the order of the request --- */
+/* --- smembers: one read per key, replied in the order of the request --- */
 
 struct members_part {
 	struct fan_part part;
@@ -270,8 +274,8 @@ struct members_part {
 struct members_task {
 	struct task task;
 	struct fan fan;
-	struct slice rest;           /* the keys not yet read */
-	struct members_part parts[]; /* a ring; the keys lie behind it */
+	struct slice rest;           /* The keys that are not read yet. */
+	struct members_part parts[]; /* A ring, followed by the keys. */
 };
 
 static void read_next(struct members_task *members, struct members_part *part, op_done *done)
@@ -287,7 +291,10 @@ static void read_next(struct members_task *members, struct members_part *part, o
 	lanes_submit(members->task.host->lanes, &part->op);
 }
 
-/* One key, as most requests have, needs no fan. A missing set has no VALUE; a failure is the whole reply. */
+/*
+ * A single key, the usual case, needs no fan. A missing set has no VALUE; a failure is the
+ * whole reply.
+ */
 static void single_read(struct op *op, const struct outcome *outcome)
 {
 	size_t offset = offsetof(struct members_task, parts) + offsetof(struct members_part, op);
@@ -355,7 +362,7 @@ void members_start(struct host *host, const struct request *request, void *owner
 	fan_start(&members->fan);
 }
 
-/* --- sinfo: a small set and a small list look alike, so it reads the key as both --- */
+/* --- sinfo: a small set and a small list look alike, so the key is read as both --- */
 
 struct info_task {
 	struct task task;
@@ -365,9 +372,9 @@ struct info_task {
 	const char *server;
 	int64_t ttl;
 	uint64_t items;
-	bool is_list; /* it can be read as one */
+	bool is_list; /* It can be read as a list. */
 	bool is_missing;
-	int pending; /* operations */
+	int pending; /* Number of pending operations. */
 	char key[];
 };
 

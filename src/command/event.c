@@ -1,4 +1,7 @@
-/* The start of the commands on events, and of memcached's own commands on a type of events with `plain_verbs`. */
+/*
+ * Starts the commands on events, and memcached's own commands on a type of events with
+ * `plain_verbs`.
+ */
 #include "command/event.h"
 
 #include "collection/lane/lanes.h"
@@ -7,7 +10,10 @@
 #include "protocol/commands.h"
 #include "util/num.h"
 
-/* Whether the largest key of an event would exceed KEY_MAX: type, separator, bucket, separator, number. */
+/*
+ * Returns whether the largest key of an event would exceed KEY_MAX: type, separator, bucket,
+ * separator, number.
+ */
 static bool is_too_long(struct slice type, const struct event_rule *rule)
 {
 	return type.n + 2 * rule->separator.n + TIME_BUCKET_NAME_MAX + NUM_U64_MAX > KEY_MAX;
@@ -42,7 +48,7 @@ void event_plain_start(struct host *host, const struct request *request, void *o
 	struct request event = *request;
 	char delta[NUM_U64_MAX];
 
-	/* Nothing here has a cas id to compare. */
+	/* There is no CAS id to compare. */
 	if (request->extras.compare || (id != COMMAND_INCR && id != COMMAND_SET)) {
 		task_refuse(host, request, owner, "CLIENT_ERROR use incr, set or get for events");
 		return;
@@ -53,7 +59,7 @@ void event_plain_start(struct host *host, const struct request *request, void *o
 }
 
 struct event_reading {
-	struct waiter waiter; /* of the counter */
+	struct waiter waiter; /* The waiter of the counter. */
 	struct waiter *asker;
 	struct pool *pool;
 	size_t size;

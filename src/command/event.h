@@ -1,11 +1,14 @@
-/* The commands on events, as event_start starts them; and what they share. */
+/* Start functions of the commands on events, called by event_start. */
 #ifndef COMMAND_EVENT_H
 #define COMMAND_EVENT_H
 
 #include "collection/event/time_bucket.h"
 #include "command/task.h"
 
-/* Starts a command on a type of events. Gives NULL, or the error line that refuses the request. */
+/*
+ * Starts a command on a type of events. Returns NULL, or the error line with which to refuse
+ * the request.
+ */
 typedef const char *event_starter(
 	struct host *host, const struct request *request, void *owner, const struct event_rule *rule);
 

@@ -1,6 +1,6 @@
 /*
- * evincr evadd: an event is counted in the lane of its counter. evadd then stores it under a key with the count: no two events get the
- * same count, so the key is unique.
+ * evincr evadd: count an event in the lane of its counter. evadd then stores the event under a
+ * key with the count. No two events get the same count, so the key is unique.
  */
 #include "collection/lane/lanes.h"
 #include "command/event.h"
@@ -11,17 +11,20 @@
 
 static const char bad_time[] = "CLIENT_ERROR unixtime out of range";
 
-/* A counter wraps around at 2^64: no one event may take it there. */
+/* A counter wraps around at 2^64; no single event may do that. */
 static const uint64_t DELTA_MAX = INT64_MAX;
 
 struct event_task {
 	struct task task;
 	struct op op;
-	struct waiter waiter; /* evadd: of the event's own item */
+	struct waiter waiter; /* evadd: the waiter of the event's own item. */
 	uint32_t flags;
 	int64_t exptime;
 	struct slice separator, data;
-	/* The key of the counter. evadd puts a separator and the count behind it, for the key of the event. */
+	/*
+	 * The key of the counter. evadd appends a separator and the count for the key of the
+	 * event.
+	 */
 	char bytes[];
 };
 
@@ -56,7 +59,8 @@ static void stored(struct waiter *waiter, const struct result *r)
 }
 
 /*
- * Stores the event. If the key has an item, it is from before the counter was evicted, and is replaced.
+ * Stores the event. If the key has an item, it was stored before the counter was evicted, and
+ * is replaced.
  */
 static void numbered(struct op *op, const struct outcome *outcome)
 {

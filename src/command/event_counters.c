@@ -20,7 +20,10 @@ static bool parse_count(struct slice value, uint64_t *out)
 	return num_parse_u64(value, out);
 }
 
-/* The keys, all of one length, lie behind the counters. They differ in the name of their bucket at the end. */
+/*
+ * Returns a key. The keys follow the counters. All have the same length, and differ only in the
+ * bucket's name at the end.
+ */
 static char *counter_key(const struct counters *counters, size_t i)
 {
 	return (char *)(counters->all + (counters->range.last - counters->range.first + 1)) + i * counters->key_size;
@@ -37,7 +40,10 @@ static void make_counter(struct counters *counters, size_t i)
 	counters->all[i] = (struct counter){ { counter_answered, slice_of(at, counters->key_size) }, counters, 0 };
 }
 
-/* Asks for more counters, and makes their keys, a limited number at a time, so that other work gets through. */
+/*
+ * Requests more counters, and makes their keys, a limited number at a time to let other work
+ * run.
+ */
 static void ask_counters(struct counters *counters)
 {
 	size_t share = counters->task->host->calls_max,
@@ -62,7 +68,10 @@ static void counter_answered(struct waiter *waiter, const struct result *r)
 		task_note(task, "CLIENT_ERROR value is not a counter");
 	else if (result_failed(r))
 		task_note_failure(task, r);
-	/* The client has gone. Its task ends early, since the memory of the task counts for no client any more. */
+	/*
+	 * The client has disconnected. End early, as the memory of the task no longer counts
+	 * for any client.
+	 */
 	else if (task_is_abandoned(task))
 		task_note(task, "SERVER_ERROR client closed");
 	counters->answered++;

@@ -1,6 +1,7 @@
 /*
- * evlimit: an event is counted in the present bucket, and meanwhile the counters of the buckets before it are read. No two events of a
- * bucket get the same number, so of all who count at once as many are let through as the limit allows.
+ * evlimit: counts an event in the current bucket, and reads the counters of the earlier buckets
+ * at the same time. No two events of a bucket get the same number, so concurrent callers
+ * together never exceed the limit.
  */
 #include "collection/lane/lanes.h"
 #include "command/event.h"
@@ -12,9 +13,10 @@
 struct limit_task {
 	struct task task;
 	struct op op;
-	struct counters before; /* the earlier buckets */
-	uint64_t limit, number; /* number: of this event in its bucket */
-	int waits;              /* for the count, and for the earlier buckets if there are any */
+	struct counters before; /* The earlier buckets. */
+	uint64_t limit, number; /* `number`: of this event in its bucket. */
+	/* Pending results: the count, and the earlier buckets if there are any. */
+	int waits;
 	bool has_before;
 	char bytes[];
 };
@@ -99,7 +101,7 @@ const char *event_limit_start(
 	time = time_bucket_last(rule->bucket, host->env.unix_time, seconds, ORDER_LIMIT_CALLS, &range);
 	if (time == 0)
 		return "CLIENT_ERROR too many buckets";
-	/* A counter that expires within that time would let more through. */
+	/* If a counter expired within that time, too many events would be allowed. */
 	if (rule->ttl && rule->ttl < time)
 		return "CLIENT_ERROR counters of this type expire before";
 	start(host, request, owner, rule, limit, range);

@@ -1,6 +1,7 @@
 /*
- * evcount evrange evlast: they read the counters of a range of buckets. So evrange and evlast know how many events there may be, and a
- * fan reads these, bucket by bucket, in order or newest first.
+ * evcount evrange evlast: read the counters of a range of buckets. evrange and evlast thus have
+ * upper bounds for the numbers of events, and a fan reads the events, bucket by bucket, in
+ * order or newest first.
  */
 #include "collection/lane/lanes.h"
 #include "command/event.h"
@@ -13,14 +14,16 @@ static const char bad_bucket[] = "CLIENT_ERROR bad bucket";
 static const char many_buckets[] = "CLIENT_ERROR too many buckets";
 
 /*
- * Holes are numbers without an event: it was evicted, or only counted. evlast leaves a bucket after HOLES_IN_A_ROW, and stops
- * after HOLES_IN_ALL. evrange refuses more than EVENTS_MAX numbers.
+ * A hole is a number without an event: the event was evicted, or only counted. evlast skips the
+ * rest of a bucket after HOLES_IN_A_ROW, and stops after HOLES_IN_ALL. evrange refuses more
+ * than EVENTS_MAX numbers.
  */
 enum { EVENTS_MAX = 1000000, HOLES_IN_A_ROW = 4096, HOLES_IN_ALL = 100000 };
 
 /*
- * How large the events are is not known until some of them have come. Until then each is expected to have UNKNOWN bytes, and only
- * FIRST of them are asked for. A small ring is enough for few events, and some holes.
+ * The size of events is unknown until some of them have arrived. Until then each is expected to
+ * have UNKNOWN bytes, and only FIRST of them are requested. A small ring suffices for few
+ * events and some holes.
  */
 enum { FIRST = 16, UNKNOWN = 32 << 10, SMALL = 16 << 10, SMALL_RING = 512 };
 
@@ -35,16 +38,17 @@ struct events_task {
 	struct counters counters;
 	struct fan fan;
 	const struct event_rule *rule;
-	bool newest;         /* evlast: in descending order */
-	int64_t first, last; /* evrange: the numbers requested; negative ones count from the end */
+	bool newest;         /* evlast: in descending order. */
+	int64_t first, last; /* evrange: the requested numbers; negative ones count from the end. */
 	size_t limit;
-	int64_t bucket;        /* the current one */
-	uint64_t number, left; /* in this bucket: the next number, and how many are left */
-	size_t holes, row;     /* numbers without an event: in all, and the last in a row */
-	struct slice prefix;   /* of the keys of the bucket's events */
+	int64_t bucket;        /* The current bucket. */
+	uint64_t number, left; /* In this bucket: the next number, and how many are left. */
+	/* Numbers without an event: in total, and the most recent in a row. */
+	size_t holes, row;
+	struct slice prefix; /* Prefix of the keys of the bucket's events. */
 	size_t ring_size;
 	struct slice type;
-	char bytes[]; /* the type, the prefix */
+	char bytes[]; /* The type, followed by the prefix. */
 };
 
 static void end(struct events_task *events)
@@ -53,7 +57,7 @@ static void end(struct events_task *events)
 	task_say_end(&events->task);
 }
 
-/* The end of evcount. */
+/* Completes evcount. */
 static void counts_read(struct counters *counters)
 {
 	struct events_task *events = (struct events_task *)((char *)counters - offsetof(struct events_task, counters));
@@ -90,7 +94,7 @@ static void enter_bucket(struct events_task *events, int64_t bucket)
 	events->row = 0;
 }
 
-/* Enters the next bucket; false if there is none. */
+/* Enters the next bucket. Returns false if there is none. */
 static bool next_bucket(struct events_task *events)
 {
 	const struct time_bucket_range *range = &events->counters.range;
@@ -108,7 +112,7 @@ static void first_bucket(struct events_task *events)
 	enter_bucket(events, events->newest ? range->last : range->first);
 }
 
-/* The number of keys to read, in all buckets. */
+/* Returns the number of keys to read in all buckets. */
 static uint64_t total_of(struct events_task *events)
 {
 	uint64_t total = 0;
@@ -131,7 +135,7 @@ static void set_prefix(struct events_task *events)
 	events->prefix = slice_of(start, (size_t)(slice_write(at, events->rule->separator) - start));
 }
 
-/* Finds the next number to read; false if there is none. */
+/* Finds the next number to read. Returns false if there is none. */
 static bool next_number(struct events_task *events)
 {
 	bool moved = false;
@@ -148,7 +152,7 @@ static bool next_number(struct events_task *events)
 	return true;
 }
 
-/* Bytes of the next event, if it is not known to be small; else 0. */
+/* Returns the bytes of the next event if it is not known to be small, else 0. */
 static uint32_t expected(const struct fan *fan)
 {
 	uint64_t mean = fan->hits ? fan->bytes / fan->hits : UNKNOWN;
@@ -258,8 +262,8 @@ static void counters_known(struct counters *counters)
 }
 
 /*
- * Makes a task, and reads the counters of the range. The task asks for all events, in order. The caller changes that right after, since
- * no counter is known yet.
+ * Creates a task that reads all events in order, and starts to read the counters of the range.
+ * The caller changes its fields right after, as no counter has been read yet.
  */
 static struct events_task *new_events(struct host *host, const struct request *request, void *owner,
 	const struct event_rule *rule, struct time_bucket_range range, void (*done)(struct counters *counters))
@@ -279,7 +283,10 @@ static struct events_task *new_events(struct host *host, const struct request *r
 	return events;
 }
 
-/* Parses the name of a bucket or range, as time_bucket_parse. An empty word means `now`. False if it is invalid. */
+/*
+ * Parses the name of a bucket or range, like time_bucket_parse. An empty word means `now`.
+ * Returns false if it is invalid.
+ */
 static bool parse_buckets(
 	const struct host *host, const struct event_rule *rule, struct slice word, struct time_bucket_range *out)
 {
@@ -346,7 +353,7 @@ const char *event_last_start(
 		task_say_word(task_new(host, request, owner, sizeof(struct task)), WORD_END);
 		return NULL;
 	}
-	/* Looks back from the last bucket of a range. */
+	/* Starts `lookback` before the last bucket of the range. */
 	range.first = range.last > rule->lookback ? range.last - rule->lookback : 0;
 	events = new_events(host, request, owner, rule, range, counters_known);
 	events->newest = true;

@@ -1,8 +1,9 @@
 #include "command/fan.h"
 
 /*
- * The window is the number of unanswered parts. WINDOW_UNKNOWN bounds it while there are few answers with data, whose size says
- * little. A limited fan asks for as many parts as it needs answers, for SPARE more, and for one more for each miss so far.
+ * The window is the number of parts in flight. WINDOW_UNKNOWN limits it until enough answers
+ * with data have arrived to estimate their size. A fan with a limit requests as many parts as
+ * it needs answers, plus SPARE, plus one for each miss so far.
  */
 enum { WINDOW_UNKNOWN = 512, WINDOW_BYTES = 4 << 20, SPARE = 16 };
 
@@ -28,7 +29,7 @@ static size_t window(const struct fan *fan)
 	return fit < most ? fit : most;
 }
 
-/* How many parts may be between `written` and `asked`. */
+/* Returns how many parts may be between `written` and `asked`. */
 static size_t span(const struct fan *fan)
 {
 	size_t missing = fan->limit - fan->replied, useful = missing + SPARE + (fan->answered - fan->hits);
@@ -51,7 +52,7 @@ static bool may_ask(const struct fan *fan)
 	return fan->held < WINDOW_BYTES && task_has_room(fan->task);
 }
 
-/* Asks as far as the window allows. Finishes if all is answered. */
+/* Requests as many parts as the window allows. Finishes if all are answered. */
 static void ask_more(struct fan *fan)
 {
 	if (fan->asking)
@@ -102,7 +103,7 @@ static void resume(struct task *task)
 
 	if (task_is_abandoned(task)) {
 		fan->complete = true;
-		/* The last part to be done must not finish before all have been told. */
+		/* Prevents the last part from finishing the task inside this loop. */
 		fan->asking = true;
 		for (size_t i = fan->written; i < fan->asked; i++)
 			drop_held(fan, fan_part_at(fan, i));
@@ -125,7 +126,7 @@ static bool may_reply(const struct fan *fan)
 	return fan->replied < fan->limit;
 }
 
-/* Keeps an answer until those of earlier parts were written. */
+/* Holds an answer until the answers of earlier parts are written. */
 static void keep(struct fan_part *part, const struct reply *r)
 {
 	struct slice tail;
@@ -166,7 +167,7 @@ static void reply_held(struct task *task, const struct fan_part *part)
 	buf_add_slice(task_reply(task), held);
 }
 
-/* The oldest part is done: replies what it held, and advances. */
+/* Replies the answer that the oldest part held, and advances. The part must be done. */
 static void write_oldest(struct fan *fan, struct fan_part *part)
 {
 	if (buf_size(&part->held) && may_reply(fan)) {

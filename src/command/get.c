@@ -1,9 +1,11 @@
 /*
- * get gets gat gats, and commands as keys. A command is a task inside of that of the get, set or incr that names it. A get of many keys is
- * a fan: calls to all servers in parallel, with the reply in the order of the request.
+ * get gets gat gats, and commands as keys. Such a command is a task nested in that of the get,
+ * set or incr that names it. A get of many keys is a fan: calls to all servers in parallel,
+ * with the reply in the order of the request.
  *
- *     get q|scard|a b  -> command_key_parse -> scard a -> task inside -> command_key_read -> VALUE q|scard|a 0 1
- *                      -> item_read of b                              -> VALUE b
+ *     get q|scard|a b  -> command_key_parse -> scard a -> nested task -> command_key_read
+ *                                                                     -> VALUE q|scard|a 0 1
+ *                      -> item_read of b -> VALUE b
  */
 #include "command/fan.h"
 #include "command/item.h"
@@ -17,8 +19,8 @@
 /* --- one key --- */
 
 /*
- * The task for one key that is no command, as in most requests: it needs no fan. So many of them are under way that it keeps no more of
- * the call.
+ * The task for one key that is not a command, the most frequent request: it needs no fan. Many
+ * of these are in flight, so it stores only a part of the call.
  */
 struct single_task {
 	struct task task;
@@ -66,9 +68,9 @@ static void start_single(struct host *host, const struct request *request, void 
 	item_read(&single->task, single->target, call, &single->waiter);
 }
 
-/* --- a task inside --- */
+/* --- nested tasks --- */
 
-/* The error line is the whole reply. */
+/* Replies only the error line. */
 static void fail(struct nest *nest, const char *line)
 {
 	const struct reply r = reply_error(slice_of(line, strlen(line)));
@@ -107,8 +109,8 @@ static void resume_named(struct task *task)
 }
 
 /*
- * Turns the reply inside, to a get, into that for the key: a VALUE, END or an ERROR. `line` is memory for it. A get inside counts its own
- * hits and misses.
+ * Converts the nested task's reply to the reply to a get of the key: a VALUE, END or an ERROR.
+ * `line` is memory for it. A nested get counts its own hits and misses.
  */
 static struct reply value_of(const struct task *outer, const struct command *inside, struct slice key,
 	const struct reply *reply, struct buf *line)
@@ -179,10 +181,10 @@ static void start_named(struct host *host, const struct request *request, void *
 
 struct part {
 	struct fan_part part;
-	struct waiter waiter; /* its key is that of the part, also if this is a command */
+	struct waiter waiter; /* Its key is that of the part, even if the key is a command. */
 	enum target target;
-	struct order_effect effect; /* kept if the fan has `waits`, since some keys are commands */
-	/* All behind is of a command. If no key is one, the parts end here. */
+	struct order_effect effect; /* Set if the fan has `waits`, since some keys are commands. */
+	/* From here on used only for commands. Without commands the parts end here. */
 	struct nest nest;
 	const struct command *inside;
 };
@@ -190,10 +192,10 @@ struct part {
 struct many {
 	struct task task;
 	struct fan fan;
-	struct order order;  /* of the parts under way */
-	struct call call;    /* for all plain keys */
-	struct slice rest;   /* the keys not yet read */
-	struct part parts[]; /* a ring; the keys lie behind it */
+	struct order order;  /* Of the parts in flight. */
+	struct call call;    /* For all plain keys. */
+	struct slice rest;   /* The keys that are not read yet. */
+	struct part parts[]; /* A ring, followed by the keys. */
 };
 
 static inline void part_done(struct part *part)
@@ -224,7 +226,7 @@ static void answered(struct waiter *waiter, const struct result *r)
 	part_done(part);
 }
 
-/* A failure is sent instead of END, as that of a plain key. */
+/* A failure is sent at the end, where END would be, like that of a plain key. */
 static void part_got(struct nest *nest, const struct reply *reply)
 {
 	struct part *part = (struct part *)((char *)nest - offsetof(struct part, nest));
@@ -263,7 +265,7 @@ static void ask_inside(struct many *many, struct part *part)
 		fail(&part->nest, inside.error);
 }
 
-/* Gives true if the part is a command, which has started. */
+/* Starts the part if its key is a command. Returns false if it is not. */
 static bool part_begins(struct many *many, struct part *part)
 {
 	part->nest.task = NULL;
@@ -285,7 +287,10 @@ static bool ask(struct fan *fan, struct fan_part *fan_part)
 	many->call.key = slice_token(&many->rest);
 	part->waiter = (struct waiter){ answered, many->call.key };
 	part->target = target_of_read(host->env.rules, many->call.key);
-	/* No set, list or event has a key with control bytes: there is at most an item. */
+	/*
+	 * Sets, lists and events have no keys with control bytes, so the key can only be an
+	 * item.
+	 */
 	if (part->target > TARGET_PART && part->target != TARGET_COMMAND && !request_key_valid(many->call.key, KEY_MAX))
 		part->target = TARGET_ITEM;
 	if (fan->waits && part_begins(many, part))
@@ -294,7 +299,10 @@ static bool ask(struct fan *fan, struct fan_part *fan_part)
 	return true;
 }
 
-/* Keeps to the order in which a connection carries out these commands, and leaves other clients their share of a server. */
+/*
+ * Returns whether the next key must wait: keeps the order in which a connection carries out
+ * these commands, and leaves other clients their share of a server.
+ */
 static bool waits(const struct fan *fan)
 {
 	const struct many *many = (const struct many *)fan->task;

@@ -1,4 +1,7 @@
-/* What tasks need of their surroundings: the env of machines, the lanes, and buffers for replies. Workers and tests implement it. */
+/*
+ * The interface that tasks need from their host: the env of machines, the lanes, and buffers
+ * for replies. Implemented by the worker and by tests.
+ */
 #ifndef COMMAND_HOST_H
 #define COMMAND_HOST_H
 
@@ -14,40 +17,69 @@ struct task;
 struct waiting;
 
 struct host {
-	struct env env; /* first, so that a pointer to one is a pointer to the other */
+	struct env env; /* First: a pointer to one is a pointer to the other. */
 	struct lanes *lanes;
-	struct waiting *waiting; /* clients that wait for elements of lists; NULL: none may */
-	/* A task begins: sets task->account. Its reply is sent after those of its owner's earlier tasks. */
+	struct waiting *waiting; /* Clients blocked on empty lists. NULL: clients may not block. */
+	/*
+	 * Called when a task begins. Sets task->account. The task's reply is sent after those
+	 * of earlier tasks of its owner.
+	 */
 	void (*begin)(struct task *task);
-	/* The buffer for the next bytes of a task's reply. Valid until the next call of any function of the host. */
+	/*
+	 * Returns the buffer for the next bytes of a task's reply, valid until the next call of
+	 * any host function.
+	 */
 	struct buf *(*reply)(struct task *task);
-	/* Adds a text to a task's reply without a copy; gives false if the text must be copied. NULL: it always must be. */
+	/*
+	 * Adds a text to a task's reply without copying it. Returns false if the text must be
+	 * copied. NULL: it must always be copied.
+	 */
 	bool (*share)(struct task *task, struct shared *text);
-	/* Whether the client has room for more replies. If not, task->resume is called later. NULL: it always has. */
+	/*
+	 * Returns whether the client has room for more replies. If not, task->resume is called
+	 * later. NULL: it always has room.
+	 */
 	bool (*room)(const struct task *task);
 	/*
-	 * Whether tasks of an owner must not wait for elements: its client sends no more, will be closed, or has sent more
-	 * requests than are stored while it waits. If `ask`, also checks the socket for the end of the connection. NULL:
-	 * every task may wait.
+	 * Returns whether tasks of an owner must not block on lists: its client sends no more,
+	 * will be closed, or has sent more requests than are buffered for a blocked client. If
+	 * `ask`, also checks whether the peer has closed the socket. NULL: every task may
+	 * block.
 	 */
 	bool (*ended)(const void *owner, bool ask);
-	/* Whether the configuration denies the command. NULL: it denies none. */
+	/* Returns whether the configuration denies the command. NULL: all are allowed. */
 	bool (*denies)(const struct host *host, command_id command);
-	/* Starts the request of a PROXY_COMMAND inside of a task of this owner. NULL: there are no such commands. */
+	/*
+	 * Starts the request of a PROXY_COMMAND inside a task of this owner. NULL: there are no
+	 * such commands.
+	 */
 	void (*start_inside)(const struct request *request, void *owner);
-	/* There may be something on the board of pushes for other workers: they look at it. NULL: there are none. */
+	/*
+	 * Makes other workers look at the board of pushes, which may have changed. NULL: there
+	 * are none.
+	 */
 	void (*tell)(struct host *host);
-	/* The task has waited for others until now, which is none of its time. NULL: nobody measures. */
+	/*
+	 * Restarts the time measurement of a task that was blocked until now. NULL: there is
+	 * none.
+	 */
 	void (*restart)(struct task *task);
-	/* Counts a hit or a miss of a key: an enum lookup_counter. NULL: lookups are not counted. */
+	/*
+	 * Counts a lookup of a key; `counter` is an enum lookup_counter. NULL: lookups are not
+	 * counted.
+	 */
 	void (*looked_up)(struct host *host, unsigned counter, struct slice key);
-	/* The reply of the task is complete. The host owns the task from now on. */
+	/* Called when the reply of the task is complete. Transfers the task to the host. */
 	void (*done)(struct task *task);
 
-	size_t calls_max; /* calls that one client may have unanswered: its share of a server's queue; 0 for no limit */
+	/*
+	 * Maximum number of calls in flight of one client, its share of a server's queue. 0: no
+	 * limit.
+	 */
+	size_t calls_max;
 	struct time_bucket_memo bucket;
 	struct buf
-		spare; /* task.c's: memory for the next reply of a task inside of another; whoever made the host frees it */
+		spare; /* Memory for the next reply of a nested task, used by task.c. The creator of the host must free it. */
 };
 
 #endif

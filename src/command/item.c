@@ -1,6 +1,6 @@
 /*
- * memcached's commands with a reply of one line. Those with a key are one call each; delete and touch may be an operation. flush_all is
- * a call to each server.
+ * memcached's commands with a reply of one line. Each command with a key is one call; delete
+ * and touch may be an operation. flush_all is a call to each server.
  */
 #include "command/item.h"
 
@@ -18,7 +18,8 @@
 struct item_task {
 	struct task task;
 	struct waiter waiter;
-	struct op op; /* of delete and touch, which include the other items of a collection */
+	/* Operation of delete and touch, which include the other items of a collection. */
+	struct op op;
 	enum call_verb verb;
 	char key[];
 };
@@ -67,7 +68,10 @@ static void answered(struct waiter *waiter, const struct result *r)
 	task_say(&item->task, &reply);
 }
 
-/* A set in the encoding flip has no item of its own key. Then the key may be that of one of its items, which match the rule, too. */
+/*
+ * A set in the encoding flip has no item under its own key. The key may then be that of one of
+ * its items, which match the rule, too.
+ */
 static bool is_flip(const struct item_task *item)
 {
 	return rules_collection(item->task.host->env.rules, item->waiter.key)->encoding == ENCODING_FLIP;
@@ -101,14 +105,15 @@ static void touched_or_deleted(struct op *op, const struct outcome *outcome)
 }
 
 /*
- * Whether the key may be that of a collection with other items, to which the verb applies as well. If it is unlikely that a delete
- * leaves segments behind, it is a single call: these would only take memory until they are evicted.
+ * Returns whether the key may be that of a collection whose other items the verb must include.
+ * A delete that is unlikely to leave segments is a single call; segments that are left only use
+ * memory until they are evicted.
  */
 static bool has_other_items(const struct host *host, enum call_verb verb, const struct request *request)
 {
 	struct slice key = request->key;
 
-	/* The keys of its other items would be too long. */
+	/* The keys of other items would be too long. */
 	if (key.n > COLLECTION_KEY_MAX || request->extras.odd_key || request->extras.compare)
 		return false;
 	if (verb == CALL_DELETE)

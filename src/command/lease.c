@@ -1,4 +1,7 @@
-/* The commands by which one client at a time loads a missing set or list. Each is an operation in the lane of its key. */
+/*
+ * The commands by which one client at a time loads a missing set or list. Each is an operation
+ * in the lane of its key.
+ */
 #include "collection/lane/lanes.h"
 #include "command/args.h"
 #include "command/op_task.h"

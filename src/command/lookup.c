@@ -3,7 +3,7 @@
 #include "command/task.h"
 #include "protocol/commands.h"
 
-/* The counters that memcached has for a command. `changed` is used for LOOKUP_CHANGED. */
+/* memcached's counters for a command. `changed` is used for LOOKUP_CHANGED. */
 struct counters {
 	bool counts;
 	enum lookup_counter hit, miss, changed;
@@ -103,7 +103,7 @@ void lookup_meta(const struct task *task, const struct metaflags *flags, bool de
 {
 	const struct counters *c = of_meta(task->command->id, flags, decrements);
 
-	/* If a quiet `ma` succeeds, the only reply is that of the no-op. */
+	/* A quiet `ma` that succeeds has only the reply of the no-op. */
 	if (slice_equal(code, SLICE("HD")) || slice_equal(code, SLICE("VA")) || slice_equal(code, SLICE("MN")))
 		add(task, task->keys.list, c, LOOKUP_HIT);
 	else if (slice_equal(code, SLICE("EN")) || slice_equal(code, SLICE("NF")))

@@ -1,10 +1,11 @@
 /*
- * The meta commands. They go to a server without q, since each call needs a reply. If the client sent q, the task suppresses
- * nominal replies.
+ * The meta commands. They are sent to a server without q, since each call needs a reply. If the
+ * client sent q, the task suppresses nominal replies.
  *
- * memcached may print a base64 key as its decoded bytes, which may be line ends. So a server never prints a base64 key that decodes to
- * spaces or control bytes: the client's own text of the key is put into the reply. Keys with control bytes that a client sends as text are
- * passed on as they are.
+ * memcached may print a base64 key as its decoded bytes, which may be line ends. To prevent
+ * this for a base64 key that decodes to spaces or control bytes, the client's own text of the
+ * key is inserted into the reply. Keys with control bytes that a client sends as text are
+ * passed on unchanged.
  */
 #include "collection/lane/lanes.h"
 #include "command/lookup.h"
@@ -20,9 +21,10 @@ struct meta_task {
 	struct task task;
 	struct waiter waiter;
 	struct metaflags flags;
-	bool decrements;      /* an `ma` */
-	bool fenced;          /* the server suppresses the reply itself */
-	struct slice own_key; /* the client's text of the key, if it goes into the reply, else empty */
+	bool decrements; /* `ma`: it subtracts. */
+	bool fenced;     /* The server suppresses the reply itself. */
+	/* The client's text of the key if it must be inserted into the reply, else empty. */
+	struct slice own_key;
 	char bytes[];
 };
 
@@ -67,7 +69,7 @@ static void answered(struct waiter *waiter, const struct result *r)
 		reply(meta, r, code);
 }
 
-/* The room that write_line needs. */
+/* Returns the maximum size that write_line needs. */
 static size_t line_max(const struct request *request)
 {
 	return request->command->name.n + request->key.n + request->rest.n + NUM_U64_MAX + 3;
@@ -100,8 +102,9 @@ static struct slice write_line(const struct meta_task *meta, const struct reques
 }
 
 /*
- * The no-ops that `ma` needs around it. If memcached has not written an earlier reply with this item yet, it loses the T. With q it
- * replies if it made the item, and does not reply if it changed the item. Nothing else tells which it did.
+ * Returns the no-ops that `ma` needs around it. If memcached has not written an earlier reply
+ * with this item yet, it loses the T. With q it replies if it created the item, and does not
+ * reply if it changed the item, which is the only way to distinguish these.
  */
 static unsigned wants(const struct meta_task *meta)
 {
@@ -116,7 +119,7 @@ void meta_start(struct host *host, const struct request *request, void *owner)
 	char *at = meta->bytes, decoded[KEY_MAX];
 
 	meta->flags = request->meta;
-	/* A base64 key names the same item as its decoded key, which decides the server. */
+	/* A base64 key names the same item as its decoded key, which selects the server. */
 	meta->waiter = (struct waiter){ answered, task_keep(&at, target_key(request, decoded)) };
 	meta->own_key = slice_of("", 0);
 	(void)task_keys(&meta->task, meta->waiter.key, 1);

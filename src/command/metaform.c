@@ -1,6 +1,6 @@
 /*
- * The meta commands on a key that is more than an item. Each is carried out as the classic command of the same meaning, whose reply gets
- * the meta form.
+ * Meta commands on a key that is more than an item. Each is carried out as the classic command
+ * of the same meaning, whose reply is written in the meta form.
  *
  *     mg tags-ann v -> metaform_parse -> gets tags-ann -> task_say -> metaform_form -> VA 4
  */

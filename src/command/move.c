@@ -1,15 +1,17 @@
 /*
- * Moving from one key to another, without a lock:
+ * Moves from one key to another, without a lock:
  *
- *     lmove: read the element  -> push it -> take the element out, if it is still at its end
- *            read the target              -> it is not: take the copy back -> read again
+ *     lmove: read the element  -> push it -> pop the element, if it is still at its end
+ *            read the target              -> it is not: remove the copy -> read again
  *     smove: test the member   -> add it  -> remove it
  *            read the target
  *
- * The second key has it before the first one loses it. If a proxy is killed between the two, both have it, and nothing is lost.
+ * The target gets the element before the source loses it. If a proxy is killed in between, both
+ * have it, and nothing is lost.
  *
- * An append does not check its target, and an element that is appended to a plain item would be lost. Therefore the
- * target is read in the same round trip as the source, and nothing is moved unless it is a collection or missing.
+ * An append does not check its target, and an element that is appended to a plain item would be
+ * lost. Therefore the target is read in the same round trip as the source, and nothing is moved
+ * unless the target is a collection or missing.
  */
 #include "collection/adopted/encodings/encodings.h"
 #include "collection/lane/lanes.h"
@@ -20,27 +22,27 @@
 #include "protocol/reply.h"
 #include "util/random.h"
 
-enum { ATTEMPTS = 32, PAUSES = 7 /* they grow up to 2 to this power, in milliseconds */ };
+enum { ATTEMPTS = 32, PAUSES = 7 /* Pauses grow up to 2 to the power PAUSES, in milliseconds. */ };
 
-/* What was found in the source. A failure is in task.scratch. */
+/* The result of reading the source. A failure is in task.scratch. */
 enum found { FOUND_FAILURE, FOUND_NOTHING, FOUND_IT };
 
 struct move {
 	struct task task;
-	struct op op;        /* the one under way */
-	struct op target_op; /* the read of the target */
+	struct op op;        /* The operation in flight. */
+	struct op target_op; /* The read of the target. */
 	struct list_request target_list;
 	struct set_request target_set;
-	unsigned reads; /* of the source and the target, under way */
+	unsigned reads; /* Reads of the source and the target in flight. */
 	enum found found;
 	void (*both_read)(struct move *m);
 	struct slice source, target;
-	struct buf token; /* the element or member, as a token */
-	int64_t ttl;      /* of a target that is created */
+	struct buf token; /* The element or member, as a token. */
+	int64_t ttl;      /* Time to live of a target that is created. */
 	struct list_request list;
 	struct set_request set;
-	const struct collection_rule *rule; /* of the target */
-	int64_t from, to;                   /* the ends of an lmove: 0 or -1 */
+	const struct collection_rule *rule; /* The rule of the target. */
+	int64_t from, to;                   /* The ends of an lmove: 0 or -1. */
 	struct waiter pause;
 	unsigned attempts;
 	char keys[];
@@ -58,7 +60,7 @@ static struct slice moved(const struct move *m)
 	return slice_of(token.p, token.n - 1);
 }
 
-/* The token is that of an addition. */
+/* Stores the word as the token of an addition. */
 static void set_token(struct move *m, struct slice word)
 {
 	buf_consume(&m->token, buf_size(&m->token));
@@ -102,7 +104,7 @@ static void send(struct move *m)
 	lanes_submit(m->task.host->lanes, &m->op);
 }
 
-/* Frees what the task has beside itself. */
+/* Frees what the task owns in addition to itself, and returns the task. */
 static struct task *end(struct move *m)
 {
 	buf_free(&m->token);
@@ -111,7 +113,7 @@ static struct task *end(struct move *m)
 
 /* --- the reads of both keys --- */
 
-/* Ends the task, if there is a failure. */
+/* Ends the task and returns true if there is a failure. */
 static bool fails(struct move *m)
 {
 	if (!task_has_failed(&m->task))
@@ -148,7 +150,10 @@ static void target_read(struct op *op, const struct outcome *outcome)
 	one_read(m);
 }
 
-/* Reads the source by `op`, and the size of the target, which is in its base. If both are the same key, one read is enough. */
+/*
+ * Reads the source by `op`, and the size of the target, which is in its base. If both are the
+ * same key, one read is enough.
+ */
 static void read_both(struct move *m, enum op_kind kind, void (*both_read)(struct move *m))
 {
 	bool same = slice_equal(m->source, m->target);
@@ -189,8 +194,9 @@ static void paused(struct waiter *waiter, const struct result *r)
 }
 
 /*
- * Of many that move from one list at once only one takes the element, and all others have pushed a copy in vain. Each waits for a random
- * time, so that they do not meet again.
+ * If many clients move from one list at once, only one of them removes the element, and all
+ * others have pushed a copy that they must remove. Each retries after a random time to avoid
+ * another conflict.
  */
 static void again(struct move *m)
 {
@@ -212,7 +218,7 @@ static void taken_back(struct op *op, const struct outcome *outcome)
 	struct move *m = move_of(op);
 
 	if (outcome->status == OUTCOME_CHANGED || (outcome->status == OUTCOME_BUSY && ++m->attempts < ATTEMPTS)) {
-		/* Others have pushed behind it, or always came between. */
+		/* Others have pushed after it, or every attempt had a conflict. */
 		m->list = (struct list_request){ .verb = LIST_REMOVE, .start = m->to ? -1 : 1, .item = moved(m) };
 		prepare(m, OP_LIST, m->target, taken_back);
 		send(m);
@@ -223,7 +229,10 @@ static void taken_back(struct op *op, const struct outcome *outcome)
 	}
 }
 
-/* Unless the element is known to be still there, or to be taken out by another one, the copy stays. */
+/*
+ * The copy stays unless it is known that the element is still in the source, or that another
+ * client removes it.
+ */
 static void taken(struct op *op, const struct outcome *outcome)
 {
 	struct move *m = move_of(op);
@@ -267,7 +276,10 @@ static void push(struct move *m)
 	send(m);
 }
 
-/* Whether the element could be taken out of a list that was read so; else the outcome of that. */
+/*
+ * Returns OUTCOME_DONE if an element can be removed from a list with this base, else the
+ * outcome to reply.
+ */
 static enum outcome_status is_movable(const struct move *m, const struct result *base)
 {
 	const struct env *env = &m->task.host->env;
@@ -322,7 +334,7 @@ static void rotated(struct op *op, const struct outcome *outcome)
 	reply_element(m, outcome->status == OUTCOME_DONE ? outcome->log : SLICE(""));
 }
 
-/* On one list it is one operation. */
+/* On a single list it is one operation. */
 static void rotate(struct move *m)
 {
 	m->list = (struct list_request){ .verb = LIST_ROTATE, .start = m->from, .stop = m->to };
@@ -342,7 +354,10 @@ void move_element_start(struct host *host, const struct request *request, void *
 
 /* --- smove --- */
 
-/* Whoever removed the member meanwhile, or the whole set, has done what was to be done. */
+/*
+ * If another client has removed the member or the whole set meanwhile, the move is complete,
+ * too.
+ */
 static void removed(struct op *op, const struct outcome *outcome)
 {
 	struct task *task = end(move_of(op));
@@ -369,7 +384,7 @@ static void both_sets_read(struct move *m)
 	if (m->found == FOUND_NOTHING) {
 		task_say_word(end(m), WORD_NOT_FOUND);
 	} else if (fails(m)) {
-		/* The reply is the failure. */
+		/* Replied by fails(). */
 	} else if (slice_equal(m->source, m->target)) {
 		task_say_done(end(m));
 	} else {
@@ -404,7 +419,7 @@ struct pops {
 	struct task task;
 	struct op op;
 	struct list_request list;
-	struct slice rest; /* the keys behind that of `op` */
+	struct slice rest; /* The keys after that of `op`. */
 	char keys[];
 };
 
@@ -426,7 +441,7 @@ static void pop_next(struct pops *p)
 {
 	struct slice key = slice_token(&p->rest);
 
-	/* What a client that has gone would get would be lost. */
+	/* Elements that are popped for a disconnected client would be lost. */
 	if (key.n == 0 || task_is_abandoned(&p->task)) {
 		task_say_word(&p->task, WORD_END);
 	} else if (!args_allow_lists(rules_collection(p->task.host->env.rules, key))) {

@@ -1,4 +1,4 @@
-/* A task inside of another one. task.c carries it out. */
+/* Nested tasks, implemented in task.c. */
 #ifndef COMMAND_NEST_H
 #define COMMAND_NEST_H
 
@@ -9,26 +9,31 @@
 struct task;
 
 /*
- * A place for a task inside of another one. The outer task gets the reply, and makes its own reply from it. A reply of several parts
- * is collected as a LINE: the text of all parts without the last END and the last line end. What is collected counts as a
- * part of what the outer task holds.
+ * The place of a task inside another one. The outer task receives the reply, and makes its own
+ * reply from it. A reply of several parts is collected as a LINE: the text of all parts without
+ * the last END and the last line end. Collected bytes count as held by the outer task.
  */
 struct nest {
-	/* The outer task sets these. */
+	/* Set by the outer task. */
 	struct task *outer;
 	/*
-	 * The reply is complete; it is borrowed for the call. The outer task may be done, and the nest freed, when this returns. If the
-	 * client has gone, or the reply is larger than result_max, it is an ERROR. A LINE has the word of a META that it was made of.
+	 * Called when the reply is complete; the reply is borrowed for the call. The outer task
+	 * may be done, and the nest freed, when this returns. The reply is an ERROR if the
+	 * client has disconnected, or if the reply is larger than result_max. A LINE that was
+	 * made of a META has its word.
 	 */
 	void (*done)(struct nest *nest, const struct reply *reply);
-	bool collects; /* a reply of a single VALUE is collected, too */
+	bool collects; /* A reply of a single VALUE is collected, too. */
 
-	struct request_reply way; /* of the request inside */
-	struct task *task;        /* the task inside, while it runs; else NULL */
-	bool overflows;           /* the reply is larger than result_max */
+	struct request_reply way; /* The `reply` of the nested request. */
+	struct task *task;        /* The nested task while it runs, else NULL. */
+	bool overflows;           /* The reply is larger than result_max. */
 };
 
-/* For the `resume` of an outer task that is abandoned: the task inside may stop early, too. `done` is called as ever. */
+/*
+ * For the `resume` of an outer task that is abandoned: lets the nested task stop early, too.
+ * `done` is still called.
+ */
 void task_abandon_inside(struct nest *nest);
 
 #endif

@@ -43,7 +43,10 @@ void task_note_outcome(struct task *task, const struct outcome *outcome)
 		outcome_add_error(&task->scratch, outcome);
 }
 
-/* The word of an outcome that is no failure. memcached's own verbs say of a missing item what memcached says. */
+/*
+ * Returns the word of an outcome that is not a failure. memcached's own commands reply the same
+ * for a missing item as in memcached.
+ */
 static enum reply_word word_of(enum outcome_status status, const struct command *command)
 {
 	switch (status) {
@@ -116,7 +119,10 @@ void op_task_told(struct op *op, const struct outcome *outcome)
 	struct task *task = &op_task_of(op)->task;
 
 	lookup_outcome(task, outcome->status);
-	/* If a repeated compaction finds no set, a later request of the same client may have deleted it meanwhile. */
+	/*
+	 * If a repeated compaction finds no set, a later request of the same client may have
+	 * deleted it meanwhile.
+	 */
 	if (outcome->status == OUTCOME_DONE)
 		task_say_done(task);
 	else

@@ -5,13 +5,18 @@
 enum { NEVER = 0, ALWAYS = 1 };
 
 static const struct traits {
-	bool changes;         /* changes items that a staged read may not have read yet */
-	bool hides;           /* hides writes; if staged_from is a number, only when it is staged */
-	bool knows_hidden;    /* waits for hidden writes of events anyway, in the lanes of their counters */
-	bool is_plain;        /* with one key it stages and hides nothing, and counts as one call */
-	bool waits;           /* later requests must not start before it is done */
-	uint16_t calls;       /* if it is not the number of keys: those that read the counters of many buckets */
-	uint16_t staged_from; /* the number of keys from which it is staged; NEVER or ALWAYS */
+	bool changes; /* It changes items that a staged read may not have read yet. */
+	bool hides;   /* It hides writes; if staged_from is a number, only when it is staged. */
+	/* The lanes of the counters already make it wait for hidden writes of events. */
+	bool knows_hidden;
+	bool is_plain; /* With one key it stages and hides nothing, and counts as one call. */
+	bool waits;    /* Later requests must not start before it is done. */
+	/*
+	 * Number of calls of commands that read the counters of many buckets; 0: the number of
+	 * keys.
+	 */
+	uint16_t calls;
+	uint16_t staged_from; /* Number of keys from which it is staged; NEVER or ALWAYS. */
 } classes[] = {
 	[ORDER_READ] = { .is_plain = true },
 	[ORDER_READ_KEYS] = { .is_plain = true, .staged_from = ORDER_KEYS_FIRST + 1 },

@@ -1,10 +1,11 @@
 /*
- * The order of the requests of a connection. They run in parallel, and lanes keep the order of operations on one key. That does
- * not suffice for tasks that send more calls after they have started. Until they are done, some requests must wait:
+ * Ordering of the requests of a connection. Requests run in parallel, and lanes keep the order
+ * of operations on one key. That is not enough for tasks that send more calls after they have
+ * started. Until such a task is done, some later requests must wait:
  *
- *     staged reads     a task will read more keys: a later request must not change them before
- *     hidden writes    a task will write keys that are not known yet: a later request must not miss them
- *     later writes     a task will write more keys: no later request may start before
+ *     staged reads     the task will read more keys; a later request must not change them first
+ *     hidden writes    the task will write keys that are not known yet; a later read must see them
+ *     later writes     the task will write more keys; no later request may start before that
  */
 #ifndef COMMAND_ORDER_H
 #define COMMAND_ORDER_H
@@ -12,49 +13,57 @@
 #include "protocol/request.h"
 
 /*
- * How many keys a request reads before it knows how large their values are. A request of more keys reads in stages.
+ * The number of keys that a request reads before the size of their values is known. A request
+ * of more keys reads in stages.
  */
 enum { ORDER_KEYS_FIRST = 32, ORDER_SETS_FIRST = 8 };
 
 /*
- * The calls that a connection may have unanswered before its next request waits, so that it leaves other clients their share of a
- * server's queue; and the calls of a request that reads the counters of many buckets, or of those of a limit, as counted here.
+ * Maximum calls in flight of a connection before its next request waits, which leaves other
+ * clients their share of a server's queue; and the number of calls that is assumed for a
+ * request that reads the counters of many buckets, or of a limit.
  */
 enum { ORDER_CALLS_MAX = 4096, ORDER_EVENT_CALLS = 2048, ORDER_LIMIT_CALLS = 64 };
 
 /*
- * The numbers of unfinished tasks of a connection, and of those of each kind; and of the calls that they may have unanswered. All
- * zeroes at first.
+ * The unfinished tasks of a connection: their number, the number of each kind, and the maximum
+ * number of their calls in flight. Initially all zeroes.
  */
 struct order {
 	size_t tasks, calls, staged_reads, hidden_writes, later_writes;
 };
 
-/* The kinds of one task. Most have none of them. */
+/* The kinds of one task. Most tasks have none. */
 struct order_effect {
 	uint16_t calls;
 	union {
 		struct {
 			bool stages_reads : 1, hides_writes : 1, writes_later : 1;
 		};
-		uint8_t kinds; /* all of them, to be looked at in one step */
+		uint8_t kinds; /* All kinds, to test them in one step. */
 	};
 };
 
-/* The needs of a request whose keys stand for other requests: order.c asks for them. See command/target.h. */
+/*
+ * The needs of a request whose keys stand for other requests, as input of order.c. See
+ * command/target.h.
+ */
 struct order_needs {
-	uint16_t classes; /* a bit for each enum order_class of these requests */
+	uint16_t classes; /* A bit for the enum order_class of each of these requests. */
 	struct order_effect effect;
-	const struct command *inside; /* of one key: the command that it names, or NULL */
+	const struct command *inside; /* The command that a single key names, or NULL. */
 };
 
-/* The effect of this request's task. A refused request has none. */
+/* Returns the effect of this request's task. A refused request has none. */
 struct order_effect order_effect(const struct request *request);
 
-/* The effect of a task of this command, with so many keys; 0 if it takes only one. */
+/*
+ * Returns the effect of a task of this command with `keys` keys; 0 if the command takes only
+ * one key.
+ */
 struct order_effect order_effect_of(const struct command *command, size_t keys);
 
-/* A task with this effect begins, is done. */
+/* Count a task with this effect when it begins and when it is done. */
 static inline void order_begin(struct order *order, struct order_effect effect)
 {
 	order->tasks++;
@@ -77,13 +86,13 @@ static inline void order_end(struct order *order, struct order_effect effect)
 	}
 }
 
-/* Whether a request of this class must not start before all tasks are done. */
+/* Returns whether a request of this class must wait until all tasks are done. */
 bool order_class_must_wait(const struct order *order, enum order_class class);
 
-/* Whether this request must not start before all tasks are done. */
+/* Returns whether this request must wait until all tasks are done. */
 bool order_must_wait(const struct order *order, const struct request *request);
 
-/* Whether requests of this class change anything. */
+/* Returns whether requests of this class change anything. */
 bool order_class_changes(enum order_class class);
 
 #endif

@@ -12,13 +12,13 @@
 
 struct reading {
 	struct op read, touch;
-	struct list_request range; /* of all items, for a list */
-	struct set_request all;    /* of all members, for a set */
+	struct list_request range; /* The range of all elements of a list. */
+	struct set_request all;    /* The request for all members of a set. */
 	struct host *host;
 	struct waiter *waiter;
 	char delimiter;
-	struct failure failure; /* of the touch */
-	struct buf text;        /* the members */
+	struct failure failure; /* The failure of the touch. */
+	struct buf text;        /* The members. */
 	size_t size;
 	char key[];
 };
@@ -113,7 +113,10 @@ void plain_read(const struct task *task, const struct call *call, struct waiter 
 
 /* --- writing --- */
 
-/* Turns an item's value into a log with the same sign for all members. Gives NULL, or the error line. */
+/*
+ * Converts an item's value to a log with the same sign for all members. Returns NULL, or the
+ * error line.
+ */
 static const char *parse_value(const struct collection_rule *rule, struct slice data, char sign, struct buf *log)
 {
 	while (data.n) {

@@ -16,7 +16,7 @@ static bool is_of_collections(const struct command *command)
 	return subject == SUBJECT_SET || subject == SUBJECT_LIST;
 }
 
-/* How many keys of the request it may write, from the first one on. */
+/* Returns how many keys of the request it may write, starting with the first. */
 static size_t count_written(const struct request *request)
 {
 	const struct command *command = request->command;
@@ -33,7 +33,7 @@ static size_t count_written(const struct request *request)
 	case GRAMMAR_LIST_TARGET:
 		return 2;
 	default:
-		/* What sunionstore and its like read are the keys that follow. */
+		/* The other keys of sunionstore, sinterstore and sdiffstore are only read. */
 		return 1;
 	}
 }
@@ -62,7 +62,7 @@ static bool writes_item(const struct request *request)
 	case GRAMMAR_META_DATA:
 		return true;
 	case GRAMMAR_META:
-		/* With N a missing item is made. */
+		/* With N it creates a missing item. */
 		return command->id == COMMAND_MA || (command->id == COMMAND_MG && metaflags_has(&request->meta, 'N'));
 	default:
 		return command->order == ORDER_EVENT_COUNT || command->order == ORDER_EVENT_LIMIT ||

@@ -5,7 +5,7 @@
 #include "command/op_task.h"
 #include "protocol/reply.h"
 
-enum { PENDING_MAX = 16 /* tables that are being written */ };
+enum { PENDING_MAX = 16 /* The store is full above this number of tables in flight. */ };
 
 static void end(struct store *s)
 {
@@ -20,7 +20,7 @@ static void end(struct store *s)
 		task_say_number(task, number);
 }
 
-/* The tables go, unless a base may refer to them. */
+/* Deletes the tables, unless a base may refer to them. */
 static void replaced(struct op *op, const struct outcome *outcome)
 {
 	struct store *s = (struct store *)((char *)op - offsetof(struct store, op));
@@ -76,7 +76,7 @@ void store_init(struct store *s, struct task *task, struct slice key, int64_t tt
 	};
 }
 
-/* The members so far go to the first table. */
+/* Moves the members so far to the first table. */
 static void begin_run(struct store *s)
 {
 	struct slice rest = buf_slice(&s->log), token;
@@ -88,7 +88,7 @@ static void begin_run(struct store *s)
 	buf_consume(&s->log, buf_size(&s->log));
 }
 
-/* A set that is one log is collected. */
+/* Collects a member for a set that is one log. */
 static void add_to_log(struct store *s, struct slice member)
 {
 	const struct collection_options *options = s->task->host->env.options;
@@ -125,7 +125,7 @@ void store_finish(struct store *s)
 	s->finished = true;
 	if (s->writes)
 		run_writer_finish(&s->writer);
-	/* The last table is under way: `written` goes on. */
+	/* The last table is in flight: `written` continues. */
 	if (!s->writes || s->writer.parts.pending == 0)
 		replace(s);
 }

@@ -1,6 +1,7 @@
 /*
- * Storing a new set, member by member in byte order. Few members are one log. Of more, tables are written as they fill, beside what is
- * stored; at last one CAS makes the new set of them, or nobody sees anything.
+ * Stores a new set, member by member in byte order. A small set is one log. For a larger one,
+ * tables are written as they fill, next to the stored set; at the end one CAS replaces the set.
+ * Until then no reader sees the new tables.
  */
 #ifndef COMMAND_STORE_H
 #define COMMAND_STORE_H
@@ -14,26 +15,31 @@ struct store {
 	const struct collection_rule *rule;
 	void (*wake)(struct store *store);
 	struct run_writer writer;
-	struct buf log; /* while the members are few, or the encoding has no tables; then the base */
+	/* Collects the members while they are few or the encoding has no tables; then the base. */
+	struct buf log;
 	uint64_t number;
-	bool writes;   /* the writer is in use */
-	bool held;     /* for the caller: it adds no more until there is room */
-	bool finished; /* all members were added, or it has failed */
+	bool writes;   /* The writer is in use. */
+	bool held;     /* For the caller: it stops adding until there is room. */
+	bool finished; /* All members were added, or the store has failed. */
 };
 
 /*
- * The set of `key` will have the time to live `ttl`. `wake` is called after store_is_full, when it may be so no longer. The failure of the
- * task is kept in its scratch. Borrows all.
+ * Initializes a store of the set `key` with the time to live `ttl`. `wake` is called after
+ * store_is_full returned true, when there may be room again. A failure of the task is kept in
+ * its scratch. Borrows all arguments.
  */
 void store_init(
 	struct store *store, struct task *task, struct slice key, int64_t ttl, void (*wake)(struct store *store));
 
 void store_add(struct store *store, struct slice member);
 
-/* Whether so much is under way that no more should be added yet. */
+/* Returns whether so many writes are in flight that no more members should be added yet. */
 bool store_is_full(const struct store *store);
 
-/* Replies the number of members, or the failure: then nothing is stored. The task is done when this or a later call returns. */
+/*
+ * Replies the number of members, or the failure, in which case nothing is stored. The task is
+ * done when this or a later call returns.
+ */
 void store_finish(struct store *store);
 
 #endif

@@ -7,7 +7,10 @@
 
 /* --- one key --- */
 
-/* The key of a counter or of an event has the separator in it, and is an ordinary item. */
+/*
+ * Returns whether the key is a type of events. A key with the separator, as of a counter or an
+ * event, is an ordinary item.
+ */
 static bool is_event_type(const struct rules *rules, struct slice key)
 {
 	const struct event_rule *rule = rules_event(rules, key);
@@ -16,7 +19,10 @@ static bool is_event_type(const struct rules *rules, struct slice key)
 		!memmem(key.p, key.n, rule->separator.p, rule->separator.n);
 }
 
-/* The target of a key that is neither a command nor a part, for one that reads keys of at most `longest` bytes as collections. */
+/*
+ * Returns the target of a key that is neither a command nor a part, for a command that reads
+ * keys of at most `longest` bytes as collections.
+ */
 static enum target by_rule(const struct rules *rules, struct slice key, size_t longest)
 {
 	if (key.n <= longest && rules_collection(rules, key)->plain_verbs)
@@ -35,7 +41,7 @@ enum target target_of_write(const struct rules *rules, struct slice key)
 {
 	if (command_key_is(&rules->commands, key))
 		return TARGET_COMMAND;
-	/* If the key of a collection is too long, its write is refused. */
+	/* A write to a collection whose key is too long is refused. */
 	return part_key_base(key).n ? TARGET_PART : by_rule(rules, key, KEY_MAX);
 }
 
@@ -48,7 +54,7 @@ struct slice target_key(const struct request *request, char *decoded)
 
 /* --- all keys of a request --- */
 
-/* COMMAND if any key is a command, else PART if any is a part. */
+/* Returns COMMAND if any key is a command, else PART if any is a part. */
 static enum target of_all_keys(const struct rules *rules, const struct request *request)
 {
 	struct slice rest = request->rest, key = request->key;
@@ -129,13 +135,16 @@ const char *target_refusal(const struct rules *rules, const struct request *requ
 		return NULL;
 	while (key.n && !command_key_is(&rules->commands, key))
 		key = slice_token(&rest);
-	/* A key in base64 is not decoded to say more. */
+	/* A key in base64 is not decoded for a more precise error. */
 	return key.n ? command_key_refusal(&rules->commands, key) : "CLIENT_ERROR use get or set for a command";
 }
 
 /* --- the order of requests --- */
 
-/* The command that one of memcached's own commands on a type of events stands for. NULL: it is refused. */
+/*
+ * Returns the command for which one of memcached's own commands on a type of events stands.
+ * NULL: it is refused.
+ */
 static const struct command *event_command(const struct command *command)
 {
 	if (command->id == COMMAND_INCR || command->id == COMMAND_MA)
@@ -152,7 +161,7 @@ enum order_class target_class(
 	*inside = NULL;
 	if (command_key_is(&rules->commands, key)) {
 		command = *inside = command_key_find(&rules->commands, key, &keys);
-		/* A set, as a key, may store an event. */
+		/* A set of a command key may store an event. */
 		event = *inside && rules->plain_events ? event_command(*inside) : NULL;
 		if (event)
 			command = event;
@@ -178,7 +187,8 @@ size_t target_first(const struct rules *rules, struct slice all)
 }
 
 /*
- * If a part may start late, behind others, later requests must not change what it reads. If any part writes, that may start late, too.
+ * If a part may start late, because of earlier ones, later requests must not change its
+ * subject. If any part writes, it may start late, too.
  */
 static void find_needs_of_many(const struct rules *rules, const struct request *request, struct order_needs *out)
 {
@@ -203,7 +213,7 @@ static void find_needs_of_many(const struct rules *rules, const struct request *
 	};
 }
 
-/* Gives false if what the request changes and asks for does not depend on its keys. */
+/* Returns false if the changes and calls of the request do not depend on its keys. */
 static bool find_needs(const struct rules *rules, const struct request *request, struct order_needs *out)
 {
 	enum grammar grammar = request->command->grammar;

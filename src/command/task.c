@@ -5,7 +5,7 @@
 
 const char task_too_large[] = "SERVER_ERROR result too large";
 
-/* What the form needs to know follows the object. */
+/* The data for the form follow the object. */
 static size_t align(size_t size)
 {
 	return (size + 7) / 8 * 8;
@@ -102,7 +102,10 @@ void task_pause(struct task *task, struct waiter *waiter)
 	env->pause(env, waiter, task->account);
 }
 
-/* A reply inside of another one cannot be sent in pieces. Takes note of `more` bytes of it that are about to come. */
+/*
+ * A nested reply cannot be sent in pieces. Checks the limit for `more` bytes that are about to
+ * be added.
+ */
 static void bound_collected(struct task *task, size_t more)
 {
 	size_t most = task->host->env.options->result_max;
@@ -112,7 +115,7 @@ static void bound_collected(struct task *task, size_t more)
 		buf_free(&task->spill);
 }
 
-/* Counts what a task inside has added to its reply. */
+/* Counts the bytes that a nested task has added to its reply. */
 static void count_collected(struct task *task)
 {
 	size_t size;
@@ -136,7 +139,10 @@ struct buf *task_reply(struct task *task)
 	return &task->spill;
 }
 
-/* A task inside never pauses: no reply on its way would resume it. The limits of the client bound what it collects. */
+/*
+ * A nested task never pauses: no write of its reply would resume it. The limits of the client
+ * bound the collected bytes.
+ */
 bool task_has_room(const struct task *task)
 {
 	return task->nest || !task->host->room || task->host->room(task);
@@ -168,7 +174,7 @@ bool task_write(const struct task *task, struct buf *out, const struct reply *r,
 	return task->as.form(out, &copied, task->as.asked, tail);
 }
 
-/* Inline: almost every reply comes here once. */
+/* Inline: almost every reply passes here once. */
 static inline __attribute__((always_inline)) void add(struct task *task, const struct reply *r)
 {
 	struct slice tail;
@@ -194,9 +200,9 @@ static void reuse_spill(struct task *task)
 	task->spill = BUF_EMPTY;
 }
 
-/* --- a task inside --- */
+/* --- nested tasks --- */
 
-/* Whether the outer task gets this reply as it is. */
+/* Returns whether the outer task receives this reply unchanged. */
 static bool is_whole(const struct task *task, const struct reply *r)
 {
 	if (r->more || r->kind == REPLY_META || task->as.form != reply_text_form || buf_size(&task->spill))
@@ -204,7 +210,7 @@ static bool is_whole(const struct task *task, const struct reply *r)
 	return r->kind != REPLY_VALUE || !task->nest->collects;
 }
 
-/* The END of what is collected is left out. */
+/* Collects a part of a reply. The END is left out. */
 static void collect(struct task *task, const struct reply *r)
 {
 	bool ends = task->as.form == reply_text_form && r->kind == REPLY_WORD && r->word == WORD_END;
@@ -216,7 +222,7 @@ static void collect(struct task *task, const struct reply *r)
 		add(task, &part);
 }
 
-/* The reply to the outer task. `text` is what was collected, if it is large. */
+/* Returns the reply for the outer task. `text` is the collected text, if it is large. */
 static struct reply told(struct task *task, const struct reply *last, struct shared **text)
 {
 	struct reply r = reply_line(buf_slice(&task->spill));
@@ -291,13 +297,13 @@ void task_abandon_inside(struct nest *nest)
 	if (!task)
 		return;
 	task->owner = NULL;
-	/* It may go on waiting for what it has asked for, behind what others have. */
+	/* The task may still wait for its pending calls. */
 	count_collected(task);
 	if (task->resume)
 		task->resume(task);
 }
 
-/* Most replies are a word or a number in the text protocol, which take no struct reply. */
+/* Most replies are a word or a number in the text protocol, which need no struct reply. */
 void task_say_word(struct task *task, enum reply_word word)
 {
 	struct reply r;
@@ -407,7 +413,7 @@ struct slice task_keep(char **at, struct slice s)
 	return copy;
 }
 
-/* The task that the host sees. */
+/* Returns the task that the host sees. */
 static struct task *outermost(struct task *task)
 {
 	while (task->nest)

@@ -11,46 +11,47 @@
 #include "util/alloc.h"
 #include "util/hash.h"
 
-enum { KEYS_BUCKETS = 256, PAUSE_MIN = 5, PAUSE_MAX = 250, TICK_MAX = 50, LOOK_MS = 100 /* milliseconds */ };
+/* Times are in milliseconds. */
+enum { KEYS_BUCKETS = 256, PAUSE_MIN = 5, PAUSE_MAX = 250, TICK_MAX = 50, LOOK_MS = 100 };
 
-/* The line of a key. */
+/* The queue of a key. */
 struct wait_key {
 	LIST_ENTRY(wait_key) bucket;
-	TAILQ_ENTRY(wait_key) link; /* among all */
+	TAILQ_ENTRY(wait_key) link; /* In the list of all queues. */
 	struct waiting *room;
 	TAILQ_HEAD(, wait_place) places;
 	struct waiter poll;
-	uint64_t poll_at; /* env.now */
-	uint64_t empty;   /* the cas id with which the list was looked at last; 0 for none */
+	uint64_t poll_at; /* In the time of env.now. */
+	uint64_t empty;   /* CAS id of the list when it was last found empty; 0 if it never was. */
 	unsigned pause;
 	size_t slot;
 	uint32_t mark;
-	unsigned pushes; /* of the slot, as they were seen last */
-	bool polls;      /* a call is under way */
-	bool asks;       /* somebody pops */
-	bool again;      /* there was something new meanwhile */
+	unsigned pushes; /* Count of pushes in the slot that were already handled. */
+	bool polls;      /* A call is in flight. */
+	bool asks;       /* A task pops. */
+	bool again;      /* The list may have changed meanwhile. */
 	char key[];
 };
 
-/* The place of a task in the line of one of its keys. */
+/* The place of a task in the queue of one of its keys. */
 struct wait_place {
 	TAILQ_ENTRY(wait_place) link;
 	struct wait_task *task;
-	struct wait_key *line; /* NULL before it waits */
+	struct wait_key *line; /* NULL before it is queued. */
 	struct slice key;
 };
 
 struct wait_task {
 	struct task task;
 	struct nest nest;
-	TAILQ_ENTRY(wait_task) link; /* among those that wait */
+	TAILQ_ENTRY(wait_task) link; /* In the list of queued tasks. */
 	struct waiting *room;
 	const struct command *inside;
-	uint64_t deadline;     /* env.now; UINT64_MAX for none */
-	size_t count;          /* of keys */
-	size_t at, end;        /* the keys that it tries now */
-	struct slice rest;     /* of the line of `inside`, behind the key */
-	struct wait_key *line; /* in whose line it is the first, and tries; or NULL */
+	uint64_t deadline;     /* In the time of env.now; UINT64_MAX for none. */
+	size_t count;          /* Number of keys. */
+	size_t at, end;        /* The range of keys to try now. */
+	struct slice rest;     /* The line of `inside` after the key. */
+	struct wait_key *line; /* The queue for which it tries to pop, or NULL. */
 	bool waits, tries;
 	struct wait_place places[];
 };
@@ -58,17 +59,18 @@ struct wait_task {
 struct waiting {
 	struct host *host;
 	struct push_board *board;
-	size_t max, count; /* tasks that wait */
-	size_t calls;      /* under way, and the timer */
+	size_t max, count; /* Queued tasks: the limit, and the current number. */
+	size_t calls;      /* Calls in flight, including the timer. */
 	TAILQ_HEAD(, wait_task) tasks;
 	TAILQ_HEAD(, wait_key) keys;
 	LIST_HEAD(, wait_key) buckets[KEYS_BUCKETS];
-	/* What a walk over all looks at next: what leaves moves these on. */
+	/* Next elements of walks over all tasks and queues. Advanced if the element leaves. */
 	struct wait_task *next_task;
 	struct wait_key *next_line;
 	struct waiter timer;
-	uint64_t deadline; /* the first of all, or earlier */
-	uint64_t look_at;  /* env.now; then clients that send no more are looked for */
+	uint64_t deadline; /* The earliest deadline, or an earlier time. */
+	/* In the time of env.now: when to check for clients that send no more. */
+	uint64_t look_at;
 	bool is_timed, ended;
 };
 
@@ -102,7 +104,7 @@ bool waiting_idle(const struct waiting *room)
 	return room->count == 0 && room->calls == 0 && TAILQ_EMPTY(&room->keys);
 }
 
-/* --- lines --- */
+/* --- queues --- */
 
 static struct wait_key *find(const struct waiting *room, struct slice key)
 {
@@ -138,7 +140,7 @@ static struct wait_key *add_line(struct waiting *room, struct slice key)
 	return line;
 }
 
-/* After a change: frees the line if nobody needs it. */
+/* Frees the queue if it is not in use any more. */
 static void settle(struct wait_key *line)
 {
 	if (!TAILQ_EMPTY(&line->places) || line->polls || line->asks)
@@ -193,7 +195,7 @@ static bool is_over(const struct wait_task *w)
 	return host->ended && host->ended(w->task.owner, false);
 }
 
-/* Counts the task. Returns false if max_waiting tasks wait already. */
+/* Counts the task. Returns false if max_waiting tasks are already queued. */
 static bool enter(struct waiting *room)
 {
 	if (room->board ? !push_board_enter(room->board, room->max) : room->count >= room->max)
@@ -206,7 +208,7 @@ static void join(struct wait_task *w)
 {
 	struct waiting *room = w->room;
 
-	/* A task that found others in all its lines has not been checked yet. */
+	/* Not checked yet if there were tasks in the queues of all its keys. */
 	if (is_over(w)) {
 		end_in_vain(w);
 		return;
@@ -229,7 +231,7 @@ static void join(struct wait_task *w)
 	start_timer(room);
 }
 
-/* The time that it has waited is none of its latency. */
+/* Excludes the time in the queue from the latency of the task. */
 static void restart_clock(struct wait_task *w)
 {
 	struct task *task = &w->task;
@@ -242,7 +244,10 @@ static void restart_clock(struct wait_task *w)
 
 static void try_next(struct wait_task *w);
 
-/* The turn of the first in a line is over. The next one may pop, if this one took something, or if there is something new. */
+/*
+ * Ends an attempt of the first task. The next one may pop if this one popped, or if the list
+ * may have changed.
+ */
 static void pass_on(struct wait_key *line, bool took)
 {
 	bool more = took || line->again;
@@ -254,7 +259,7 @@ static void pass_on(struct wait_key *line, bool took)
 		settle(line);
 }
 
-/* What was new in one of its other lines, while it tried. Waking may end and free the task. */
+/* Handles changes of its other lists during its attempt. Waking may end and free the task. */
 static void catch_up(struct wait_task *w)
 {
 	for (size_t i = 0; i < w->count; i++) {
@@ -271,7 +276,7 @@ static void tried(struct nest *nest, const struct reply *reply)
 	struct wait_key *line = w->line;
 	bool nothing = reply->word == WORD_END;
 
-	/* All are tried once, even if the time is over soon. */
+	/* Each key is tried once, even if the deadline passes meanwhile. */
 	if (nothing && ++w->at < w->end && !task_is_abandoned(&w->task)) {
 		try_next(w);
 		return;
@@ -297,7 +302,7 @@ static bool has_line(const struct waiting *room, struct slice key)
 	return line && !TAILQ_EMPTY(&line->places);
 }
 
-/* Who comes later does not pass those who wait. */
+/* A new task does not overtake queued tasks. */
 static void try_next(struct wait_task *w)
 {
 	struct request inside = { .command = w->inside, .rest = w->rest, .keys = 1 };
@@ -369,9 +374,9 @@ void wait_start(struct host *host, const struct request *request, void *owner)
 	try_next(w);
 }
 
-/* --- what may be new --- */
+/* --- changes of lists --- */
 
-/* Whether the task must not get an element any more. */
+/* Returns whether the task must not get an element any more. */
 static bool is_gone(const struct wait_task *w)
 {
 	const struct host *host = w->room->host;
@@ -379,7 +384,10 @@ static bool is_gone(const struct wait_task *w)
 	return is_over(w) || (host->ended && host->ended(w->task.owner, true));
 }
 
-/* Ends those at the head of the line whose time is over, or whose clients send no more: nothing is taken for them. */
+/*
+ * Ends tasks at the head of the queue whose deadline has passed, or whose clients send no more.
+ * No element is popped for them.
+ */
 static void drop_head(struct wait_key *line)
 {
 	struct wait_place *place;
@@ -390,7 +398,7 @@ static void drop_head(struct wait_key *line)
 	}
 }
 
-/* The first in the line that is not busy with another of its keys pops. */
+/* Lets the first task pop that is not busy with another of its keys. */
 static void wake(struct wait_key *line)
 {
 	struct wait_place *place;
@@ -400,7 +408,7 @@ static void wake(struct wait_key *line)
 		return;
 	}
 	line->again = false;
-	line->asks = true; /* so that it stays */
+	line->asks = true; /* Keeps the queue. */
 	drop_head(line);
 	line->asks = false;
 	TAILQ_FOREACH(place, &line->places, link) {
@@ -431,7 +439,10 @@ void waiting_pushed(struct waiting *room, struct slice key)
 	wake(line);
 }
 
-/* The next line of a walk that began with room->next_line. Waking may end tasks, and so free any lines. */
+/*
+ * Returns the next queue of a walk that began with room->next_line. Waking may end tasks, and
+ * so free any queue.
+ */
 static struct wait_key *walk_lines(struct waiting *room)
 {
 	struct wait_key *line = room->next_line;
@@ -466,7 +477,7 @@ static void plan_poll(struct wait_key *line)
 	line->poll_at = line->room->host->env.now + line->pause;
 }
 
-/* Other workers do not ask what this one has just asked. */
+/* Shares a poll's result with other workers, which then need not poll. */
 static void spread(const struct wait_key *line, const struct result *r, bool is_new)
 {
 	const struct waiting *room = line->room;
@@ -496,7 +507,10 @@ static void polled(struct waiter *waiter, const struct result *r)
 	}
 }
 
-/* Whether another worker has asked the server for this list lately. Its answer may be new to this worker. */
+/*
+ * Returns whether another worker has polled this list lately. Its result may be new to this
+ * worker.
+ */
 static bool is_asked(struct wait_key *line)
 {
 	struct waiting *room = line->room;
@@ -517,7 +531,7 @@ static bool is_asked(struct wait_key *line)
 	return true;
 }
 
-/* A list of an adopted encoding may lie in other items: whoever is first pops. */
+/* A list of an adopted encoding may be in other items, so the first task just tries to pop. */
 static void poll_line(struct wait_key *line)
 {
 	struct waiting *room = line->room;

@@ -21,10 +21,10 @@ static const struct shape {
 #undef BINARY
 };
 
-/* memcached takes no larger body, whatever its largest item is. */
+/* memcached accepts no larger body, whatever its largest item is. */
 static const uint32_t body_max = UINT32_C(1) << 30;
 
-/* Such a key goes to a server in base64, which is to fit into KEY_MAX. */
+/* Such a key is sent to a server in base64, which must fit into KEY_MAX. */
 enum { ODD_KEY_MAX = KEY_MAX / 4 * 3 };
 
 static const char invalid[] = "CLIENT_ERROR Invalid arguments";
@@ -74,7 +74,7 @@ static bool fits(const struct shape *shape, const struct header *h)
 	return shape->value || h->body == (uint32_t)h->extras + h->key;
 }
 
-/* Text has times of 31 bits and a sign. A larger time is a date later than any that matters. */
+/* Text has times of 31 bits and a sign. A larger time is too far in the future to matter. */
 static int64_t exptime(const char *p)
 {
 	uint64_t n = number(p, 4);
@@ -82,7 +82,7 @@ static int64_t exptime(const char *p)
 	return n < INT32_MAX ? (int64_t)n : INT32_MAX;
 }
 
-/* The key lies behind the extras, at `p`. */
+/* Parses the extras at `p`. The key follows them. */
 static void take_arguments(const char *p, const struct header *h, struct request *r)
 {
 	r->key = slice_of(p + h->extras, h->key);
@@ -136,7 +136,7 @@ static void take_arguments(const char *p, const struct header *h, struct request
 	r->extras.odd_key = r->key.n > 0 && r->command->order != ORDER_READ && !request_key_valid(r->key, KEY_MAX);
 }
 
-/* With a cas id these three are one. */
+/* With a CAS id, set, add and replace are a cas. */
 static void choose_cas(const struct header *h, struct request *r)
 {
 	command_id id = r->command->id;
@@ -237,7 +237,7 @@ enum request_status binary_parse(struct slice in, const struct request_limits *l
 
 /* --- responses --- */
 
-/* The fields of a response, without those that it copies from its request. */
+/* The fields of a response that are not copied from its request. */
 struct response {
 	enum binary_status status;
 	struct slice extras, key, value;
@@ -251,7 +251,7 @@ static char *put(char *p, uint64_t n, size_t bytes)
 	return p + bytes;
 }
 
-/* If `shares`, the caller adds the value. */
+/* Writes a response. If `shares`, the caller adds the value. */
 static void write_response(struct buf *out, const struct binary_asked *head, const struct response *r, bool shares)
 {
 	size_t body = r->extras.n + r->key.n + r->value.n, inside = shares ? body - r->value.n : body;
@@ -261,7 +261,7 @@ static void write_response(struct buf *out, const struct binary_asked *head, con
 	*p++ = (char)head->opcode;
 	p = put(p, r->key.n, 2);
 	*p++ = (char)r->extras.n;
-	*p++ = 0; /* the type of data */
+	*p++ = 0; /* The data type. */
 	p = put(p, r->status, 2);
 	p = put(p, body, 4);
 	memcpy(p, &head->opaque, sizeof(head->opaque));
@@ -281,8 +281,8 @@ void binary_reply_text(struct buf *out, const struct binary_asked *head, enum bi
 /* --- errors --- */
 
 static const struct error {
-	struct slice line; /* the beginning of the line */
-	struct slice text; /* empty: what stands behind it */
+	struct slice line; /* The beginning of the line. */
+	struct slice text; /* The text of the response. Empty: the rest of the line. */
 	enum binary_status status;
 } errors[] = {
 #define ERROR(line, status, text) \
@@ -310,7 +310,7 @@ static bool ends_with(struct slice s, struct slice end)
 	return s.n >= end.n && slice_equal(slice_skip(s, s.n - end.n), end);
 }
 
-/* memcached has other statuses for add and replace. */
+/* Sets the status of a failed add or replace, which differ in memcached. */
 static void tell_why(const struct binary_asked *head, struct response *r)
 {
 	command_id id = shapes[head->opcode].command;
@@ -353,7 +353,7 @@ static bool reads(command_id id)
 	return id == COMMAND_GET || id == COMMAND_GAT || id == COMMAND_TOUCH;
 }
 
-/* A shared value is left out: the caller adds it. */
+/* Writes a value. A shared value is left out: the caller adds it. */
 static bool write_value(struct buf *out, const struct binary_asked *head, struct slice key, const struct reply *r)
 {
 	struct slice value = head->opcode == BINARY_TOUCH ? slice_of("", 0) : reply_bytes(r);
@@ -421,7 +421,7 @@ static void write_word(struct buf *out, const struct binary_asked *head, struct 
 	}
 }
 
-/* A response for each line STAT <name> <value>. */
+/* Writes a response for each line STAT <name> <value>. */
 static void write_stats(struct buf *out, const struct binary_asked *head, struct slice lines)
 {
 	struct slice line;

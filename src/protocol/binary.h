@@ -1,6 +1,6 @@
 /*
- * memcached's binary protocol, as clients speak it: its parser, which makes the same struct request as that of lines, and its form of
- * replies.
+ * memcached's binary protocol for clients: its parser, which produces the same struct request
+ * as the text protocol, and its form of replies.
  */
 #ifndef PROTOCOL_BINARY_H
 #define PROTOCOL_BINARY_H
@@ -15,22 +15,25 @@ enum binary_opcode {
 #undef BINARY
 };
 
-enum { BINARY_REQUEST = 0x80, BINARY_RESPONSE = 0x81, BINARY_HEADER = 24 /* bytes of each */ };
+/* The first byte of a request and of a response; the size of a header in bytes. */
+enum { BINARY_REQUEST = 0x80, BINARY_RESPONSE = 0x81, BINARY_HEADER = 24 };
 
-/* The parts of a request that its responses repeat or depend on: for binary_form. */
+/* The parts of a request that its responses repeat or depend on, used by binary_form. */
 struct binary_asked {
 	uint8_t opcode;
 	bool quiet;
-	uint8_t key_size; /* of GETK and its kind, whose response has the key; else 0 */
-	uint32_t opaque;  /* the bytes as they came */
+	/* Size of the key for GETK and its variants, whose response contains the key; else 0. */
+	uint8_t key_size;
+	uint32_t opaque; /* The bytes as received. */
 	char key[KEY_MAX];
 };
 
 /*
- * As request_parse. Of `out`, `consumed` counts all bytes that were taken, and `skip` the body behind them. `rest` is empty, except
- * for the group of STAT. Of VERBOSITY, `number` is the level. Of SASL_..., `key` is the mechanism and `data` what the client says. Unless
- * the result is MORE or HANGUP, `asked` and `reply` are filled in, to which `out->reply` points. HANGUP: the request does not begin as
- * a binary one.
+ * Parses one request, like request_parse. Of `out`, `consumed` counts all parsed bytes, and
+ * `skip` the body that follows them. `rest` is empty, except for the group of STAT. For
+ * VERBOSITY, `number` is the level. For SASL commands, `key` is the mechanism and `data` the
+ * client's message. Unless the result is MORE or HANGUP, fills in `asked` and `reply`, and
+ * points `out->reply` to `reply`. HANGUP: the request does not begin like a binary one.
  */
 enum request_status binary_parse(struct slice in, const struct request_limits *limits,
 	struct request_progress *progress, struct request *out, struct request_reply *reply,
@@ -50,15 +53,15 @@ enum binary_status {
 	BINARY_AUTH_CONTINUE = 0x21,
 	BINARY_UNKNOWN = 0x81,
 	BINARY_NO_MEMORY = 0x82,
-	BINARY_INTERNAL = 0x84, /* the outcome may be unknown */
+	BINARY_INTERNAL = 0x84, /* The outcome may be unknown. */
 	BINARY_BUSY = 0x85,
-	BINARY_UNAVAILABLE = 0x86 /* nothing was done */
+	BINARY_UNAVAILABLE = 0x86 /* Nothing was done. */
 };
 
-/* A response with this text as its value, whether the request is quiet or not. */
+/* Appends a response with this text as its value, even if the request is quiet. */
 void binary_reply_text(struct buf *out, const struct binary_asked *asked, enum binary_status status, struct slice text);
 
-/* The responses to a request; `asked` is a struct binary_asked. */
+/* Writes the responses to a request; `asked` is a struct binary_asked. */
 reply_form binary_form;
 
 #endif

@@ -22,7 +22,10 @@ static const struct command commands[COMMAND_COUNT] = {
 #undef COMMAND
 };
 
-/* The names again, padded with zeroes, for a search that stays in few cache lines. Their first eight bytes differ. */
+/*
+ * The names again, padded with zeroes, for a search that touches few cache lines. Their first
+ * eight bytes differ.
+ */
 static const char heads[COMMAND_COUNT][16] = {
 #define COMMAND(id, name, ...) name,
 #define PROXY_COMMAND COMMAND
@@ -31,7 +34,7 @@ static const char heads[COMMAND_COUNT][16] = {
 #undef COMMAND
 };
 
-/* A binary search by the first eight bytes, which are all of most names. */
+/* Binary search by the first eight bytes, which are the whole name in most cases. */
 const struct command *command_lookup(struct slice name)
 {
 	uint64_t rank = word_rank(name.p, name.n);

@@ -1,6 +1,6 @@
 /*
- * What a command is. commands.def is the table of all, and documents its columns. Only who names a command includes commands.h: so a
- * new one has only those files compiled again.
+ * Properties of commands. commands.def is the table of all commands, and documents its columns.
+ * Only files that name commands include commands.h, so a new command recompiles only those.
  */
 #ifndef PROTOCOL_COMMAND_H
 #define PROTOCOL_COMMAND_H
@@ -10,12 +10,13 @@
 
 #include "util/slice.h"
 
-/* The largest sizes in requests, in bytes. */
+/* Limits of sizes in requests, in bytes. */
 enum {
-	KEY_MAX = 250,            /* as in memcached */
-	COLLECTION_KEY_MAX = 220, /* leaves room for the suffixes of tables and segments */
+	KEY_MAX = 250,            /* As in memcached. */
+	COLLECTION_KEY_MAX = 220, /* Leaves room for the suffixes of tables and segments. */
 	MEMBER_MAX = 250,
-	META_LINE_MAX = 1024, /* memcached closes on a longer line that is not a get */
+	/* memcached closes the connection on a longer line that is not a get. */
+	META_LINE_MAX = 1024,
 	OPAQUE_MAX = 32
 };
 
@@ -33,14 +34,14 @@ enum grammar_keys { KEYS_NONE, KEYS_ONE, KEYS_MANY };
 /* What the keys of a command name. */
 enum grammar_subject {
 	SUBJECT_NOTHING,
-	SUBJECT_ITEM,   /* an item of memcached; its key may have control bytes */
-	SUBJECT_META,   /* the same, for a meta command */
-	SUBJECT_EVENTS, /* a type of events, or a key that is only looked at */
-	SUBJECT_SET,    /* a set, or a list if the command takes both */
+	SUBJECT_ITEM,   /* An item of memcached; its key may have control bytes. */
+	SUBJECT_META,   /* The same, for a meta command. */
+	SUBJECT_EVENTS, /* A type of events, or a key that is only inspected. */
+	SUBJECT_SET,    /* A set, or a list if the command takes both. */
 	SUBJECT_LIST
 };
 
-/* A row of grammars.def, except for its parsers. */
+/* A row of grammars.def, without its parsers. */
 struct grammar_traits {
 	uint8_t keys, before, subject, key_max;
 	bool has_data, takes_args;
@@ -48,25 +49,26 @@ struct grammar_traits {
 
 extern const struct grammar_traits grammars[];
 
-/* What a command does, as far as it matters to the order of requests on a connection; see command/order.h. */
+/* The effect of a command on the order of requests on a connection; see command/order.h. */
 enum order_class {
-	ORDER_READ,        /* changes nothing, and sends all its reads when it starts */
-	ORDER_READ_KEYS,   /* reads items; more than ORDER_KEYS_FIRST in stages */
-	ORDER_READ_SETS,   /* reads whole sets; more than ORDER_SETS_FIRST in stages */
-	ORDER_READ_BLOCKS, /* reads sets block by block */
-	ORDER_WRITE,       /* changes an item, and sends that when it starts */
-	ORDER_WRITE_LATER, /* changes items later than it starts: it waits for others, or changes one after the other */
-	ORDER_TOUCH_KEYS,  /* touches items; more than ORDER_KEYS_FIRST in stages */
-	ORDER_EVENT_READ,  /* reads event counters, and perhaps events, in stages */
-	ORDER_EVENT_COUNT, /* counts an event */
-	ORDER_EVENT_LIMIT, /* counts an event, and reads earlier counters */
-	ORDER_EVENT_STORE, /* counts an event, then stores it under a key made from the count */
-	ORDER_FLUSH        /* invalidates everything */
+	ORDER_READ,        /* Changes nothing, and sends all its reads when it starts. */
+	ORDER_READ_KEYS,   /* Reads items; more than ORDER_KEYS_FIRST in stages. */
+	ORDER_READ_SETS,   /* Reads whole sets; more than ORDER_SETS_FIRST in stages. */
+	ORDER_READ_BLOCKS, /* Reads sets block by block. */
+	ORDER_WRITE,       /* Changes an item, and sends the change when it starts. */
+	/* Changes items after its start: it blocks, or changes one item after another. */
+	ORDER_WRITE_LATER,
+	ORDER_TOUCH_KEYS,  /* Touches items; more than ORDER_KEYS_FIRST in stages. */
+	ORDER_EVENT_READ,  /* Reads event counters, and perhaps events, in stages. */
+	ORDER_EVENT_COUNT, /* Counts an event. */
+	ORDER_EVENT_LIMIT, /* Counts an event, and reads earlier counters. */
+	ORDER_EVENT_STORE, /* Counts an event, then stores it under a key made from the count. */
+	ORDER_FLUSH        /* Invalidates everything. */
 };
 
 enum command_reply {
-	COMMAND_REPLY_LINE, /* one short line */
-	COMMAND_REPLY_DATA  /* a text or values of any size */
+	COMMAND_REPLY_LINE, /* One short line. */
+	COMMAND_REPLY_DATA  /* A text or values of any size. */
 };
 
 struct command {
@@ -75,12 +77,16 @@ struct command {
 	enum order_class order;
 	enum command_reply reply;
 	bool noreply;
-	bool reads_values; /* whether it asks for plain values; sets and lists are read piece by piece, as their client takes them */
+	/*
+	 * The command reads plain values. Sets and lists are excluded: they are read piece by
+	 * piece, as fast as the client reads the reply.
+	 */
+	bool reads_values;
 	struct slice name;
 	const char *usage, *summary;
 };
 
-/* A set of commands. All zeroes is empty. */
+/* A set of commands. Initially all zeroes. */
 struct command_set {
 	uint64_t bits[2];
 };
@@ -100,26 +106,29 @@ static inline const struct grammar_traits *command_traits(const struct command *
 	return &grammars[command->grammar];
 }
 
-/* Whether it takes any number of keys. */
+/* Returns whether it takes any number of keys. */
 static inline bool command_has_keys(const struct command *command)
 {
 	return command_traits(command)->keys == KEYS_MANY;
 }
 
-/* Whether it has the key of one set or list, and arguments that command/args.h reads. */
+/* Returns whether it takes the key of one set or list, and arguments that command/args.h parses. */
 static inline bool command_takes_args(const struct command *command)
 {
 	return command_traits(command)->takes_args;
 }
 
-/* The command of that name, in exact case, or NULL; and that of an id. */
+/* Return the command with that name, in exact case, or NULL; and the command with that id. */
 const struct command *command_lookup(struct slice name);
 const struct command *command_get(command_id id);
 
-/* The error line of a command that the configuration denies: "CLIENT_ERROR <name> is denied here". */
+/*
+ * Returns the error line of a command that the configuration denies: "CLIENT_ERROR <name> is
+ * denied here".
+ */
 const char *command_denied(command_id id);
 
-/* The error line of a request that has not the form of its command: "CLIENT_ERROR usage: <usage>". */
+/* Returns the error line of a malformed request: "CLIENT_ERROR usage: <usage>". */
 const char *command_usage(command_id id);
 
 #endif

@@ -32,8 +32,9 @@ static bool changes(const struct command *command)
 }
 
 /*
- * get reaches a command whose reply is worth reading, and which a client may repeat. set reaches a command that changes something, and
- * whose reply is one line: the client learns no more of it.
+ * get reaches commands that have a useful reply and that a client may repeat. set reaches
+ * commands that change something and have a reply of one line, of which the client sees only
+ * success or failure.
  */
 unsigned command_key_reach(const struct command *command)
 {
@@ -105,7 +106,10 @@ const char *command_key_refusal(const struct command_keys *keys, struct slice ke
 
 /* --- its request --- */
 
-/* Writes the words of a key, with spaces between them. NULL if one is empty; behind the last separator there need not be one. */
+/*
+ * Writes the words of a key, separated by spaces. Returns NULL if a word is empty. The key may
+ * end with a separator.
+ */
 static char *write_key_words(struct slice rest, char separator, char *at)
 {
 	while (rest.n) {
@@ -118,7 +122,10 @@ static char *write_key_words(struct slice rest, char separator, char *at)
 	return at;
 }
 
-/* Writes the words of data. Several spaces separate two words as one does; another delimiter must have a word in front of it. */
+/*
+ * Writes the words of data. Several spaces separate two words like a single one; any other
+ * delimiter must follow a word.
+ */
 static char *write_data_words(struct slice data, char delimiter, char *at)
 {
 	if (word_find_below(data.p, data.p + data.n, ' ') != data.p + data.n)
@@ -135,7 +142,7 @@ static char *write_data_words(struct slice data, char delimiter, char *at)
 	return at;
 }
 
-/* Writes the words of the request to `room`. Gives NULL, or the error line. */
+/* Writes the words of the request to `room`. Returns NULL, or the error line. */
 static const char *write_words(
 	const struct command_keys *keys, struct slice key, const struct slice *data, char *room, struct slice *words)
 {
@@ -150,14 +157,17 @@ static const char *write_words(
 		at = write_data_words(*data, keys->delimiter, at);
 	if (!at)
 		return bad_data;
-	/* No space behind the last word of a key. */
+	/* Removes the space after the last word of a key. */
 	if (at > room && !data)
 		at--;
 	*words = slice_of(room, (size_t)(at - room));
 	return NULL;
 }
 
-/* Puts the delta of an incr behind the type, which must be the only word. Gives NULL, or the error line. */
+/*
+ * Appends the delta of an incr to the type, which must be the only word. Returns NULL, or the
+ * error line.
+ */
 static const char *add_delta(const struct request *incr, char *room, struct slice *words)
 {
 	char *at = room + words->n;
@@ -172,7 +182,7 @@ static const char *add_delta(const struct request *incr, char *room, struct slic
 	return NULL;
 }
 
-/* Whether a request of this command reaches one that a key names. */
+/* Returns whether a request of the command `outer` reaches `command` as a key. */
 static bool reaches(command_id outer, const struct command *command)
 {
 	switch (outer) {
@@ -187,7 +197,7 @@ static bool reaches(command_id outer, const struct command *command)
 	}
 }
 
-/* A flush and a touch have a time of their own among their words. */
+/* Returns whether exptime applies. A flush and a touch have a time among their own words. */
 static bool takes_exptime(const struct command *command)
 {
 	return has_data(command) || command_takes_args(command) || counts_events(command);
@@ -196,7 +206,7 @@ static bool takes_exptime(const struct command *command)
 bool command_key_parse(const struct command_keys *keys, const struct request *outer, struct slice key,
 	const struct command *command, char *room, struct request *out)
 {
-	/* The length of a key bounds how many keys it names. */
+	/* The number of keys is limited by the length of a key. */
 	static const struct request_limits limits = { .max_keys = KEY_MAX };
 
 	command_id id = outer->command->id;
@@ -246,7 +256,7 @@ struct reply command_key_read(const struct reply *reply, struct buf *line)
 {
 	struct reply r = *reply;
 
-	/* A meta command with q may say nothing. */
+	/* A meta command with q may have an empty reply. */
 	if (is_miss(reply))
 		return reply_word(WORD_END);
 	if (reply->kind == REPLY_ERROR)
@@ -261,7 +271,10 @@ struct reply command_key_read(const struct reply *reply, struct buf *line)
 	return r;
 }
 
-/* A miss answers a set with NOT_STORED, since memcached never answers it with NOT_FOUND. */
+/*
+ * Returns the word of the reply. A miss is NOT_STORED for a set, since memcached never replies
+ * NOT_FOUND to it.
+ */
 static enum reply_word stored_word(const struct command *outer, const struct reply *reply)
 {
 	if (reply->kind == REPLY_NOTHING)

@@ -1,9 +1,9 @@
 /*
- * Commands as keys. With the prefix "q|" the key "q|scard|topic-1" is the command `scard topic-1`, so that a client which has get
- * and set alone reaches all commands:
+ * Commands as keys. With the prefix "q|" the key "q|scard|topic-1" is the command `scard
+ * topic-1`, so that a client that has only get and set can use all commands:
  *
- *     get q|scard|topic-1              -> scard topic-1              -> "2"      -> VALUE q|scard|topic-1 0 1
- *     set q|sadd|topic-1, "ann bob"    -> sadd topic-1 ann bob       -> "STORED" -> STORED
+ *     get q|scard|topic-1           -> scard topic-1        -> 2      -> VALUE q|scard|topic-1 0 1
+ *     set q|sadd|topic-1, "ann bob" -> sadd topic-1 ann bob -> STORED -> STORED
  */
 #ifndef PROTOCOL_COMMAND_KEY_H
 #define PROTOCOL_COMMAND_KEY_H
@@ -15,55 +15,73 @@
 
 /* The configuration of these keys. All zeroes: there are none. */
 struct command_keys {
-	struct slice prefix; /* the last byte of it separates the words of a key */
-	char delimiter;      /* separates the words of data */
+	struct slice prefix; /* Its last byte separates the words of a key. */
+	char delimiter;      /* Separates the words of data. */
 };
 
-/* The commands of memcached that reach a command: get and gets, or set. */
+/* The commands of memcached through which a command can be reached: get and gets, or set. */
 enum { COMMAND_KEY_GET = 1, COMMAND_KEY_SET = 2 };
 
-/* The bits of what reaches this command. 0 if nothing does. */
+/* Returns the COMMAND_KEY_ bits through which this command can be reached; 0 if it cannot. */
 unsigned command_key_reach(const struct command *command);
 
-/* Whether the key is a command. */
+/* Returns whether the key is a command. */
 static inline bool command_key_is(const struct command_keys *keys, struct slice key)
 {
 	return keys->prefix.n && slice_starts(key, keys->prefix);
 }
 
-/* The command that such a key names, or NULL; and how many words follow its name, if these are keys, else 1. */
+/*
+ * Returns the command that such a key names, or NULL. Stores in `words` how many words follow
+ * its name if these are keys, else 1.
+ */
 const struct command *command_key_find(const struct command_keys *keys, struct slice key, size_t *words);
 
-/* The error line for a request that does not reach such a key: it says what does. */
+/*
+ * Returns the error line for a request that cannot reach such a key. The line names the
+ * commands that can.
+ */
 const char *command_key_refusal(const struct command_keys *keys, struct slice key);
 
-/* The bytes of room for the next function. */
+/* Returns the size of `room` for command_key_parse. */
 static inline size_t command_key_room(const struct request *outer, struct slice key)
 {
 	return key.n + outer->data.n + NUM_U64_MAX + 2;
 }
 
 /*
- * Makes the request that such a key stands for. `outer` is the get, gets, set, cas or incr that names the key, `command` is what
- * command_key_find gives; a key with spaces or control bytes is none. Gives true and fills in `out`, or gives
- * false with the line in `out->error`. The slices of `out` point into `room`, which the caller provides, and into the data of `outer`.
+ * Makes the request that such a key stands for. `outer` is the get, gets, set, cas or incr that
+ * names the key, `command` is the result of command_key_find. A key with spaces or control
+ * bytes stands for no command. Returns true and fills in `out`, or returns false with the error
+ * line in `out->error`. The slices of `out` point into `room`, which the caller provides, and
+ * into the data of `outer`.
  */
 bool command_key_parse(const struct command_keys *keys, const struct request *outer, struct slice key,
 	const struct command *command, char *room, struct request *out);
 
-/* The key of the item that a get of this key reads as a whole: the key, unless it is a command; empty if it reads none. */
+/*
+ * Returns the key of the item that a get of this key reads as a whole: the key itself unless it
+ * is a command; empty if it reads none.
+ */
 struct slice command_key_item(const struct command_keys *keys, struct slice key);
 
-/* Whether the reply has no more than one VALUE, however much is stored. `keys` is the number of keys that its request names. */
+/*
+ * Returns whether the reply has at most one VALUE, however much is stored. `keys` is the number
+ * of keys of the request.
+ */
 bool command_key_has_one_value(const struct command *command, size_t keys);
 
 /*
- * The reply to a get of a key, from that to its command: a VALUE without a key, END, or an ERROR. It borrows from `reply`, or from
- * `line`, an empty buffer that the caller frees. The value is that of a VALUE, a number, or a text in the text protocol.
+ * Converts the reply of the key's command to the reply to a get: a VALUE without a key, END, or
+ * an ERROR. The value is that of a VALUE, a number, or a text in the text protocol. The result
+ * borrows from `reply`, or from `line`, an empty buffer that the caller frees.
  */
 struct reply command_key_read(const struct reply *reply, struct buf *line);
 
-/* The reply to a set, cas or incr, from that to the command of its key. Borrows from `reply`. */
+/*
+ * Converts the reply of the key's command to the reply to a set, cas or incr. The result
+ * borrows from `reply`.
+ */
 struct reply command_key_stored(const struct command *outer, const struct reply *reply);
 
 #endif

@@ -1,4 +1,4 @@
-/* The classic text dialect, and what both dialects use. */
+/* The classic text dialect, and functions for both dialects. */
 #include "protocol/dialect.h"
 #include "protocol/metaflags.h"
 #include "protocol/request.h"
@@ -27,15 +27,16 @@ ssize_t dialect_error(struct slice line, size_t consumed, const struct expect *e
 	bool body = call_stores(expect->verb);
 
 	/*
-	 * After ERROR, an unknown verb, the server reads our data block as commands. The same holds for a CLIENT_ERROR to a call
-	 * with a block, since what we send is well-formed.
+	 * After ERROR for an unknown verb, the server parses our data block as commands. The
+	 * same holds for a CLIENT_ERROR to a call with a block, since our calls are
+	 * well-formed.
 	 */
 	if (slice_equal(line, SLICE("ERROR")) || slice_starts(line, SLICE("CLIENT_ERROR ")))
 		out->suspect = body || slice_equal(line, SLICE("CLIENT_ERROR bad data chunk"));
 	else if (!slice_starts(line, SLICE("SERVER_ERROR ")) && !slice_starts(line, SLICE("ERROR ")))
 		return -1;
 	else if (line.p[0] == 'E')
-		out->suspect = true; /* such as "ERROR Too many open connections" */
+		out->suspect = true; /* Such as "ERROR Too many open connections". */
 	out->status = RESULT_REFUSED;
 	out->line = line;
 	return (ssize_t)consumed;
@@ -46,7 +47,7 @@ ssize_t dialect_block(struct slice in, size_t at, uint64_t n, const struct expec
 	if (n > (expect->value_max ? expect->value_max : DIALECT_VALUE_MAX))
 		return -1;
 	if (in.n < at + n + 2) {
-		/* A wrong line end is an error at once, before more comes. */
+		/* Detects a wrong line end at once, before more bytes arrive. */
 		bool wrong = in.n > at + n && in.p[at + n] != '\r';
 		return wrong ? -1 : 0;
 	}
@@ -59,8 +60,8 @@ ssize_t dialect_block(struct slice in, size_t at, uint64_t n, const struct expec
 /* --- calls --- */
 
 /*
- * A verb that has a key ends with a space. The line that reports success is STORED if `success` is empty. GET and GAT have more than one
- * spelling: see encode_line.
+ * A verb with a key ends with a space. An empty `success` means STORED. GET and GAT have more
+ * than one spelling: see encode_line.
  */
 static const struct {
 	struct slice name, success;
@@ -85,7 +86,7 @@ static const struct {
 /* The longest verb, four numbers, the spaces and the line end. */
 enum { STORAGE_MAX = 8 + 4 * (NUM_U64_MAX + 1) + 1 + 2 };
 
-/* Reserves once: most calls with a value are these. */
+/* Reserves the space once, as most calls with a value are these. */
 static void encode_storage(const struct call *call, struct buf *out)
 {
 	char *start = buf_reserve(out, STORAGE_MAX + call->key.n + call->value.n + 2), *p = start;
@@ -108,7 +109,7 @@ static void encode_storage(const struct call *call, struct buf *out)
 	buf_commit(out, (size_t)(p - start));
 }
 
-/* The key is the client's own: it may be one that only base64 can name. */
+/* The key is from the client, and may require base64. */
 static void encode_discard(const struct call *call, struct buf *out)
 {
 	if (request_key_fits_line(call->key)) {
@@ -181,7 +182,10 @@ static void classic_encode(const struct call *call, struct buf *out)
 
 /* --- results --- */
 
-/* VALUE <key> <flags> <bytes> [<cas>], its data, END; or END alone. A call has one key, so a second VALUE is an error. */
+/*
+ * Decodes VALUE <key> <flags> <bytes> [<cas>], its data, END; or only END. A call has one key,
+ * so a second VALUE is an error.
+ */
 static ssize_t decode_get(
 	struct slice in, struct slice line, size_t at, const struct expect *expect, struct result *out)
 {
@@ -218,7 +222,7 @@ static ssize_t decode_get(
 	return taken + (ssize_t)more;
 }
 
-/* STAT lines and END; the result's line is all STAT lines. */
+/* Decodes STAT lines and END. All STAT lines together are the line of the result. */
 static ssize_t decode_stats(struct slice in, const struct expect *expect, struct result *out)
 {
 	struct slice line;
@@ -268,7 +272,7 @@ static ssize_t decode_word(struct slice line, size_t at, const struct expect *ex
 	return (ssize_t)at;
 }
 
-/* ME <key> <name>=<value>..., VA <bytes> <flag>* and its data, or two letters and flags. */
+/* Decodes ME <key> <name>=<value>..., VA <bytes> <flag>* and its data, or two letters and flags. */
 static ssize_t decode_passed_line(
 	struct slice in, struct slice line, size_t at, const struct expect *expect, struct result *out)
 {
@@ -288,7 +292,7 @@ static ssize_t decode_passed_line(
 	return dialect_error(line, at, expect, out);
 }
 
-/* Takes the answer to a no-op at `at`; as decode. */
+/* Decodes the reply to a no-op at `at`. Returns the same as decode. */
 static ssize_t decode_noop(struct slice in, size_t at)
 {
 	struct slice line;
@@ -300,7 +304,10 @@ static ssize_t decode_noop(struct slice in, size_t at)
 	return slice_equal(line, SLICE("MN")) ? (ssize_t)(at + n) : -1;
 }
 
-/* The reply, and what is answered to the no-ops around it. Behind a command without a reply there is only that to the last. */
+/*
+ * Decodes the reply, and the replies to the no-ops around the command. If the command has no
+ * reply, only the reply to the last no-op is received.
+ */
 static ssize_t decode_passed(struct slice in, const struct expect *expect, struct result *out)
 {
 	ssize_t before = expect->want & WANT_FLUSH ? decode_noop(in, 0) : 0, n;
@@ -328,7 +335,7 @@ static ssize_t classic_decode(struct slice in, const struct expect *expect, stru
 	struct slice line;
 	size_t at;
 
-	/* A short cut for nearly all replies to writes. */
+	/* A fast path for nearly all replies to writes. */
 	if (call_stores(expect->verb) && slice_starts(in, SLICE("STORED\r\n"))) {
 		out->status = RESULT_DONE;
 		return sizeof("STORED\r\n") - 1;

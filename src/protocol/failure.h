@@ -5,14 +5,14 @@
 #include "protocol/call.h"
 #include "util/buf.h"
 
-/* All zeroes is no failure. */
+/* Initially all zeroes: no failure. */
 struct failure {
 	bool happened;
-	struct result result; /* its line points to `line`; its value is empty */
+	struct result result; /* `result.line` points to `line`; `result.value` is empty. */
 	struct buf line;
 };
 
-/* Copies a failed result, unless there is one. */
+/* Copies a failed result, unless there already is one. */
 static inline void failure_keep(struct failure *failure, const struct result *r)
 {
 	if (failure->happened)

@@ -1,12 +1,12 @@
-/* Replies to commands that do not exist. */
+/* Replies to unknown commands. */
 #ifndef PROTOCOL_HINT_H
 #define PROTOCOL_HINT_H
 
 #include "util/slice.h"
 
 /*
- * Returns "ERROR", or if the name is that of a command in another case, or that of a command of another database, "ERROR " and a
- * hint. A constant text.
+ * Returns "ERROR", or "ERROR " and a hint for the name of a command in the wrong case or of a
+ * command of another database. The text is constant.
  */
 const char *hint_unknown(struct slice name);
 

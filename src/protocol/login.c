@@ -7,7 +7,10 @@ const char login_unauthenticated[] = "CLIENT_ERROR unauthenticated";
 static const struct request_limits limits = { LOGIN_LINE_MAX, LOGIN_BLOCK_MAX, LOGIN_LINE_MAX };
 static const struct slice verb = { "set ", 4 };
 
-/* Another request. Its command must not show: a refusal of some commands has an effect on the server. */
+/*
+ * Refuses another request. Clears its command, since the refusal of some commands has an effect
+ * on the server.
+ */
 static enum request_status refuse(struct request *out, enum request_status status)
 {
 	bool is_fatal = status == REQUEST_FATAL || out->skip.bytes > LOGIN_BLOCK_MAX + 2;
@@ -30,7 +33,7 @@ static bool is_noreply(struct slice rest)
 	return slice_equal(last, SLICE("noreply"));
 }
 
-/* As memcached: neither the key nor flags nor the time to live matter, nor what follows the length. */
+/* Like memcached, ignores the key, the flags, the time to live, and any text after the length. */
 static enum request_status parse_line(struct slice in, struct request_progress *progress, struct request *out)
 {
 	struct slice rest = slice_of(in.p, out->consumed - 1), bytes;

@@ -1,14 +1,14 @@
 /*
- * The meta dialect reads with `mg`. memcached sends many replies to `mg` in one write, but one system call for each reply to
- * `get`; and only `mg` gives the time to live. Writes use the classic verbs where these can say it, since an `ms` that fails
- * deletes the item.
+ * The meta dialect reads with `mg`. memcached sends many replies to `mg` in one write, but
+ * needs one system call for each reply to `get`; and only `mg` returns the time to live. Writes
+ * use the classic verbs where possible, since an `ms` that fails deletes the item.
  */
 #include "protocol/dialect.h"
 #include "protocol/metaflags.h"
 #include "protocol/request.h"
 #include "util/num.h"
 
-/* --- writes that ask for cas ids, compare them, or make an item that is missing; see call_is_meta_write --- */
+/* --- writes that need a meta command; see call_is_meta_write --- */
 
 static bool counts(enum call_verb verb)
 {
@@ -85,7 +85,7 @@ static void encode_write(const struct call *call, struct buf *out)
 	}
 }
 
-/* Servers before 1.6.10 do not give it. */
+/* Servers before 1.6.10 do not return it. */
 static bool take_cas(struct slice flags, struct result *out)
 {
 	struct slice flag;
@@ -141,7 +141,7 @@ static ssize_t decode_write(struct slice in, const struct expect *expect, struct
 
 /* --- reads --- */
 
-/* The largest line behind the key: a time, all flags, and the line end. */
+/* Maximum size of the rest of the line after the key: a time, all flags, and the line end. */
 enum { MG_MAX = 2 + NUM_U64_MAX + 1 + 4 + 4 * 2 + 2 };
 
 static void meta_encode(const struct call *call, struct buf *out)
@@ -168,7 +168,10 @@ static void meta_encode(const struct call *call, struct buf *out)
 		p = slice_write(p, SLICE(" T"));
 		p += num_format_i64(p, call->exptime);
 	}
-	/* The reply names the key, so that it can be checked; but one that came in base64 as it was stored, in base64 or not. */
+	/*
+	 * The reply contains the key, so that it can be checked. A key that was sent in base64
+	 * is left out: it is returned in the form in which it was stored, in base64 or not.
+	 */
 	p = slice_write(p, call->want & WANT_ENCODED ? SLICE(" f") : SLICE(" k f"));
 	if (call->want & WANT_CAS)
 		p = slice_write(p, SLICE(" c"));
@@ -182,7 +185,7 @@ static void meta_encode(const struct call *call, struct buf *out)
 	buf_commit(out, (size_t)(p - start));
 }
 
-/* The flags of a reply, in any order. Unknown ones, of newer servers, are ignored. */
+/* Parses the flags of a reply, in any order. Ignores unknown flags of newer servers. */
 static bool parse_flags(struct slice flags, struct slice *key, bool *base64, bool *cas, struct result *out)
 {
 	struct slice flag;
@@ -206,7 +209,7 @@ static bool parse_flags(struct slice flags, struct slice *key, bool *base64, boo
 			good = *cas = num_parse_u64(token, &out->cas);
 			break;
 		case 't':
-			out->ttl = TTL_NEVER; /* which is -1, and usual */
+			out->ttl = TTL_NEVER; /* This is -1, the usual value. */
 			good = slice_equal(token, SLICE("-1")) || num_parse_i64(token, &out->ttl);
 			break;
 		case 's':
@@ -225,7 +228,7 @@ static bool same_decoded_key(struct slice key, const struct expect *expect)
 		slice_equal(slice_of(decoded, metaflags_decode_key(key, decoded)), expect->key);
 }
 
-/* An item that was stored with a base64 key replies with a base64 key. */
+/* Compares the key. The reply for an item that was stored with a base64 key has a base64 key. */
 static bool same_key(struct slice key, bool base64, const struct expect *expect)
 {
 	if (expect->want & WANT_ENCODED)
@@ -234,8 +237,9 @@ static bool same_key(struct slice key, bool base64, const struct expect *expect)
 }
 
 /*
- * What follows takes off the front of what lies between `*at` and `end`. These are pointers and no slice, since that is several times
- * faster where a few bytes at a time are taken.
+ * The following functions parse the bytes between `*at` and `end`, and advance `*at`. Two
+ * pointers are several times faster here than a slice, as only a few bytes are parsed at a
+ * time.
  */
 static inline bool take(const char **at, const char *end, struct slice text)
 {
@@ -253,7 +257,7 @@ static inline bool take_key(const char **at, const char *end, struct slice key)
 	return true;
 }
 
-/* A number of more digits than are safe leaves some of them behind. */
+/* Parses a number. Leaves some of the digits if there are more than are safe. */
 static inline bool take_number(const char **at, const char *end, uint64_t *out)
 {
 	const char *p = *at, *start = p;
@@ -268,7 +272,7 @@ static inline bool take_number(const char **at, const char *end, uint64_t *out)
 	return p > start;
 }
 
-/* A space, the letter of a flag, and its number. */
+/* Parses a space, the letter of a flag, and its number. */
 static inline bool take_flag(const char **at, const char *end, char letter, uint64_t *number)
 {
 	if (end - *at < 2 || (*at)[0] != ' ' || (*at)[1] != letter)
@@ -292,8 +296,9 @@ static inline bool take_ttl(const char **at, const char *end, int64_t *ttl)
 }
 
 /*
- * A hit as memcached gives it, with the flags in the order of the call: VA <bytes>, or HD without a value, and behind it k<key> f<flags>
- * [c<cas>] [t<seconds>] [s<size>]. Gives 0 for all else, which may be right, too.
+ * Decodes a hit in the form that memcached sends, with the flags in the order of the call: VA
+ * <bytes>, or HD without a value, followed by k<key> f<flags> [c<cas>] [t<seconds>] [s<size>].
+ * Returns 0 for anything else, which may be valid, too.
  */
 static ssize_t decode_plain(struct slice in, const struct expect *expect, struct result *out)
 {
@@ -322,7 +327,7 @@ static ssize_t decode_plain(struct slice in, const struct expect *expect, struct
 	return value ? dialect_block(in, (size_t)(at - in.p), n, expect, &out->value) : (ssize_t)(at - in.p);
 }
 
-/* Not inline: few replies come here. */
+/* Not inline, as few replies need it. */
 static __attribute__((noinline)) ssize_t decode_any(struct slice in, const struct expect *expect, struct result *out)
 {
 	bool value = expect->want & WANT_VALUE, base64 = false, has_cas = false;
@@ -335,7 +340,7 @@ static __attribute__((noinline)) ssize_t decode_any(struct slice in, const struc
 	rest = line;
 	code = slice_token(&rest);
 	if (slice_equal(code, SLICE("EN"))) {
-		/* Only some versions of memcached name the key in a miss. */
+		/* Only some versions of memcached return the key in a miss. */
 		bool good =
 			parse_flags(rest, &key, &base64, &has_cas, out) && (!key.p || same_key(key, base64, expect));
 		out->status = RESULT_MISS;

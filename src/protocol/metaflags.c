@@ -3,7 +3,10 @@
 #include "protocol/commands.h"
 #include "util/num.h"
 
-/* memcached takes 20 tokens, flags and others. On an `ms` with more it loses sync: it reads the data block as commands. */
+/*
+ * memcached accepts 20 tokens, including flags. On an `ms` with more it gets out of sync: it
+ * parses the data block as commands.
+ */
 enum { FLAGS_MAX = 16 };
 
 static bool has(const char *letters, char c)
@@ -11,7 +14,7 @@ static bool has(const char *letters, char c)
 	return c && strchr(letters, c);
 }
 
-/* The letters that M may have. */
+/* Returns whether M may have this argument. */
 static bool is_mode(command_id command, struct slice mode)
 {
 	const char *known = command == COMMAND_MS ? "EeAaPpRrSs" : command == COMMAND_MA ? "IiDd+-" : NULL;
@@ -20,8 +23,8 @@ static bool is_mode(command_id command, struct slice mode)
 }
 
 /*
- * memcached checks the flags of the four commands alike, and each command ignores flags without a meaning to it. P and L are free
- * for proxies: servers ignore them.
+ * memcached checks the flags of the four commands in the same way, and each command ignores
+ * flags without a meaning to it. P and L are reserved for proxies: servers ignore them.
  */
 static const char *check_flag(command_id command, struct slice flag)
 {
@@ -57,7 +60,7 @@ const char *metaflags_parse(command_id command, struct slice flags, struct metaf
 	int count = 0;
 
 	*out = (struct metaflags){ 0 };
-	/* Of the flags of `me` memcached looks at the first alone, and there for nothing but b. */
+	/* Of the flags of `me`, memcached checks only the first one, and only for b. */
 	if (command == COMMAND_ME) {
 		out->letters = slice_equal(slice_token(&flags), SLICE("b")) ? metaflags_bit('b') : 0;
 		return NULL;

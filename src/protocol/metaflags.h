@@ -1,4 +1,7 @@
-/* The flags of meta commands. They are checked before they are passed on: a server must not lose sync with what we send. */
+/*
+ * The flags of meta commands. They are validated before they are passed on, so that a server
+ * cannot get out of sync with the proxy.
+ */
 #ifndef PROTOCOL_METAFLAGS_H
 #define PROTOCOL_METAFLAGS_H
 
@@ -8,13 +11,13 @@
 #include "util/buf.h"
 #include "util/slice.h"
 
-/* Sets of flags, as their metaflags_bit. */
+/* Sets of flags, each flag as its metaflags_bit. */
 struct metaflags {
-	uint64_t letters;    /* all of them */
-	uint64_t before_key; /* those in front of k */
+	uint64_t letters;    /* All flags. */
+	uint64_t before_key; /* The flags before k. */
 };
 
-/* The bit of a flag in a set of flags; 0 for a byte that is no letter. */
+/* Returns the bit of a flag in a set of flags; 0 for a byte that is not a letter. */
 static inline uint64_t metaflags_bit(char letter)
 {
 	unsigned char c = (unsigned char)letter;
@@ -27,28 +30,37 @@ static inline bool metaflags_has(const struct metaflags *flags, char letter)
 	return flags->letters & metaflags_bit(letter);
 }
 
-/* Parses the flags of `command` to `out`. Gives NULL, or the error line that refuses them. */
+/* Parses the flags of `command` to `out`. Returns NULL, or the error line that refuses them. */
 const char *metaflags_parse(command_id command, struct slice flags, struct metaflags *out);
 
-/* Whether the flags of an `ma`, which were parsed, make it subtract. */
+/* Returns whether the parsed flags of an `ma` make it subtract. */
 bool metaflags_decrements(struct slice flags);
 
-/* Whether the line says Pitem, which is for us: the command is for the item under the key, whatever a rule makes of the key. */
+/*
+ * Returns whether the line has Pitem, a flag for the proxy: the command applies to the item of
+ * that key, whatever the rules are.
+ */
 bool metaflags_name_item(const struct metaflags *flags, struct slice line);
 
-/* Whether q suppresses a reply with this code: a miss for mg, success for the others. */
+/* Returns whether q suppresses a reply with this code: a miss for mg, success for the others. */
 bool metaflags_hide(const struct metaflags *flags, command_id command, struct slice code);
 
 /*
- * Writes each flag whose letter is not in `without` to `to`, after a space. `to` has room for flags.n + 1 bytes. Gives the number of
- * bytes.
+ * Writes each flag whose letter is not in `without` to `to`, after a space. `to` has room for
+ * flags.n + 1 bytes. Returns the number of bytes.
  */
 size_t metaflags_copy(struct slice flags, const char *without, char *to);
 
-/* Appends a reply's line with the flag k and this base64 key, behind the flags whose bits are in `before`. */
+/*
+ * Appends a reply's line with the flag k and this base64 key, inserted after the flags whose
+ * bits are in `before`.
+ */
 void metaflags_copy_with_key(struct slice line, uint64_t before, struct slice key, struct buf *out);
 
-/* Decodes base64 to `out`, which has room for 3/4 of `in`. Gives the number of bytes, 0 if `in` is not base64. */
+/*
+ * Decodes base64 to `out`, which has room for 3/4 of `in`. Returns the number of bytes, or 0 if
+ * `in` is not base64.
+ */
 size_t metaflags_decode_key(struct slice in, char *out);
 
 /* Appends a key in base64. */

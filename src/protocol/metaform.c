@@ -13,7 +13,10 @@ bool metaform_has(const struct command *command)
 	return command->id != COMMAND_ME && command_traits(command)->subject == SUBJECT_META;
 }
 
-/* The flags that have a meaning. P and L are for proxies, u is a hint, and h and l are answered with what they are for a new item. */
+/*
+ * Returns the flags that have a meaning. P and L are for proxies, u is a hint, and h and l are
+ * returned as for a new item.
+ */
 static const char *meaningful(command_id command)
 {
 	switch (command) {
@@ -28,7 +31,7 @@ static const char *meaningful(command_id command)
 	}
 }
 
-/* The error lines for the other flags that metaflags_parse lets through. */
+/* Returns the error line for other flags that metaflags_parse accepts. */
 static const char *refusal_of(char flag)
 {
 #define LINE(letter, text) [letter] = "CLIENT_ERROR the flag " text " is for plain items"
@@ -58,7 +61,7 @@ static const char *refusal_of(char flag)
 	return lines[(unsigned char)flag];
 }
 
-/* metaflags_parse has checked the numbers, and the mode. */
+/* Takes a flag; metaflags_parse has checked the numbers and the mode. */
 static void take_flag(struct slice flag, struct request *out, char *mode)
 {
 	struct slice token = slice_skip(flag, 1);
@@ -91,7 +94,7 @@ static void take_flag(struct slice flag, struct request *out, char *mode)
 	assert(good);
 }
 
-/* As in the binary protocol, a set, add or replace with a cas id is a cas. */
+/* Like in the binary protocol, a set, add or replace with a CAS id is a cas. */
 static command_id choose_write(char mode, struct request *out)
 {
 	if (strchr("Aa", mode))
@@ -131,7 +134,7 @@ const char *metaform_parse(const struct request *meta, struct slice key, struct 
 		.key = key,
 		.rest = slice_of(key.p + key.n, 0),
 		.data = meta->data,
-		.number = 1, /* the delta of ma, unless D says another */
+		.number = 1, /* The delta of ma, unless D sets another. */
 	};
 	while ((flag = slice_token(&rest)).n) {
 		if (!strchr(letters, flag.p[0]))
@@ -180,7 +183,7 @@ enum reply_word metaform_word(struct slice code)
 	return WORD_NONE;
 }
 
-/* The code of the reply; empty if it is not one of a meta command, such as an error. */
+/* Returns the code of the reply; empty if it is not one of a meta command, such as an error. */
 static struct slice code_of(const struct metaform *form, const struct reply *r)
 {
 	if (r->kind == REPLY_VALUE || r->kind == REPLY_NUMBER)
@@ -194,7 +197,7 @@ static void add_number(struct buf *out, const char *letter, uint64_t number)
 	buf_add_u64(out, number);
 }
 
-/* What any reply has of this flag. */
+/* Appends this flag if every reply has it. */
 static void add_returned(struct buf *out, const struct metaform *form, struct slice flag)
 {
 	if (flag.p[0] == 'O') {
@@ -208,7 +211,7 @@ static void add_returned(struct buf *out, const struct metaform *form, struct sl
 	}
 }
 
-/* What the reply has of this flag if there is an item. */
+/* Appends this flag if replies have it only for an existing item. */
 static void add_read(struct buf *out, char flag, const struct reply *r, size_t size)
 {
 	switch (flag) {

@@ -6,10 +6,10 @@
 
 static const struct slice line_end = { "\r\n", 2 };
 
-/* Most replies are a word: it is copied as a whole, with the bytes behind it. */
+/* Most replies are a word: the whole array is copied, including the bytes after the word. */
 static const struct line {
 	char text[16];
-	size_t n; /* bytes of the word */
+	size_t n; /* Bytes of the word. */
 } words[WORDS] = {
 #define WORD(word) [WORD_##word] = { #word "\r\n", sizeof(#word) - 1 }
 	WORD(COUNT),
@@ -67,7 +67,7 @@ static void add_word(struct buf *out, const struct reply *r)
 	buf_commit(out, (size_t)(p - start) + 2);
 }
 
-/* Whether the caller adds the value and the tail. */
+/* Appends a value. Returns whether the caller must add the value and the tail. */
 static bool add_value(struct buf *out, const struct reply *r, struct slice *tail)
 {
 	struct slice value = reply_bytes(r);

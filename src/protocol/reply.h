@@ -1,8 +1,9 @@
 /*
- * Replies to clients. A task makes a struct reply, which is independent of the protocol; the form of the protocol writes it:
+ * Replies to clients. A task makes a struct reply, which is independent of the protocol; the
+ * form of the protocol writes it:
  *
  *     task_say -> struct reply -> reply_text_form, metaform_form, binary_form -> bytes
- *                              -> the task around it, if it runs inside of another one
+ *                              -> the outer task, if the task is nested
  */
 #ifndef PROTOCOL_REPLY_H
 #define PROTOCOL_REPLY_H
@@ -14,7 +15,7 @@
 /* The fixed words of replies. */
 enum reply_word {
 	WORD_NONE,
-	WORD_COUNT, /* these four have an argument */
+	WORD_COUNT, /* This word and the next three have an argument. */
 	WORD_EVENT,
 	WORD_LEASE,
 	WORD_VERSION,
@@ -34,32 +35,41 @@ enum reply_word {
 
 enum reply_kind {
 	REPLY_NOTHING,
-	REPLY_WORD,   /* `word`; its argument, if it has one, is `bytes` */
-	REPLY_NUMBER, /* `number` */
-	REPLY_VALUE,  /* the value of `key`, with `flags` */
-	REPLY_LINE,   /* a line without a fixed word */
-	REPLY_LINES,  /* complete lines, with their ends: those of stats begin with STAT */
-	REPLY_META,   /* a server's reply to a meta command: its line is `key`; `word` is what its code means */
-	REPLY_ERROR   /* an error line. `word` is NOT_FOUND if the command has no such subject, as `stats foo` */
+	REPLY_WORD,   /* `word`; its argument, if it has one, is `bytes`. */
+	REPLY_NUMBER, /* `number`. */
+	REPLY_VALUE,  /* The value of `key`, with `flags`. */
+	REPLY_LINE,   /* A line without a fixed word. */
+	REPLY_LINES,  /* Complete lines with their ends. Those of stats begin with STAT. */
+	/*
+	 * A server's reply to a meta command: its line is `key`, and `word` is the meaning of
+	 * its code.
+	 */
+	REPLY_META,
+	/*
+	 * An error line. `word` is NOT_FOUND if the command has no such subject, as in `stats
+	 * foo`.
+	 */
+	REPLY_ERROR
 };
 
 /*
- * A reply, or a part of one: if `more` is set, further parts follow. A VALUE that is the last part is a complete reply to a read. The
- * slices are borrowed for the call that takes the reply.
+ * A reply, or a part of one: if `more` is set, further parts follow. A VALUE that is the last
+ * part is a complete reply to a read. The slices are borrowed for the call to which the reply
+ * is passed.
  */
 struct reply {
 	enum reply_kind kind;
 	enum reply_word word;
 	bool more;
-	bool has_value; /* META */
-	bool shows_cas; /* VALUE: the client has asked for the CAS id */
+	bool has_value; /* META: the reply has a value. */
+	bool shows_cas; /* VALUE: the client has requested the CAS id. */
 	uint32_t flags;
 	uint64_t number;
-	uint64_t cas; /* of the item that was read or written; 0 if unknown */
-	int64_t ttl;  /* seconds, TTL_NEVER or TTL_UNKNOWN */
+	uint64_t cas; /* CAS id of the item that was read or written; 0 if unknown. */
+	int64_t ttl;  /* Seconds, TTL_NEVER or TTL_UNKNOWN. */
 	struct slice key;
 	struct slice bytes;
-	struct shared *shared; /* VALUE, LINE: a text in the place of `bytes`; or NULL */
+	struct shared *shared; /* VALUE, LINE: a text that replaces `bytes`, or NULL. */
 };
 
 static inline struct reply reply_word(enum reply_word word)
@@ -77,7 +87,7 @@ static inline struct reply reply_value(struct slice key, struct slice value)
 	return (struct reply){ .kind = REPLY_VALUE, .key = key, .bytes = value, .ttl = TTL_UNKNOWN };
 }
 
-/* The value of a HIT, with all that it says. */
+/* Returns the value of a HIT with all its properties. */
 static inline struct reply reply_hit(struct slice key, const struct result *r)
 {
 	return (struct reply){
@@ -90,7 +100,7 @@ static inline struct reply reply_hit(struct slice key, const struct result *r)
 	};
 }
 
-/* `line` is without its end. */
+/* Returns a LINE. `line` is without its end. */
 static inline struct reply reply_line(struct slice line)
 {
 	return (struct reply){ .kind = REPLY_LINE, .bytes = line, .ttl = TTL_UNKNOWN };
@@ -101,22 +111,23 @@ static inline struct reply reply_error(struct slice line)
 	return (struct reply){ .kind = REPLY_ERROR, .bytes = line };
 }
 
-/* What `bytes` or `shared` holds. */
+/* Returns the content of `shared`, or else of `bytes`. */
 static inline struct slice reply_bytes(const struct reply *r)
 {
 	return r->shared ? buf_slice(&r->shared->text) : r->bytes;
 }
 
 /*
- * Appends a reply, or a part of one, to `out`. `asked` is what the form needs to know of the request. If the bytes are shared, it may
- * leave them out and return true: then the caller adds them, and `tail` after them.
+ * Appends a reply, or a part of one, to `out`. `asked` holds what the form depends on in the
+ * request. If the bytes are shared, it may leave them out and return true: then the caller adds
+ * them, followed by `tail`.
  */
 typedef bool reply_form(struct buf *out, const struct reply *reply, const void *asked, struct slice *tail);
 
 /* The text protocol. `asked` is not used. */
 reply_form reply_text_form;
 
-/* Append the line of a word without an argument, or of a number, as that form does. */
+/* Append the line of a word without an argument, or of a number, like reply_text_form. */
 void reply_add_word(struct buf *out, enum reply_word word);
 void reply_add_number(struct buf *out, uint64_t n);
 

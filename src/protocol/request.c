@@ -21,13 +21,13 @@ static enum request_status fatal(struct request *out, const char *error)
 	return REQUEST_FATAL;
 }
 
-/* Too few words, too many, or another than the form of the command has at its place. */
+/* Returns the error for too few words, too many words, or a word that is invalid in its place. */
 static const char *bad_form(const struct request *out)
 {
 	return command_usage(out->command->id);
 }
 
-/* The index of the first control byte, or s.n. */
+/* Returns the index of the first control byte, or s.n. */
 static size_t first_control(struct slice s)
 {
 	return (size_t)(word_find_below(s.p, s.p + s.n, ' ') - s.p);
@@ -43,7 +43,10 @@ bool request_key_fits_line(struct slice key)
 	return !memchr(key.p, ' ', key.n) && !memchr(key.p, '\n', key.n) && !memchr(key.p, 0, key.n);
 }
 
-/* Removes `noreply` from the end of the line. If the command has a key, and this is the first token, it is the key. */
+/*
+ * Removes `noreply` from the end of the line. If the command has a key, and this is the first
+ * token, it is the key.
+ */
 static void take_noreply(struct request *out)
 {
 	static const struct slice word = { "noreply", 7 };
@@ -68,7 +71,7 @@ static bool no_more(struct slice rest)
 	return slice_token(&rest).n == 0;
 }
 
-/* Takes the key; sets the error, and gives false, if it is missing or too long. */
+/* Takes the key. Sets the error and returns false if it is missing or too long. */
 static inline bool take_key(struct request *out)
 {
 	out->key = slice_token(&out->rest);
@@ -86,7 +89,7 @@ static enum request_status parse_these_keys(struct request *out, struct slice ke
 
 	out->key = slice_token(&keys);
 	out->rest = keys;
-	/* As memcached: tools look for just this. */
+	/* As in memcached, since tools depend on this line. */
 	if (out->key.n == 0)
 		return refuse(out, out->command->grammar == GRAMMAR_KEYS ? "ERROR" : bad_form(out));
 	for (key = out->key; key.n; key = slice_token(&keys)) {
@@ -99,8 +102,9 @@ static enum request_status parse_these_keys(struct request *out, struct slice ke
 }
 
 /*
- * The data block. If the line has an error, in out->error, the block is not awaited: the client skips it as it comes. A block may
- * end with a line feed alone only if the line did: else a length that is one too large would pass.
+ * Parses the data block. If the line has an error, in out->error, the block is not waited for:
+ * its bytes are skipped as they arrive. Only after a line that ended with a bare line feed may
+ * the block do so, too; otherwise a length that is one too large would be accepted.
  */
 enum request_status request_parse_block(struct slice in, const struct request_limits *limits, uint64_t bytes,
 	struct request_progress *progress, struct request *out)
@@ -117,7 +121,7 @@ enum request_status request_parse_block(struct slice in, const struct request_li
 		out->skip.line_end = bare;
 		return REQUEST_REFUSED;
 	}
-	/* One byte behind the data shows which line end comes. */
+	/* One byte after the data shows which line end follows. */
 	if (block.n < bytes + 1)
 		return request_wait(progress, out->consumed + (size_t)bytes + 1);
 	out->data = slice_of(block.p, (size_t)bytes);
@@ -133,7 +137,7 @@ enum request_status request_parse_block(struct slice in, const struct request_li
 	return REQUEST_READY;
 }
 
-/* The length of a data block. Without it the end of the request is unknown. */
+/* Takes the length of a data block. Without it the end of the request is unknown. */
 static bool take_bytes(struct request *out, struct slice token, uint64_t *bytes)
 {
 	if (num_parse_u64(token, bytes) && *bytes <= INT_MAX - 2)
@@ -142,13 +146,16 @@ static bool take_bytes(struct request *out, struct slice token, uint64_t *bytes)
 	return false;
 }
 
-/* Two spaces behind the verb: a client with an empty key writes them. */
+/* Returns whether two spaces follow the verb, as sent by a client with an empty key. */
 static bool has_gap(const struct request *out)
 {
 	return out->rest.n >= 2 && out->rest.p[0] == ' ' && out->rest.p[1] == ' ';
 }
 
-/* If the last token may be missing, a line with a gap and one token too few has two readings. */
+/*
+ * Returns whether the last token is optional, so that a line with a gap and one token too few
+ * can be read in two ways.
+ */
 static bool is_ambiguous(const struct request *out)
 {
 	struct slice rest = out->rest;
@@ -160,7 +167,10 @@ static bool is_ambiguous(const struct request *out)
 		(out->command->grammar == GRAMMAR_EVENT_DATA && num_parse_u32(out->key, &flags));
 }
 
-/* Takes the number that may end a request with data, or must. Gives false if the rest is anything else. */
+/*
+ * Takes the optional or mandatory number at the end of a request with data. Returns false if
+ * the rest is anything else.
+ */
 static bool take_last_number(struct request *out)
 {
 	bool cas = out->command->id == COMMAND_CAS;
@@ -188,7 +198,10 @@ static enum request_status parse_storage(
 	token = slice_token(&out->rest);
 	if (gap && token.n && is_ambiguous(out))
 		return fatal(out, bad_form(out));
-	/* Without the key each token is one place too far to the front. The data must not run as commands. */
+	/*
+	 * Without the key each token is one place too far to the front. The data must not be
+	 * parsed as commands.
+	 */
 	if (gap && token.n == 0) {
 		out->error = bad_form(out);
 		token = exptime;
@@ -205,7 +218,7 @@ static enum request_status parse_storage(
 	return request_parse_block(in, limits, bytes, progress, out);
 }
 
-/* The fault of a base64 key, or NULL. The reply to `me` has the decoded key in it. */
+/* Returns the error of a base64 key, or NULL. The reply to `me` contains the decoded key. */
 static const char *check_encoded_key(const struct request *out)
 {
 	char decoded[KEY_MAX];
@@ -218,7 +231,7 @@ static const char *check_encoded_key(const struct request *out)
 	return NULL;
 }
 
-/* The fault of the line behind the key and the length, or NULL. */
+/* Returns the error of the line after the key and the length, or NULL. */
 static const char *check_meta(struct request *out, bool clean, size_t line)
 {
 	const char *error;
@@ -264,7 +277,7 @@ static enum request_status parse_exptime(struct request *out, struct slice token
 						       : refuse(out, "CLIENT_ERROR invalid exptime argument");
 }
 
-/* A key, and the word that must be all that follows. */
+/* Takes a key, and the word that must be the rest of the line. */
 static bool take_key_word(struct request *out, struct slice *word)
 {
 	if (!take_key(out))
@@ -295,7 +308,7 @@ static enum request_status parse_touch(struct request *out, const struct request
 	return take_key_word(out, &time) ? parse_exptime(out, time) : REQUEST_REFUSED;
 }
 
-/* Old clients send a time of 0; memcached refuses all others. */
+/* Old clients send a time of 0; memcached refuses all other times. */
 static enum request_status parse_delete(struct request *out, const struct request_limits *limits)
 {
 	struct slice time;
@@ -337,8 +350,8 @@ static enum request_status parse_touch_keys(struct request *out, const struct re
 }
 
 /*
- * Takes `count` words off the front of `rest`. Returns them with the spaces between them, or an empty slice if there
- * are too few.
+ * Takes `count` words off the front of `rest`. Returns them with the spaces between them, or an
+ * empty slice if there are too few.
  */
 static struct slice take_words(struct slice *rest, uint64_t count)
 {
@@ -351,7 +364,7 @@ static struct slice take_words(struct slice *rest, uint64_t count)
 	return slice_of(all.p, all.n - rest->n);
 }
 
-/* The number of keys shows which of the words are keys. */
+/* The number of keys determines which words are keys. */
 static enum request_status parse_counted_keys(struct request *out, const struct request_limits *limits)
 {
 	struct slice count = slice_token(&out->rest), keys, word, limit;
@@ -373,7 +386,7 @@ static enum request_status parse_counted_keys(struct request *out, const struct 
 	return parse_these_keys(out, keys, limits);
 }
 
-/* Seconds, with up to three decimals, to milliseconds. */
+/* Converts seconds, with up to three decimals, to milliseconds. */
 static bool parse_seconds(struct slice word, uint64_t *out)
 {
 	enum { SECONDS_MAX = 1000000000 };
@@ -396,7 +409,7 @@ static bool parse_seconds(struct slice word, uint64_t *out)
 	return true;
 }
 
-/* A timeout, which a word must follow. Sets the error, and returns false, if it is wrong. */
+/* Takes a timeout, which a word must follow. Sets the error and returns false if it is invalid. */
 static bool take_timeout(struct request *out)
 {
 	struct slice seconds = slice_token(&out->rest);
@@ -440,7 +453,7 @@ static enum request_status parse_flush(struct request *out, const struct request
 	return delay.n ? parse_exptime(out, delay) : REQUEST_READY;
 }
 
-/* The words of a command whose data block, flags and exptime are known. */
+/* Parses the words of a command whose data block, flags and exptime are known. */
 static enum request_status parse_storage_words(struct request *out, const struct request_limits *limits)
 {
 	(void)limits;
@@ -472,13 +485,19 @@ enum request_status request_parse_words(const struct request_limits *limits, str
 	return parsers[out->command->grammar](out, limits);
 }
 
-/* An unknown verb. HTTP is closed at once, so that the body of a POST is not read as commands. */
+/*
+ * Handles an unknown verb. HTTP is closed at once, so that the body of a POST is not parsed as
+ * commands.
+ */
 static enum request_status unknown(struct slice line, struct request *out)
 {
 	return memmem(line.p, line.n, "HTTP/", 5) ? REQUEST_HANGUP : refuse(out, hint_unknown(slice_token(&line)));
 }
 
-/* Whether the keys of a command may have control bytes, as in memcached: its lines have nothing else that could have them. */
+/*
+ * Returns whether keys of the command may have control bytes, as in memcached. Its lines have
+ * no other words that could.
+ */
 static bool takes_any_key(const struct command *command)
 {
 	uint8_t subject = command_traits(command)->subject;
@@ -486,7 +505,10 @@ static bool takes_any_key(const struct command *command)
 	return subject == SUBJECT_ITEM || subject == SUBJECT_META;
 }
 
-/* The first byte of memcached's binary protocol, TLS, or Redis's protocol. */
+/*
+ * Returns whether this is the first byte of memcached's binary protocol, TLS, or Redis's
+ * protocol.
+ */
 static bool is_foreign(struct slice in)
 {
 	unsigned char first = (unsigned char)in.p[0];
@@ -495,8 +517,9 @@ static bool is_foreign(struct slice in)
 }
 
 /*
- * Gives the line's length without its end, or SIZE_MAX if the end has not come; `clean`: it has no control bytes. If the first
- * control byte is the line's end, as in most lines, one pass finds both.
+ * Returns the line's length without its end, or SIZE_MAX if the end was not received yet.
+ * `clean`: it has no control bytes. If the first control byte is the line's end, as in most
+ * lines, one pass finds both.
  */
 static size_t find_line(struct slice in, size_t *scanned, bool *clean)
 {

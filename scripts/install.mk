@@ -1,5 +1,5 @@
-# Installing. Each line of INSTALLED is mode:source:folder, and `make uninstall` removes what `make install` puts there. The
-# folders are those of configure; DESTDIR stands before each of them.
+# Installing. Each line of INSTALLED is mode:source:folder; `make uninstall` removes the files that `make install` installs. The
+# folders are set by configure, and DESTDIR is prepended to each.
 STAGE = $(BUILD)/install
 completionsdir = $(datadir)/bash-completion/completions
 
@@ -14,12 +14,12 @@ INSTALLED = \
 	$(patsubst %, 644:$(STAGE)/completions/%:$(completionsdir), setlistd setlistd-convert setlistd-move) \
 	$(if $(systemdsystemunitdir), $(patsubst %, 644:$(STAGE)/%:$(systemdsystemunitdir), setlistd.service setlistd.socket))
 
-# Those that nobody else uses. They are removed if nothing else is in them.
+# Folders that only setlistd uses. They are removed when they are empty.
 OWN_FOLDERS = $(datadir)/setlistd/conversion $(datadir)/setlistd/moving $(datadir)/setlistd $(docdir)/examples $(docdir) $(sysconfdir)/setlistd
 
 CONFIGURATION = $(DESTDIR)$(sysconfdir)/setlistd/setlistd.conf
 
-# What says where other files are.
+# These files contain the paths of other files.
 $(STAGE)/setlistd-%: scripts/% config.mk
 	@mkdir -p $(@D)
 	sed 's,^PARTS = .*,PARTS = "$(datadir)/setlistd",' $< >$@
@@ -36,7 +36,7 @@ $(STAGE)/completions/%: conf/setlistd.bash-completion
 	@mkdir -p $(@D)
 	cp $< $@
 
-# A configuration that is there already stays.
+# An existing configuration is kept.
 install: $(foreach line, $(INSTALLED), $(word 2, $(subst :, ,$(line))))
 	@set -e; for line in $(INSTALLED); do \
 		IFS=:; set -- $$line; \
@@ -45,7 +45,7 @@ install: $(foreach line, $(INSTALLED), $(word 2, $(subst :, ,$(line))))
 	done
 	[ -e $(CONFIGURATION) ] || install -D -m 644 conf/minimal.conf $(CONFIGURATION)
 
-# A configuration that was changed stays.
+# A modified configuration is kept.
 uninstall:
 	@set -e; for line in $(INSTALLED); do \
 		IFS=:; set -- $$line; \

@@ -7,8 +7,8 @@
  * making memory executable, and accessing other processes.
  *
  *     not allowed                                consequence
- *     execve, fork, ptrace, mprotect(PROT_EXEC), The kernel kills the process with SIGSYS and writes
- *     and all calls not listed in sandbox.c      the number of the system call to its audit log.
+ *     execve, fork, ptrace, mprotect(PROT_EXEC), The kernel kills the process with SIGSYS and
+ *     and all calls not listed in sandbox.c      writes the system call to its audit log.
  *     harmless calls that a library may try      The call fails, as on a kernel without it: clone3,
  *                                                a file for writing, a mapping that is executable
  *                                                from its start, prctl, limits of other processes.

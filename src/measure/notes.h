@@ -66,7 +66,10 @@ struct notes {
 	/* Bytes of the smallest entry, or fewer, at the Unix time `searched`. */
 	uint64_t large_least;
 	int64_t searched;
-	/* Hashes of the keys, so that most keys that are not in the list need no comparison. */
+	/*
+	 * The last bytes of each key, so that most keys that are not in the list need no
+	 * comparison.
+	 */
 	uint64_t marks[LARGE_ENTRIES];
 	struct large_collection large[LARGE_ENTRIES];
 	uint64_t

@@ -2,10 +2,10 @@
  * A small server for operators, in the main thread. A peer sends requests as text, which are
  * answered one at a time. The cost of each peer is limited:
  *
- *     number     Above the limit, a new peer closes the one whose last request is oldest.
- *     size       A peer that sends a longer request is closed. While an answer is pending, input is
- *                not read, so the kernel throttles the peer.
- *     time       A peer is closed if a request with its answer takes longer.
+ *     number  Above the limit, a new peer closes the one whose last request is oldest.
+ *     size    A peer that sends a longer request is closed. While an answer is pending, little more
+ *             input is read, so the kernel throttles the peer.
+ *     time    A peer is closed if a request with its answer takes longer.
  */
 #ifndef PROCESS_PEERS_H
 #define PROCESS_PEERS_H

@@ -99,7 +99,7 @@ static void take_number(const char *option, int64_t least, int64_t most, int64_t
 	exit(2);
 }
 
-/* A user who passes only -v more likely wants the version. */
+/* -v without other options is more likely meant to print the version. */
 static void check_purpose(int argc, const struct options *o)
 {
 	if (argc != 2 || !o->verbose)

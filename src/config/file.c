@@ -362,7 +362,7 @@ static bool read_text(const char *path, struct buf *text)
 }
 
 /*
- * Returns whether the name is a likely guess for a rule by a user who does not know that rules
+ * Returns whether the name is a likely guess for a rule by a user who is not aware that rules
  * are sections.
  */
 static bool names_rules(struct slice name)

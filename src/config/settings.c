@@ -489,8 +489,8 @@ static void look_up(struct settings *s, struct names *names, struct buf *errors)
 }
 
 /*
- * Returns the line of a server; for a configuration string of libmemcached, the line of the
- * option.
+ * Returns the line on which a server is set; with a configuration string of libmemcached, the
+ * line of the option.
  */
 static unsigned line_of(const struct address_list *list, const struct ring_server *server, unsigned line)
 {
@@ -573,7 +573,7 @@ static void complete(struct settings *s, struct names *names, struct buf *errors
 	check_admin(c, errors);
 	if (!buf_size(errors))
 		look_up(s, names, errors);
-	/* If no servers are set, their line may be the one with an error. */
+	/* If no servers are set, the line that sets them may be one of those with an error. */
 	if (c->servers.count || c->servers.string || !buf_size(errors))
 		read_ring(s, errors);
 	read_former_ring(s, errors);

@@ -109,7 +109,7 @@ void meter_note_slow(struct meter *m, const struct task *task, const char *clien
 	notes_add_slow(&m->notes, &r);
 }
 
-/* --- the whole --- */
+/* --- creation and destruction --- */
 
 void meter_init(struct meter *m, struct loop *loop, uint64_t random)
 {

@@ -3,11 +3,11 @@
  * read by other threads.
  *
  * The latency of a request is the time from its start until its reply is complete. This
- * includes the time it was queued for its turn or for earlier requests of its connection. Times
- * are those of the loop, which reads its clock once a turn, so requests that began in one turn
- * and are answered in another one have the same latency. They are counted together, at the end
- * of the turn. A command that is refused at once, for example because its server is down, has
- * no latency: otherwise latencies would fall when a server fails.
+ * includes the time it was queued for its turn or for earlier requests of its connection. The
+ * time is the loop's clock, which is read once a turn, so requests that began in one turn and
+ * are answered in another one have the same latency. They are counted together, at the end of
+ * the turn. A command that is refused at once, for example because its server is down, has no
+ * latency: otherwise latencies would fall when a server fails.
  */
 #ifndef MEASURE_METER_H
 #define MEASURE_METER_H
@@ -156,8 +156,9 @@ static inline bool meter_task_done(struct meter *meter, const struct task *task)
 }
 
 /*
- * Records a slow task. `client` is the name of its client, "" if it has disconnected. Its
- * replies were pending for `on_client` microseconds until the client read them.
+ * Records a slow task. `client` is the name of its client, "" if it has disconnected.
+ * `on_client` is how long replies have been pending because the client did not read them, in
+ * microseconds.
  */
 void meter_note_slow(struct meter *meter, const struct task *task, const char *client, uint64_t on_client);
 

@@ -15,7 +15,7 @@ static uint64_t halvings(uint64_t now)
 	return now / (NOTES_HALF_LIFE * 1000);
 }
 
-/* --- the whole --- */
+/* --- creation, reset and destruction --- */
 
 static void clear(struct notes *s, uint64_t now)
 {

@@ -2,7 +2,7 @@
  * The notes of a worker for operators: its hot keys, the largest sets and lists, and the last
  * slow requests. Written by the worker and read by other threads, with a lock.
  *
- * Hot keys are the keys with most requests, and those with most bytes, in a sample of 1 in
+ * Hot keys are the keys with most requests, and the keys with most bytes, in a sample of 1 in
  * TOPK_SAMPLE. Each key of a request counts, with an equal share of the bytes of the request
  * and its reply. Every NOTES_HALF_LIFE seconds of the monotonic clock all earlier counts are
  * halved. The worker takes the lock only for sampled keys.
@@ -49,14 +49,15 @@ struct slow_request {
 	 */
 	uint64_t waited;
 	uint64_t on_server; /* Time from that call to its reply. */
-	uint64_t on_client; /* Time until the client had read the replies before it. */
+	/* Time at the end for which replies were pending because the client did not read them. */
+	uint64_t on_client;
 };
 
 struct notes {
 	struct topk_sample sample; /* Used only by the worker, as the next two. */
 	/* The loop's microseconds when the last slow request was answered. */
 	uint64_t slow_turn;
-	size_t slow_in_turn;  /* Number of slow requests answered in that turn. */
+	size_t slow_in_turn;  /* Number of slow requests answered in that turn so far. */
 	pthread_mutex_t lock; /* Protects all members below. */
 	uint64_t seed;        /* Seed of hashes. */
 	/* Milliseconds of the monotonic clock at the start or the last reset. */

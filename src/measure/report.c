@@ -313,7 +313,7 @@ static void metric_latency(struct report *r, enum latency_of of, const char *nam
 	buf_printf(r->out, "} %" PRIu64 "\n", below);
 }
 
-/* --- the walk --- */
+/* --- the traversal --- */
 
 static const struct encoder {
 	/* Prints a row with its value: of a server, or of the daemon if `server` is "". */
@@ -433,7 +433,7 @@ static void print_rule_metrics(struct report *r)
 	collect_free_rules(rules, count);
 }
 
-/* --- lists: an entry is a line of values in `stats`, and in JSON an object of the same values with names --- */
+/* --- lists: an entry is a line of values in `stats`, and an object of named values in JSON --- */
 
 static void begin_entry(struct report *r, const char *list, size_t i)
 {

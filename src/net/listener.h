@@ -78,8 +78,8 @@ void listener_set_mode(struct listener *listener, mode_t mode);
 void listener_share(struct listener *listener);
 
 /*
- * Makes the kernel direct new connections to another process that listens on the same port, if
- * there is one. Returns false if there is none for certain.
+ * Makes the kernel direct new connections to another process that listens on the same port.
+ * Returns false if that is not possible; true does not mean that there is another process.
  */
 bool listener_step_aside(struct listener *listener);
 

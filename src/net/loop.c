@@ -15,7 +15,7 @@ struct answer {
 	struct result result;
 };
 
-/* --- later --- */
+/* --- deferred jobs --- */
 
 /* libevent runs timers that are due after the events of all ready sockets. */
 static void set_timer(struct loop *loop)

@@ -119,7 +119,10 @@ bool tls_is_ready(const struct tls *tls);
  */
 bool tls_is_accepting(const struct tls *tls);
 
-/* Returns whether something was read. May be true earlier for a session with a server. */
+/*
+ * Returns whether OpenSSL's session exists: always for a server; for a client, since the first
+ * tls_read().
+ */
 bool tls_has_begun(const struct tls *tls);
 
 /* Returns whether a read may return data at once although the socket may have none. */

@@ -359,7 +359,7 @@ void admin_port_commit(struct admin_port *port)
 	keep_timeline(port);
 }
 
-/* --- the whole --- */
+/* --- creation and destruction --- */
 
 struct admin_port *admin_port_create(struct event_base *base, struct daemon *daemon)
 {

@@ -164,7 +164,7 @@ void listening_commit(struct listening *l, const struct settings *settings, stru
 	}
 }
 
-/* --- the end --- */
+/* --- closing --- */
 
 bool listening_step_aside(struct listening *l)
 {

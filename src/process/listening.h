@@ -44,8 +44,8 @@ void listening_commit(struct listening *listening, const struct settings *settin
 
 /*
  * Makes the kernel direct new connections to another process that listens on the same ports, if
- * there is one. Returns false if there is none for certain. For a moment, connections that are
- * already being established still arrive here.
+ * there is one. Returns false if that is not possible for any port. For a moment, connections
+ * that are already being established still arrive here.
  */
 bool listening_step_aside(struct listening *listening);
 

@@ -123,7 +123,7 @@ static bool check_places(struct config *config, struct buf *errors)
 	return good;
 }
 
-/* --- all --- */
+/* --- all checks --- */
 
 bool start_check(struct settings *settings, struct buf *errors)
 {

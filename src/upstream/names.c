@@ -151,7 +151,7 @@ static char *all_addresses(const struct name *n)
 	return copy;
 }
 
-/* Checks whether the addresses are still those of the ring. Logs each change once. */
+/* Checks whether the addresses are still the ones that the ring uses. Logs each change once. */
 static enum trouble check_all(struct name *n)
 {
 	char *found = all_addresses(n);

@@ -25,8 +25,8 @@ enum { STEADY_MS = 1000 };
 enum { IDLE_MS = 10000 };
 
 /*
- * Grace period before a timeout, in case the whole host was suspended and the server has just
- * resumed, too.
+ * Grace period before a timeout: if the whole host was suspended, the server has just resumed,
+ * too.
  */
 enum { AGAIN_MS = 20 };
 
@@ -119,8 +119,8 @@ static void send_patient(struct server *s)
 }
 
 /*
- * Called after each change of the pipeline. Patient calls and the job `wanted` alternate in
- * using the room.
+ * Called after each change of the pipeline. Patient calls and the job `wanted` share the room
+ * in turns.
  */
 static void pipeline_changed(struct server_link *k)
 {
@@ -273,7 +273,7 @@ void server_call(struct server *s, const struct call *call, struct waiter *waite
 		start_timer(k, s->options->request_timeout);
 }
 
-/* --- news, of all workers --- */
+/* --- news for all workers --- */
 
 /* Reports that the worker has lost its connection, or failed to establish one. */
 static void tell_failure(struct server *s, const char *why)
@@ -680,7 +680,7 @@ static void on_time(struct loop_job *job)
 		give_up(k);
 }
 
-/* --- the whole --- */
+/* --- creation and destruction --- */
 
 struct server *server_create(struct loop *loop, const struct ring_server *where, const struct server_options *options,
 	struct resolver *resolver, uint64_t *random)

@@ -3,8 +3,8 @@
  * change of the configuration a worker has two of these for a while; servers that both have are
  * shared, with their connections.
  *
- * If keys move from a former ring, there are the servers of both: first those of the new ring,
- * then those that only the former one has.
+ * If keys move from a former ring, this has the servers of both rings: first all servers of the
+ * new ring, then the other servers of the former one.
  */
 #ifndef UPSTREAM_SERVERS_H
 #define UPSTREAM_SERVERS_H
@@ -63,8 +63,8 @@ int servers_index(struct servers *servers, struct slice key);
 int servers_place(struct servers *servers, struct slice key, int *former);
 
 /*
- * servers_have_room() is as server_has_room(). Without room, servers_await_room() has the job
- * queued as soon as there is some; there may be one job for each server.
+ * servers_have_room() is as server_has_room(). Without room, servers_await_room() registers a
+ * job that is queued as soon as there is some; one job for each server.
  */
 bool servers_have_room(const struct servers *servers, int index);
 void servers_await_room(struct servers *servers, int index, struct loop_job *job);
@@ -78,8 +78,8 @@ void servers_forget_room(struct servers *servers, int index, const struct loop_j
 void servers_reset_latencies(struct servers *servers);
 
 /*
- * Return the number of servers, and one of them. Other threads may read its name, its stats and
- * what told.news points to.
+ * Return the number of servers, and one of them. Other threads may read its name, its stats,
+ * and the entry to which told.news points.
  */
 int servers_count(const struct servers *servers);
 const struct server *servers_get(const struct servers *servers, int index);

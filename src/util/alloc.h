@@ -16,7 +16,7 @@ char *xstrdup(const char *text) __attribute__((malloc, returns_nonnull));
 
 /*
  * Ends the process when there is no memory. The version in util/log.c logs that first; programs
- * without it, such as those with only the pure library, end silently.
+ * that are not linked with it end silently.
  */
 void alloc_failed(size_t size) __attribute__((noreturn));
 

@@ -1,7 +1,7 @@
 /*
  * Histograms of durations, in microseconds. Each power of two has eight buckets of equal width,
  * so the upper bound of a bucket is at most an eighth above its lower bound. The first bucket
- * has the durations below 10 us, the last one those from 10.5 s.
+ * has all durations below 10 us, the last one all from 10.5 s.
  *
  * One thread adds. Other threads read concurrently without a lock: each count is correct, but
  * the counts may be of slightly different moments.

@@ -27,7 +27,7 @@ void shared_drop(struct shared *shared)
 	free(shared);
 }
 
-/* --- between the bytes of a buffer --- */
+/* --- shared texts in an output buffer --- */
 
 struct shared_chunk {
 	STAILQ_ENTRY(shared_chunk) link;

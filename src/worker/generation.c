@@ -314,7 +314,7 @@ static void publish(struct generations *all)
 	meter_set(all->meter, COUNT_waiting_clients, waiting_count(all->current->host.waiting));
 }
 
-/* --- all of them --- */
+/* --- all generations --- */
 
 static void set_clock(struct generation *g)
 {

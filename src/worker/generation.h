@@ -1,10 +1,10 @@
 /*
- * The servers, lanes and rules with which a worker carries out requests, and the settings they
- * were made for. A reload that changes these creates a new generation. Requests finish in the
- * generation in which they began; a client's later requests use the new one after all its
- * earlier requests are answered. So no operation uses two rings, and the order of each client's
- * requests is kept. Concurrent operations of two generations on one key are as safe as those of
- * two proxies.
+ * The servers, lanes and rules with which a worker carries out requests, and the settings for
+ * which they were created. A reload that changes any of these creates a new generation.
+ * Requests finish in the generation in which they began; a client's later requests use the new
+ * one after all its earlier requests are answered. So no operation uses two rings, and the
+ * order of each client's requests is kept. Concurrent operations of two generations on one key
+ * are as safe as operations of two proxies.
  */
 #ifndef WORKER_GENERATION_H
 #define WORKER_GENERATION_H

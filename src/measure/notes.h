@@ -25,12 +25,11 @@ enum { SLOW_REQUESTS = 128, SLOW_KEY = 64, SLOW_CLIENT = 64, SLOW_SERVER = 64 };
 /* A set or list that was read or compacted lately. */
 struct large_collection {
 	struct topk_key top; /* Its weight is the number of stored bytes, without indexes. */
-	uint64_t
-		/*
-		 * Or elements. Approximate for a set with tables, since removals of absent
-		 * members count too.
-		 */
-		members;
+	/*
+	 * Number of members or elements. Approximate for a set with tables, since removals of
+	 * absent members count too.
+	 */
+	uint64_t members;
 	int64_t seen; /* Unix time of the last read. */
 };
 
@@ -73,12 +72,11 @@ struct notes {
 	 */
 	uint64_t marks[LARGE_ENTRIES];
 	struct large_collection large[LARGE_ENTRIES];
-	uint64_t
-		/*
-		 * Slow requests since the start or the last reset. The last one is at
-		 * (slow_count - 1) % SLOW_REQUESTS.
-		 */
-		slow_count;
+	/*
+	 * Number of slow requests since the start or the last reset. The last one is at
+	 * (slow_count - 1) % SLOW_REQUESTS.
+	 */
+	uint64_t slow_count;
 	struct slow_request slow[SLOW_REQUESTS];
 };
 

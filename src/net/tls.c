@@ -32,7 +32,7 @@ enum {
 	 */
 	OUT_MAX = 1 << 20,
 	CERTIFICATES_MOST = 32 << 10, /* Maximum bytes of a client's certificate with its chain. */
-	/* Bytes of a session if they cannot be measured, as during a handshake. */
+	/* Bytes of a session if they cannot be measured: about as many as during a handshake. */
 	MEMORY_GUESSED = 48 << 10
 };
 

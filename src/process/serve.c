@@ -378,8 +378,8 @@ static void on_signal(evutil_socket_t number, short what, void *arg)
 }
 
 /*
- * Once its event is freed, a signal has its default action again, so a signal at the end of a
- * regular exit would look like a kill.
+ * Once its event is freed, a signal has its default action again, so a signal during the last
+ * steps of a regular exit would look like a kill.
  */
 static void block_signals(void)
 {

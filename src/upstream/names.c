@@ -58,9 +58,9 @@ struct name {
 	bool suspect;
 	/* Milliseconds before a failed lookup is repeated; 0 if none has failed. */
 	uint64_t pause;
-	enum trouble trouble; /* The trouble that was last logged. */
+	enum trouble trouble; /* The current reason for a warning. */
 	char *expected;       /* Addresses of the ring; or NULL. */
-	char *changed;        /* Addresses in the last warning; or NULL. */
+	char *changed;        /* Addresses found by the last check; or NULL. */
 };
 
 struct names {

@@ -23,25 +23,21 @@ struct config {
 #define OPTION(kind, name, ...) TYPE_##kind name;
 #include "config/options.def"
 #undef OPTION
-	const char *file; /* The file that was read; borrowed; NULL for none. */
-	/* The line of the file that set each option last; 0 if it was not set by the file. */
-	unsigned lines[CONFIG_OPTIONS];
+	const char *file;               /* The file that was read; borrowed; NULL for none. */
+	unsigned lines[CONFIG_OPTIONS]; /* Line of the file that set each option; 0 for none. */
 	struct rules rules;
-	/* Users of auth_file, created by settings_read(); NULL if clients need not authenticate. */
-	struct users *users;
+	struct users *users; /* Users of auth_file; NULL if clients need not authenticate. */
 	/* "user password" for servers, set by settings_read(); "" for none. */
 	char server_login[2 * USERS_LINE_MAX + 2];
 };
 
 /* The effect of a reload on an option whose value has changed. */
 enum config_reload {
-	RELOAD_TAKES_EFFECT, /* The new value is used from then on. */
-	/* Servers and lanes depend on the value, so the workers create new ones. */
-	RELOAD_NEW_GENERATION,
-	RELOAD_NEW_RING,      /* A new generation, unless the ring is the same. */
-	RELOAD_NEEDS_RESTART, /* The old value is kept, and a warning is logged. */
-	/* For a flag: a change to true takes effect, a change to false needs a restart. */
-	RELOAD_STAYS_TRUE
+	RELOAD_TAKES_EFFECT,   /* The new value is used from then on. */
+	RELOAD_NEW_GENERATION, /* The workers create new servers and lanes with the value. */
+	RELOAD_NEW_RING,       /* A new generation, unless the ring is the same. */
+	RELOAD_NEEDS_RESTART,  /* The old value is kept, and a warning is logged. */
+	RELOAD_STAYS_TRUE      /* A flag: true takes effect, false needs a restart. */
 };
 
 /* The words of the option `log`, by index. */
@@ -52,8 +48,7 @@ enum config_shown {
 	OPTION_HIDDEN,
 	OPTION_SHOWN,    /* As in the file; one line for each element of a list. */
 	OPTION_AS_DIGIT, /* A flag as 1 or 0. */
-	/* As OPTION_SHOWN, unless a configuration string of libmemcached determines it. */
-	OPTION_OF_RING
+	OPTION_OF_RING   /* As OPTION_SHOWN, unless a libmemcached string determines it. */
 };
 
 /* A row of options.def. */
@@ -62,17 +57,12 @@ struct config_option {
 	enum config_kind kind;
 	enum config_shown shown;
 	enum config_reload reload;
-	size_t offset, size; /* Place of the value in struct config. */
-	/* Default, as in the file; NULL for an empty list. */
-	const char *initial;
-	int64_t least, most;      /* Range of a number. */
-	const char *const *words; /* Permitted words of a word, terminated by NULL. */
-	/* Checks a text. Returns NULL, or the error: a constant text. */
-	const char *(*check)(const char *text);
-	/*
-	 * Description. Begins with the unit of a number that has one: "ms", "seconds" or
-	 * "bytes".
-	 */
+	size_t offset, size;                    /* Place of the value in struct config. */
+	const char *initial;                    /* As in the file; NULL for an empty list. */
+	int64_t least, most;                    /* Range of a number. */
+	const char *const *words;               /* Permitted words of a word, terminated by NULL. */
+	const char *(*check)(const char *text); /* Returns NULL, or the error: a constant text. */
+	/* Description; begins with the unit of a number: "ms", "seconds" or "bytes", if any. */
 	const char *what;
 };
 
@@ -96,19 +86,13 @@ bool config_set(struct config *config, const struct config_option *option, const
 void config_mark(struct config *config, const struct config_option *option, unsigned line);
 /* Returns the line of the file that set the option; 0 if none did. */
 unsigned config_line(const struct config *config, const char *name);
-/*
- * Appends a line with an error, prefixed by "file:line: " unless the line is 0. Always returns
- * false.
- */
+/* Appends an error as a line, after "file:line: " unless `line` is 0. Returns false. */
 bool config_fault(const struct config *config, unsigned line, struct buf *errors, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 /* Removes all elements of a list. A text becomes NULL until it is set again. */
 void config_clear(struct config *config, const struct config_option *option);
 
-/*
- * Appends the value of an option as in the file, with a terminating zero byte; for a list, each
- * element in this form.
- */
+/* Appends the value, or each element of a list, as in the file, followed by a zero byte. */
 void config_texts(const struct config *config, const struct config_option *option, struct buf *out);
 /* Returns whether an option has the same value in both configurations. */
 bool config_same(const struct config *a, const struct config *b, const struct config_option *option);
@@ -116,33 +100,18 @@ bool config_same(const struct config *a, const struct config *b, const struct co
 /* Appends the settings as STAT lines. */
 void config_print(const struct config *config, struct buf *out);
 
-/*
- * config_init() sets the defaults. config_fini() frees everything that the configuration owns,
- * including its rules.
- */
+/* Set the defaults, and free everything that the configuration owns, including its rules. */
 void config_init(struct config *config);
 void config_fini(struct config *config);
 
-/*
- * Adds a listener, whose default port is `port`, or 11311 if that is 0. Returns NULL, or the
- * error: a constant text.
- */
+/* Adds a listener; `port` is the default port, or 0 for 11311. Returns NULL or a constant error. */
 const char *config_add_listen(struct config *config, const char *text, uint16_t port);
-/*
- * Parses the address of the HTTP port for operators. Returns NULL, or the error: a constant
- * text.
- */
+/* Parses the address of the HTTP port for operators. Returns NULL or a constant error. */
 const char *config_admin_address(const char *text, struct address *address);
-/*
- * Replaces the servers by "host:port,host:port" or "--SERVER=...". Returns NULL, or the error:
- * a constant text.
- */
+/* Replaces the servers by "host:port,host:port" or "--SERVER=...". Returns NULL or an error. */
 const char *config_set_servers(struct config *config, const char *text);
 
-/*
- * Adds the default listener if there is none, and creates the rule of commands as keys. Must be
- * called after the last option is set.
- */
+/* Adds the default listener if needed, and the rule of commands as keys. Must be called last. */
 void config_complete(struct config *config);
 
 /*

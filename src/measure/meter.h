@@ -1,13 +1,11 @@
 /*
- * Everything that a worker counts and measures about requests. Written by the worker's thread,
- * read by other threads.
+ * Counts and measures the requests of a worker. Written by its thread, read by other threads.
  *
- * The latency of a request is the time from its start until its reply is complete. This
- * includes the time it was queued for its turn or for earlier requests of its connection. The
- * time is the loop's clock, which is read once a turn, so requests that began in one turn and
- * are answered in another one have the same latency. They are counted together, at the end of
- * the turn. A command that is refused at once, for example because its server is down, has no
- * latency: otherwise latencies would fall when a server fails.
+ * The latency of a request is the time from its start to its complete reply, including the time
+ * it was queued. It is measured with the loop's clock, which is read once a turn, so requests
+ * that began in one turn and are answered in another one have the same latency and are counted
+ * together. A command that is refused at once, as when its server is down, has no latency:
+ * otherwise latencies would fall when a server fails.
  */
 #ifndef MEASURE_METER_H
 #define MEASURE_METER_H
@@ -36,22 +34,16 @@ enum counter {
 	COUNTERS
 };
 
-/*
- * The number of a class of commands is that of its counter. COUNT_cmd_refused counts requests
- * that are not a command.
- */
+/* A class has the number of its counter. COUNT_cmd_refused counts requests without a command. */
 enum { LATENCY_CLASSES = COUNT_cmd_refused + 1 };
 
 struct meter {
 	struct loop *loop;
-	/* The call being answered; set by the pipelines of all servers. */
-	struct pipeline_answer answer;
+	struct pipeline_answer answer; /* The call being answered; set by all pipelines. */
 	atomic_uint_fast64_t counters[COUNTERS];
 	struct histogram latencies[LATENCY_CLASSES];
-	/* Microseconds from which on a request is slow; UINT64_MAX: none is. */
-	uint64_t slow_us;
-	/* Start and latency of the requests that are not counted yet, in microseconds. */
-	uint64_t began, took;
+	uint64_t slow_us;              /* Microseconds of a slow request; UINT64_MAX for none. */
+	uint64_t began, took;          /* Of requests not counted yet: start, latency (us). */
 	uint64_t waiting;              /* Their number. */
 	const struct command *command; /* Their command, or NULL. */
 	struct loop_job job;           /* Counts them at the end of the turn. */
@@ -60,22 +52,14 @@ struct meter {
 	/* For other threads, protected by daemon.lock: */
 	uint64_t counters_before[COUNTERS]; /* Values at the last `stats reset`. */
 	struct servers *servers;            /* Servers of the worker's current generation. */
-	/* Fingerprints of the current and the former ring; 0 for none. */
-	uint64_t ring, former;
-	/* When keys move, in seconds of Unix time; 0 if none do. */
-	uint64_t move_at;
-	uint64_t max_connections; /* max_connections in the worker's configuration. */
-	/*
-	 * The servers' statistics that this worker fetched last; the newest ones of all workers
-	 * are used.
-	 */
+	uint64_t ring, former;              /* Fingerprints of the rings; 0 for none. */
+	uint64_t move_at;                   /* When keys move, in Unix time; 0 if none do. */
+	uint64_t max_connections;           /* max_connections in the worker's configuration. */
+	/* Statistics of the servers that this worker fetched last; the newest of all are used. */
 	struct sums sums;
 };
 
-/*
- * Initializes a meter. Borrows the loop until meter_fini(). `random` is any number unknown to
- * clients. All other members must be zero.
- */
+/* Borrows the loop until meter_fini(). `random` is unknown to clients. All else must be zero. */
 void meter_init(struct meter *meter, struct loop *loop, uint64_t random);
 void meter_fini(struct meter *meter);
 /* Sets the milliseconds from which on requests are slow; 0 for none. */
@@ -133,10 +117,7 @@ static inline void meter_turn(struct meter *meter)
 		meter_flush(meter);
 }
 
-/*
- * Slow path of meter_task_done(): the command or start differs from the previous task, or the
- * task is untimed.
- */
+/* Slow path of meter_task_done(): another command or start, or a slow or untimed task. */
 bool meter_other_done(struct meter *meter, const struct task *task);
 
 /* Returns whether the task was refused without a call, in the turn in which it began. */
@@ -155,11 +136,7 @@ static inline bool meter_task_done(struct meter *meter, const struct task *task)
 	return false;
 }
 
-/*
- * Records a slow task. `client` is the name of its client, "" if it has disconnected.
- * `on_client` is how long replies have been pending because the client did not read them, in
- * microseconds.
- */
+/* Records a slow task of `client` ("" if gone), whose replies were pending `on_client` us. */
 void meter_note_slow(struct meter *meter, const struct task *task, const char *client, uint64_t on_client);
 
 /* Counts the sampled keys of a request, whose reply has `bytes` bytes. */

@@ -34,10 +34,9 @@ struct large_collection {
 };
 
 struct slow_request {
-	uint64_t time;            /* Unix time of the reply, in milliseconds. */
-	char client[SLOW_CLIENT]; /* "address:port", or "unix" */
-	/* Name of the command, or "" if it was none; a constant text. */
-	const char *command;
+	uint64_t time;                   /* Unix time of the reply, in milliseconds. */
+	char client[SLOW_CLIENT];        /* "address:port", or "unix" */
+	const char *command;             /* Name of the command, or "" if none; constant. */
 	char key[ESCAPE_SIZE(SLOW_KEY)]; /* Escaped and truncated; "" for none. */
 	/* The server whose reply was received last; "" if unknown. */
 	char server[SLOW_SERVER];
@@ -118,10 +117,7 @@ double notes_seconds(struct notes *notes, uint64_t now);
 /* Records a set or list that was read at this Unix time. */
 void notes_add_large(struct notes *notes, struct slice key, uint64_t members, uint64_t bytes, int64_t now);
 
-/*
- * Copies the collections that were read lately, unordered, and returns their number. May be
- * called from any thread.
- */
+/* Copies the collections read lately, unordered. Returns their number. For any thread. */
 size_t notes_copy_large(struct notes *notes, int64_t now, struct large_collection out[LARGE_ENTRIES]);
 
 /* For topk_merge(), with entries of several workers: keeps the one that was read last. */

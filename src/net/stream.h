@@ -20,28 +20,15 @@
 struct stream;
 
 struct stream_ops {
-	/*
-	 * Called with input. Returns the number of bytes consumed; the rest is passed again
-	 * together with further input. The owner may close the stream in this call; the result
-	 * is then ignored.
-	 */
+	/* Returns the bytes of input consumed; the rest is passed again. May close the stream. */
 	size_t (*data)(struct stream *stream, struct slice in);
 	/* Called when `n` bytes were written, which may be 0. */
 	void (*written)(struct stream *stream, size_t n);
-	/*
-	 * Called when the peer has closed its side (`error` is 0) or the connection has failed
-	 * (`error` is an errno; see stream_error()).
-	 */
+	/* The peer sends no more (`error` is 0), or the connection failed; see stream_error(). */
 	void (*ended)(struct stream *stream, int error);
-	/*
-	 * Called when a TLS handshake has made progress; stream_is_securing() returns false
-	 * when it is complete. Must not close the stream.
-	 */
+	/* A TLS handshake made progress; see stream_is_securing(). Must not close the stream. */
 	void (*secured)(struct stream *stream);
-	/*
-	 * Returns how many bytes after the first `skip` unwritten ones belong in one TLS
-	 * record, at most `max`. NULL means as many as fit.
-	 */
+	/* Returns the bytes after `skip` for one TLS record, at most `max`. NULL: what fits. */
 	size_t (*together)(struct stream *stream, size_t skip, size_t max);
 };
 
@@ -59,53 +46,35 @@ struct stream {
 	struct buf in, out;
 	struct shared_chunks chunks; /* Shared texts between the bytes of `out`. */
 	enum loop_rank rank;
-	int fd; /* -1 if closed. */
-	/* `writing`: output is pending until the socket is writable. */
-	bool dirty, held, reading, writing;
-	/* The event `read` is added, possibly although the stream is paused. */
-	bool watched;
-	bool more; /* More output is expected; see stream_expect(). */
-	/* The socket is shut down once all output is written. */
-	bool finishing;
+	int fd;                             /* -1 if closed. */
+	bool dirty, held, reading, writing; /* `writing`: until the socket is writable. */
+	bool watched;                       /* `read` is added, even if the stream is paused. */
+	bool more;                          /* More output is expected; see stream_expect(). */
+	bool finishing;                     /* The socket is shut down after all output. */
 };
 
 /* Takes ownership of a connected, non-blocking socket and starts reading. `ops` is borrowed. */
 void stream_open(struct stream *stream, struct loop *loop, enum loop_rank rank, int fd, const struct stream_ops *ops);
 
-/*
- * Takes ownership of a TLS session, either new or of a detached stream, and continues its
- * handshake. Must be called before anything is read or written.
- */
+/* Takes ownership of a TLS session, new or of a detached stream, before any read or write. */
 void stream_encrypt(struct stream *stream, struct tls *tls);
 
 /* Closes the socket and discards unwritten output. Does nothing if the stream is closed. */
 void stream_close(struct stream *stream);
 
-/*
- * Limits the bytes of unsent output in the kernel. Linux doubles the number to leave room for
- * its own data.
- */
+/* Limits the unsent output in the kernel. Linux doubles the number for its own overhead. */
 void stream_bound_kernel(struct stream *stream, int bytes);
 
 /* Makes a later close reset the connection, so the kernel discards its unsent output. */
 void stream_reset_on_close(struct stream *stream);
 
-/*
- * Closes an open stream without closing its socket. Returns the socket and stores its TLS
- * session, or NULL, in `tls`; the caller owns both.
- */
+/* Closes the stream but not its socket, which the caller then owns, with its session in `tls`. */
 int stream_detach(struct stream *stream, struct tls **tls);
 
-/*
- * Schedules `out` to be written at the end of the turn. If called before `out` is filled, a
- * spare buffer is reused.
- */
+/* Schedules a write of `out`. If called before `out` is filled, a spare buffer is reused. */
 void stream_dirty(struct stream *stream);
 
-/*
- * Queues a text after the bytes in `out`, without copying it. Holds a reference until it is
- * written.
- */
+/* Queues a text after `out` without copying it; holds a reference until it is written. */
 void stream_share(struct stream *stream, struct shared *text);
 
 /* Writes as much as the socket accepts. Called by the loop. */
@@ -117,39 +86,23 @@ void stream_shake_hands(struct loop_job *job);
 /* Sets whether more output is expected soon. A small output may then be held back for it. */
 void stream_expect(struct stream *stream, bool more);
 
-/*
- * Moves a dirty stream to the held list if it expects more output; otherwise returns false.
- * Called by the loop.
- */
+/* Moves a dirty stream to the held list if more output is expected; otherwise returns false. */
 bool stream_hold(struct stream *stream);
 
-/*
- * Returns whether the peer's kernel has acknowledged all output and all input was read, so that
- * a close loses nothing.
- */
+/* Returns whether all output is acknowledged and all input was read: a close loses nothing. */
 bool stream_is_settled(const struct stream *stream);
 
-/*
- * Returns whether the peer's kernel has acknowledged all output, or never will because the
- * connection has failed.
- */
+/* Returns whether all output is acknowledged, or cannot be since the connection has failed. */
 bool stream_has_delivered(const struct stream *stream);
-/*
- * Returns whether the connection has failed. A paused stream without output does not notice
- * this by itself.
- */
+/* Returns whether the connection has failed. A paused stream without output does not notice it. */
 bool stream_is_broken(const struct stream *stream);
 
-/*
- * Returns whether the connection has failed or the peer has closed its side, even if unread
- * input is left.
- */
+/* Returns whether the connection has failed or the peer sends no more, even with unread input. */
 bool stream_has_ended(const struct stream *stream);
 
 /*
  * Returns whether the socket has input, or room for pending output, that the loop has not
- * handled yet. For a stream that is reading, end of file and errors count as input. Returns
- * false if the stream is closed.
+ * handled. If the stream reads, end of file and errors count as input. False if it is closed.
  */
 bool stream_is_ready(const struct stream *stream);
 
@@ -159,10 +112,7 @@ const char *stream_error(const struct stream *stream, int error);
 /* Shuts down the sending side, once all output is written. */
 void stream_finish(struct stream *stream);
 
-/*
- * Stop and start reading. A start passes unconsumed input to the owner again, even if the
- * stream was already reading.
- */
+/* Stop and start reading. Each start passes unconsumed input to the owner again. */
 void stream_pause(struct stream *stream);
 void stream_resume(struct stream *stream);
 

@@ -132,10 +132,7 @@ static void explain_several(const struct name *n, char why[NAME_WHY])
 	buf_free(&text);
 }
 
-/*
- * Returns the addresses of a name with `all`, which the caller frees; NULL if they are not
- * known.
- */
+/* Returns the addresses of a name with `all`; NULL if unknown. The caller frees them. */
 static char *all_addresses(const struct name *n)
 {
 	struct buf text = BUF_EMPTY;

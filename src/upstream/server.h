@@ -35,23 +35,15 @@ enum server_state { SERVER_DOWN, SERVER_CONNECTING, SERVER_GREETING, SERVER_UP, 
 enum { SERVER_ROOM = 512 << 10, SERVER_PLACES = 16 };
 
 struct server_options {
-	uint64_t connect_timeout, request_timeout, retry_min, retry_max; /* Milliseconds. */
-	/* Maximum number of unanswered calls. */
-	size_t queue;
-	/* Maximum bytes of a value in a reply. */
-	size_t value_max;
-	/* For TCP servers; borrowed; or NULL. */
-	struct tls_context *tls;
-	/* Outages of servers, shared by all workers; borrowed. */
-	struct news *news;
-	/* Where the call being answered is published; borrowed. */
-	struct pipeline_answer *answer;
-	/* Counts the connections to all servers; borrowed. */
-	uint64_t *connects;
-	/*
-	 * Returns the key to look up on the ring, and in `behind` which server to use, counted
-	 * as in ring_spread(), less than SERVER_PLACES.
-	 */
+	/* Milliseconds. */
+	uint64_t connect_timeout, request_timeout, retry_min, retry_max;
+	size_t queue;                   /* Maximum number of unanswered calls. */
+	size_t value_max;               /* Maximum bytes of a value in a reply. */
+	struct tls_context *tls;        /* For TCP servers; borrowed; or NULL. */
+	struct news *news;              /* Outages, shared by all workers; borrowed. */
+	struct pipeline_answer *answer; /* Publishes the call being answered; borrowed. */
+	uint64_t *connects;             /* Counts connections to all servers; borrowed. */
+	/* Returns the key to look up; `behind` is how many servers to skip, < SERVER_PLACES. */
 	struct slice (*place)(struct slice key, unsigned *behind);
 	char login[512]; /* Login that each connection begins with, "user password"; "" for none. */
 };
@@ -62,40 +54,26 @@ struct server_stats {
 #include "measure/facts.def"
 	atomic_int state;
 	atomic_uint version; /* major << 16 | minor << 8 | patch; 0 if unknown. */
-	/*
-	 * Time from the push of a call to its reply, or to its failure if it was sent. Calls
-	 * that fail without being sent are not counted.
-	 */
+	/* Time from push to reply, or to failure if the call was sent; others are not counted. */
 	struct histogram latency;
 };
 
-/*
- * One connection to a server, and the calls on it. Calls are held back until the greeting is
- * answered.
- */
+/* One connection to a server, and its calls, which are held until the greeting is answered. */
 struct server_link {
 	struct server *server;
 	struct stream stream;
 	struct pipeline pipeline;
-	struct buf held; /* Encoded calls, until the greeting is answered. */
-	/* Timeout of the current step; while the server is down, start of the next attempt. */
-	struct loop_job timer;
-	/* The timer was restarted to check for unread input before giving up. */
-	bool again;
-	bool has_login;  /* The greeting began with a login. */
-	bool probes;     /* The greeting in flight probes an idle connection. */
-	size_t greeting; /* Unwritten bytes of the greeting. */
-	size_t awaited;  /* This link's share of loop.awaited. */
-	uint64_t number; /* Number of the connection. */
-	/*
-	 * Milliseconds: last progress of the oldest call. Set when it became the oldest, and
-	 * when bytes of it were sent or bytes of its reply received.
-	 */
+	struct buf held;       /* Encoded calls, until the greeting is answered. */
+	struct loop_job timer; /* Timeout of the step, or pause before the next attempt. */
+	bool again;            /* The timer was restarted to check for unread input. */
+	bool has_login;        /* The greeting began with a login. */
+	bool probes;           /* The greeting in flight probes an idle connection. */
+	size_t greeting;       /* Unwritten bytes of the greeting. */
+	size_t awaited;        /* This link's share of loop.awaited. */
+	uint64_t number;       /* Number of the connection. */
+	/* Milliseconds: last progress of the oldest call, or when it became the oldest. */
 	uint64_t progress;
-	/*
-	 * Milliseconds: when the oldest call became the oldest, or the link became the former
-	 * one.
-	 */
+	/* Milliseconds: when the oldest call became the oldest, or the link a former one. */
 	uint64_t first_since;
 };
 
@@ -115,8 +93,7 @@ struct server_settled {
 
 /* Calls and a job that are pending while the server has no room; see server_has_room(). */
 struct server_room {
-	/* Set by the user of the server: a job to be queued once there is room; or NULL. */
-	struct loop_job *wanted;
+	struct loop_job *wanted;             /* Queued once there is room; NULL if none. */
 	STAILQ_HEAD(, server_patient) calls; /* Calls with `patient` set. */
 	struct loop_job job;                 /* Sends the first of them. */
 };
@@ -131,40 +108,29 @@ struct server {
 	struct tls_peer *tls; /* NULL on a Unix socket. */
 	uint64_t *random;
 	struct server_link links[2], *link;
-	/* The other link, while calls to a former address are unanswered; or NULL. */
-	struct server_link *former;
-	enum server_state state; /* State of `link`. */
-	uint64_t since;          /* Start of the state, in milliseconds. */
-	uint64_t pause;          /* Milliseconds before the next attempt. */
-	/* Calls are held during the attempt to connect, instead of failing at once. */
-	bool waits;
-	struct greeting abilities; /* Abilities in the last greeting. */
+	struct server_link *former; /* The other link, while it has unanswered calls; or NULL. */
+	enum server_state state;    /* State of `link`. */
+	uint64_t since;             /* Start of the state, in milliseconds. */
+	uint64_t pause;             /* Milliseconds before the next attempt. */
+	bool waits;                 /* Calls are held while connecting, instead of failing. */
+	struct greeting abilities;  /* Abilities in the last greeting. */
 	struct server_told told;
 	struct server_room room;
 	struct server_stats stats;
 	struct server_settled settled;
 };
 
-/*
- * Creates a server in state DOWN. `where` is copied; all other arguments are borrowed until
- * server_free(). `random` is a state of random_next().
- */
+/* Creates a server. `where` is copied; the other arguments are borrowed until server_free(). */
 struct server *server_create(struct loop *loop, const struct ring_server *where, const struct server_options *options,
 	struct resolver *resolver, uint64_t *random);
 
 /* Starts the first attempt to connect. `settled` is called when it has succeeded or failed. */
 void server_start(struct server *server, void (*settled)(void *arg), void *arg);
 
-/*
- * Sends a call, or makes it fail. As with env.call, the result is delivered after this function
- * has returned.
- */
+/* Sends a call, or makes it fail later. As env.call, delivers the result after the return. */
 void server_call(struct server *server, const struct call *call, struct waiter *waiter);
 
-/*
- * Closes the connection. Unanswered calls fail within this function, and later calls at the end
- * of their turn.
- */
+/* Closes the connection. Unanswered calls fail at once, later ones at the end of their turn. */
 void server_stop(struct server *server);
 
 /* Frees a stopped server. The results of all its calls must have been delivered. */

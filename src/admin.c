@@ -18,7 +18,10 @@ static struct reply usage(const struct request *request)
 	return error(command_usage(request->command->id));
 }
 
-/* The end of a group of memcached's statistics of its items, for its tools, or an error. There are no items here. */
+/*
+ * Returns the end of a group of memcached's item statistics, for tools that read them, or an
+ * error. The proxy holds no items, so the groups are empty.
+ */
 static struct reply end_of_items(const struct request *request, struct slice group, struct slice rest)
 {
 	static const struct slice groups[] = { { "items", 5 }, { "slabs", 5 }, { "sizes", 5 }, { "conns", 5 },
@@ -31,7 +34,7 @@ static struct reply end_of_items(const struct request *request, struct slice gro
 		if (slice_equal(group, groups[i]))
 			return reply_word(WORD_END);
 	}
-	/* memccapable asks this, and has room for 80 bytes of the error. */
+	/* memccapable sends this, and has room for only 80 bytes of the error. */
 	if (slice_equal(group, SLICE("noreply")))
 		return error("ERROR");
 	if (!slice_equal(group, SLICE("detail")))
@@ -62,7 +65,7 @@ static struct reply admin_stats(struct worker *w, const struct request *request,
 	return reply_word(WORD_END);
 }
 
-/* memcached-tool waits for the end of a list of keys, whatever comes before it. */
+/* memcached-tool reads up to the end of a list of keys. The list is always empty. */
 static struct reply admin_lru_crawler(struct worker *w, const struct request *request, struct buf *out)
 {
 	struct slice rest = request->rest;
@@ -217,7 +220,7 @@ static struct reply admin_quit(struct worker *w, const struct request *request, 
 	(void)w;
 	(void)request;
 	(void)out;
-	/* The client closes itself. */
+	/* The connection is closed by the client code. */
 	return (struct reply){ .kind = REPLY_NOTHING };
 }
 

@@ -10,7 +10,7 @@
 #include "util/heap.h"
 #include "util/log.h"
 
-/* Gives the exit status of the process. */
+/* Checks a configuration for -T and releases it. Returns the exit status of the process. */
 static int check(const struct options *options, struct settings *settings)
 {
 	struct buf errors = BUF_EMPTY;

@@ -6,7 +6,7 @@
 
 static const struct slice local_prefix = { "unix:", 5 };
 
-/* Whether this is the path of a Unix socket, which may contain anything, even "://". */
+/* Returns whether this is the path of a Unix socket, which may contain anything, even "://". */
 static bool is_path(struct slice where)
 {
 	return slice_starts(where, local_prefix) || (where.n && where.p[0] == '/');
@@ -42,7 +42,7 @@ static const char *parse_tcp(struct slice text, struct address *out)
 		if (memchr(host.p, ':', host.n))
 			return "an IPv6 address needs [ ]";
 	}
-	/* inet_aton would take it for an address of 32 bits. */
+	/* inet_aton() would accept it as an address of 32 bits. */
 	if (!colon && text.n <= 5 && num_parse_u32(text, &port))
 		return "a port without a host";
 	error = take_host(host, out);

@@ -45,7 +45,7 @@ static const struct option names[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-/* A row without a name if there is no such letter. */
+/* Returns the option with this letter, or the row without a name if there is none. */
 static const struct option *name_of(int letter)
 {
 	const struct option *o = names;
@@ -74,7 +74,7 @@ static _Noreturn void refuse_name(const char *argument)
 	exit(2);
 }
 
-/* After getopt_long gave `c`, ':' or '?'. */
+/* Reports an option for which getopt_long() returned `c`, ':' or '?', and exits. */
 static _Noreturn void refuse_option(int c, const char *argument)
 {
 	const struct option *o = name_of(optopt);
@@ -99,7 +99,7 @@ static void take_number(const char *option, int64_t least, int64_t most, int64_t
 	exit(2);
 }
 
-/* What -v alone asks for is more likely the version. */
+/* -v without other options is more likely meant to print the version. */
 static void check_purpose(int argc, const struct options *o)
 {
 	if (argc != 2 || !o->verbose)
@@ -164,14 +164,14 @@ struct options options_parse(int argc, char **argv)
 	return o;
 }
 
-/* `error` is NULL, or what is wrong with the value of an option. */
+/* Appends an error about the value of an option. Does nothing if `error` is NULL. */
 static void check(struct config *config, const char *option, const char *value, const char *error, struct buf *errors)
 {
 	if (error)
 		config_fault(config, 0, errors, "%s %s: %s", option, value, error);
 }
 
-/* -l, -p and -s override the file's listeners. */
+/* -l, -p and -s override the listeners of the file. */
 static void apply_listen(struct config *config, const struct options *o, struct buf *errors)
 {
 	char path[300];
@@ -189,7 +189,7 @@ static void apply_listen(struct config *config, const struct options *o, struct 
 	}
 }
 
-/* Sets an option, if the command line has one. */
+/* Sets an option, if it is on the command line. */
 static void set(struct config *config, const char *name, const char *text, struct buf *errors)
 {
 	char error[CONFIG_VALUE_ERROR];

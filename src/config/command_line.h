@@ -1,4 +1,4 @@
-/* The command line, and the configuration that it makes together with the file. */
+/* The command line, and how it and the file together make the configuration. */
 #ifndef CONFIG_COMMAND_LINE_H
 #define CONFIG_COMMAND_LINE_H
 
@@ -6,19 +6,22 @@
 
 enum { OPTIONS_LISTEN = 16 };
 
-/* Its texts are those of the command line. */
+/* The options of the command line, whose texts are borrowed. */
 struct options {
 	const char *file, *socket, *servers, *user, *admin, *commands;
 	const char *listen[OPTIONS_LISTEN];
 	int listen_count, verbose;
-	int64_t port, threads; /* -1 for none */
+	int64_t port, threads; /* -1 if not given. */
 	bool test;
 };
 
-/* Parses the command line. Prints help or a version, or an error, and exits, where that is all there is to do. */
+/* Parses the command line. Exits after an error, and after printing help or a version. */
 struct options options_parse(int argc, char **argv);
 
-/* Completes an initialized `config`, into which the file was read if there is one: the command line overrides it. Appends each error. */
+/*
+ * Completes an initialized `config`, into which the file, if any, was already read: the command
+ * line overrides it. Appends each error to `errors`.
+ */
 void options_configure(const struct options *options, struct config *config, struct buf *errors);
 
 #endif

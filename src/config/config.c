@@ -25,7 +25,7 @@ static struct slice slice_of_text(const char *text)
 	return slice_of(text, strlen(text));
 }
 
-/* --- what texts are allowed --- */
+/* --- checks of texts --- */
 
 static const char *check_control(const char *path)
 {
@@ -50,7 +50,10 @@ static const char *check_admin(const char *text)
 	return *text ? config_admin_address(text, &address) : NULL;
 }
 
-/* A name without a port: browsers send the port of `admin`, or that of a proxy before it. */
+/*
+ * Checks a host name without a port: browsers send the port of `admin`, or that of a proxy in
+ * front of it.
+ */
 static const char *check_host(const char *name)
 {
 	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
@@ -71,7 +74,7 @@ static bool is_plain(struct slice text)
 	return text.n == 0 || request_key_valid(text, text.n);
 }
 
-/* A separator that may be a part of a name or a number would cut it. */
+/* A separator that can be part of a name or number would split it. */
 static const char *check_commands(const char *text)
 {
 	struct slice prefix = slice_of_text(text);
@@ -115,7 +118,7 @@ static const char *const former_distributions[] = {
 	NULL,
 };
 
-/* Of options.def: what is allowed. */
+/* The permitted values in a row of options.def. */
 #define RANGE(from, to) .least = (from), .most = (to)
 #define WORDS(list) .words = (list)
 #define CHECK(function) .check = (function)
@@ -205,7 +208,7 @@ const char *config_number(const char *text, int64_t least, int64_t most, int64_t
 	return why;
 }
 
-/* The units in which a value may be written, by the unit that the option has without one. */
+/* The units in which a value may be written, by the default unit of the option. */
 static const struct unit {
 	const char *plain, *name;
 	int64_t factor;
@@ -283,7 +286,7 @@ const char *config_flag(const char *text, bool *value)
 	return "true or false is allowed";
 }
 
-/* The days from 1970 to the first of a month, as the calendar counts. */
+/* Returns the days from 1970-01-01 to the first of a month. */
 static int64_t days_to(int year, int month)
 {
 	static const int before[] = { 0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334 };
@@ -339,8 +342,9 @@ static const char *add_text(const char *text, struct text_list *list)
 }
 
 /*
- * An address stands in a list once. A port cannot both have TLS and have none. A server that is named twice would get a double share
- * of the keys, which is what a weight is for.
+ * Appends an address, which must not be in the list yet: a port cannot both have and not have
+ * TLS, and a server that is named twice would get a double share of the keys, for which there
+ * are weights.
  */
 static const char *add_address(const char *text, uint16_t port, bool weighted, struct address_list *list)
 {
@@ -374,7 +378,7 @@ static const char *add_server(const char *text, struct address_list *list)
 	return NULL;
 }
 
-/* A user by name or by number. The system need not know a number. */
+/* Appends a user, by name or by number. A number need not exist on the system. */
 static const char *add_user(const char *text, struct user_list *list)
 {
 	const struct passwd *pw = getpwnam(text);
@@ -482,7 +486,7 @@ bool config_fault(const struct config *config, unsigned line, struct buf *errors
 	va_start(arguments, format);
 	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	/* A control byte of a value could end its line. */
+	/* A control byte in a value could end the line of the error. */
 	for (char *c = text; *c; c++) {
 		if ((unsigned char)*c < ' ' || *c == 0x7f)
 			*c = '?';

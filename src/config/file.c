@@ -10,15 +10,21 @@
 #include "util/alloc.h"
 #include "util/near.h"
 
-/* The file that is being read: libconfuse's callbacks get no argument of ours. */
+/*
+ * State of the file that is being read. It is static because libconfuse's callbacks have no
+ * argument for it.
+ */
 static struct reading {
 	struct config *config;
-	struct buf said, unknown; /* errors; those of options that do not exist */
-	char name[CONFIG_WHY];    /* of such an option, if reading stopped there, and its line; else "" */
+	struct buf said, unknown; /* Errors; and errors about unknown options. */
+	/* The unknown option at which parsing stopped, and its line; otherwise "". */
+	char name[CONFIG_WHY];
 	unsigned line;
-	const cfg_opt_t *last; /* the option that was set last, and how many values it had then */
+	/* The option that was set last, and the number of its values at that time. */
+	const cfg_opt_t *last;
 	unsigned count;
-	const cfg_t *section; /* the rule that is being read, and which of its options are set */
+	/* The rule that is being read, and a bit set of its options that were set. */
+	const cfg_t *section;
 	uint64_t set;
 } reading;
 
@@ -40,7 +46,7 @@ static const char *const encodings[] = {
 	NULL,
 };
 
-/* Of rules.def: what is allowed. */
+/* The permitted values in a row of rules.def. */
 #define RANGE(from, to) .least = (from), .most = (to)
 #define BYTES(from, to) .least = (from), .most = (to)
 #define WORDS(list) .words = (list)
@@ -48,7 +54,7 @@ static const char *const encodings[] = {
 
 static const struct rule_option {
 	const char *section, *name;
-	int64_t least, most; /* of a number, or of the bytes of a text */
+	int64_t least, most; /* Range of a number, or of the length of a text in bytes. */
 	const char *const *words;
 } rule_options[] = {
 #define COLLECTION_RULE(type, kind, member, initial, allowed, ...) { "collection", #member, allowed },
@@ -57,8 +63,8 @@ static const struct rule_option {
 };
 
 /*
- * The row of an option of a rule. libconfuse passes another section for an option outside of its rule,
- * such as collection|ttl.
+ * Returns the row of an option of a rule. libconfuse passes another section for an option
+ * outside of its rule, such as collection|ttl.
  */
 static const struct rule_option *option_of(cfg_t *section, cfg_opt_t *opt)
 {
@@ -72,7 +78,7 @@ static const struct rule_option *option_of(cfg_t *section, cfg_opt_t *opt)
 	return found;
 }
 
-/* libconfuse takes the last of several values without a word. */
+/* Reports an option that is set twice in a rule; libconfuse would silently use the last value. */
 static void note_option(cfg_t *section, const cfg_opt_t *opt)
 {
 	unsigned at = 0;
@@ -90,7 +96,10 @@ static void note_option(cfg_t *section, const cfg_opt_t *opt)
 	reading.set |= UINT64_C(1) << at;
 }
 
-/* libconfuse's own numbers are octal behind a 0, and 0 if the text is empty. */
+/*
+ * Parses a number. libconfuse itself would read it as octal after a 0, and accept an empty text
+ * as 0.
+ */
 static int parse_number(cfg_t *cfg, cfg_opt_t *opt, const char *text, void *result)
 {
 	const struct rule_option *o = option_of(cfg, opt);
@@ -106,7 +115,7 @@ static int parse_number(cfg_t *cfg, cfg_opt_t *opt, const char *text, void *resu
 	return 0;
 }
 
-/* A word stands for its index. */
+/* Parses a word into its index. */
 static int parse_word(cfg_t *cfg, cfg_opt_t *opt, const char *text, void *result)
 {
 	const struct rule_option *o = option_of(cfg, opt);
@@ -163,8 +172,8 @@ static int check_share(cfg_t *cfg, cfg_opt_t *opt)
 }
 
 /*
- * Checks a whole rule, and that no rule before it has the same prefix for removals: one item would keep those of two sets. Gives NULL,
- * or the error.
+ * Checks a whole rule, including that no earlier rule has the same prefix for removals, since
+ * one item would then contain the removals of two sets. Returns NULL, or the error.
  */
 static const char *rule_error(cfg_t *cfg, unsigned rule)
 {
@@ -191,7 +200,10 @@ static const char *rule_error(cfg_t *cfg, unsigned rule)
 	return NULL;
 }
 
-/* Call at the end of the file: an option such as collection|encoding changes a section that was complete. */
+/*
+ * Checks all rules. Must be called at the end of the file: an option such as
+ * collection|encoding changes a section that was complete.
+ */
 static void check_rules(cfg_t *cfg)
 {
 	for (unsigned i = 0; i < cfg_size(cfg, "collection"); i++) {
@@ -207,7 +219,7 @@ static struct slice copy_string(const char *text)
 	return slice_of(xstrdup(text), strlen(text));
 }
 
-/* How libconfuse gives a value, by its kind. */
+/* How to get a value from libconfuse, by its kind. */
 #define READ_WORD(section, type, name) (type) cfg_getint(section, name)
 #define READ_NUMBER READ_WORD
 #define READ_FLAG READ_WORD
@@ -251,14 +263,14 @@ static void read_rules(cfg_t *cfg, struct rules *rules)
 
 /* --- options --- */
 
-/* libconfuse calls this for each value while it knows the line. */
+/* Called by libconfuse for each value, when the line is known. */
 static int take(cfg_t *cfg, cfg_opt_t *opt)
 {
 	const struct config_option *o = config_option(cfg_opt_name(opt));
 	unsigned count = cfg_opt_size(opt), line = config_line(reading.config, o->name);
 	char error[CONFIG_VALUE_ERROR];
 
-	/* At the end of a list libconfuse calls once more. */
+	/* libconfuse calls this once more at the end of a list. */
 	if (config_is_list(o) && opt == reading.last && count == reading.count) {
 		reading.last = NULL;
 		return 0;
@@ -282,7 +294,7 @@ static cfg_opt_t tree_option(const struct config_option *o)
 	return config_is_list(o) ? list : text;
 }
 
-/* How libconfuse reads and checks a value, by its kind. It copies the texts. */
+/* How libconfuse parses and checks a value, by its kind. It copies the texts. */
 #define TREE_WORD(name, initial) CFG_INT_CB(name, initial, CFGF_NONE, parse_word)
 #define TREE_NUMBER(name, initial) CFG_INT_CB(name, initial, CFGF_NONE, parse_number)
 #define TREE_FLAG(name, initial) CFG_INT_CB(name, initial, CFGF_NONE, parse_flag)
@@ -296,7 +308,7 @@ static cfg_opt_t tree_option(const struct config_option *o)
 #define CHECK_BYTE(path) cfg_set_validate_func(cfg, path, check_text);
 #define CHECK_TEXT(path) cfg_set_validate_func(cfg, path, check_text);
 
-/* A tree that knows all options and rules, and checks their values. */
+/* Returns a tree of all options and rules, which checks their values. */
 static cfg_t *new_tree(void)
 {
 	cfg_opt_t collection[] = {
@@ -349,7 +361,10 @@ static bool read_text(const char *path, struct buf *text)
 	return good;
 }
 
-/* Names that a rule might be given by somebody who has not read that it is a section. */
+/*
+ * Returns whether the name is a likely guess for a rule by a user who is not aware that rules
+ * are sections.
+ */
 static bool names_rules(struct slice name)
 {
 	static const char *const words[] = { "rule", "rules", "set", "sets", "list", "lists", "prefix", "encoding" };
@@ -361,7 +376,7 @@ static bool names_rules(struct slice name)
 	return false;
 }
 
-/* Says that libconfuse stopped at an option that is none of the section's. */
+/* Reports an unknown option, at which libconfuse has stopped. */
 static void say_unknown(const cfg_t *cfg, struct slice name)
 {
 	struct near near = { .word = name };
@@ -401,12 +416,15 @@ static bool refuse(unsigned line, const char *error)
 	return config_fault(reading.config, line, &reading.said, "%s", error);
 }
 
-/* Gives false if reading stopped before the end. libconfuse refuses an empty name without a word. */
+/*
+ * Returns false if parsing stopped before the end. libconfuse rejects an empty name without an
+ * error message.
+ */
 static bool parse(cfg_t *cfg, const char *text, const struct config_text *found)
 {
 	if (cfg_parse_buf(cfg, text) != CFG_SUCCESS)
 		return buf_size(&reading.said) || *reading.name ? false : refuse((unsigned)cfg->line, "syntax error");
-	/* libconfuse ends an open section at the end of the file. */
+	/* libconfuse closes an open section at the end of the file. */
 	if (found->open > 0)
 		return refuse(found->line, "the file ends in a section that is not closed");
 	check_rules(cfg);
@@ -415,7 +433,7 @@ static bool parse(cfg_t *cfg, const char *text, const struct config_text *found)
 	return true;
 }
 
-/* Reads the text once more without each option that does not exist: libconfuse stops there. */
+/* libconfuse stops at an unknown option. The text is then parsed again without it. */
 static bool read_all(char *text, const struct config_text *found)
 {
 	const char *path = reading.config->file;

@@ -18,7 +18,8 @@ struct text_list {
 struct address_list {
 	struct address *at;
 	size_t count;
-	char *string; /* of servers: a configuration string of libmemcached instead of addresses; or NULL */
+	/* For servers: a configuration string of libmemcached instead of addresses; or NULL. */
+	char *string;
 };
 
 struct user_list {
@@ -26,14 +27,14 @@ struct user_list {
 	size_t count;
 };
 
-/* The kinds of options; see config_is_list. */
+/* Kinds of options; config_is_list() returns which of them are lists. */
 enum config_kind {
 	KIND_NUMBER,
 	KIND_FLAG,
 	KIND_WORD,
 	KIND_MODE,
 	KIND_TEXT,
-	KIND_LOGIN, /* a text that errors do not show */
+	KIND_LOGIN, /* A text that errors do not show. */
 	KIND_TEXTS,
 	KIND_ADDRESSES,
 	KIND_SERVERS,
@@ -41,12 +42,12 @@ enum config_kind {
 	KIND_COMMANDS
 };
 
-/* The types of their values in struct config. */
-#define TYPE_NUMBER uint64_t /* below 2^63 */
+/* The types of values in struct config. */
+#define TYPE_NUMBER uint64_t /* Below 2^63. */
 #define TYPE_FLAG bool
-#define TYPE_WORD int /* the index among the words that are allowed */
+#define TYPE_WORD int /* Index among the permitted words. */
 #define TYPE_MODE mode_t
-#define TYPE_TEXT char * /* "" for none, never NULL */
+#define TYPE_TEXT char * /* "" for none, never NULL. */
 #define TYPE_LOGIN char *
 #define TYPE_TEXTS struct text_list
 #define TYPE_ADDRESSES struct address_list

@@ -43,19 +43,24 @@ static bool is_private(int fd, const char *path, size_t most, char error[256])
 }
 
 /*
- * Appends the content of a regular file of up to `most` bytes, which only its owner may use. The group may read it if root owns it: that is
- * how Kubernetes mounts a Secret for a container that does not run as root, and what PostgreSQL accepts for its keys. On an error
- * gives false, with the reason, and the mode if that is the reason, in `error`. forget_secret frees the text.
+ * Appends the content of a regular file of up to `most` bytes that is accessible only to its
+ * owner. If root owns it, its group may read it: this is how Kubernetes mounts a Secret for a
+ * container that does not run as root, and what PostgreSQL accepts for its keys. Returns false
+ * on an error, with the reason in `error`, including the mode if that is the reason. The text
+ * must be freed with forget_secret().
  */
 static bool read_secret(const char *path, size_t most, struct buf *text, char error[256])
 {
-	/* O_NONBLOCK: if the path is a pipe, open must not wait for a writer. */
+	/* With O_NONBLOCK, opening a pipe does not wait for a writer. */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	bool good = false;
 	ssize_t n;
 
 	if (is_private(fd, path, most, error)) {
-		/* The buffer has room for all of it from the start: one that grows would leave copies of passwords in free memory. */
+		/*
+		 * The buffer is large enough from the start: growing it would leave copies of
+		 * passwords in freed memory.
+		 */
 		while ((n = read(fd, buf_reserve(text, most + 1 - buf_size(text)), most + 1 - buf_size(text))) > 0) {
 			buf_commit(text, (size_t)n);
 			if (buf_size(text) > most)
@@ -124,7 +129,7 @@ static void read_server_login(struct config *config, struct buf *errors)
 		config_fault(config, config_line(config, option), errors, "%s: %s", option, why);
 }
 
-/* Options of which each is useless without the other. */
+/* Checks pairs of options that are useless without each other. */
 static bool check_pairs(const struct config *config, struct buf *errors)
 {
 	const struct {
@@ -162,8 +167,9 @@ static bool is_loopback(const struct sockaddr *address)
 }
 
 /*
- * True if every address of the name is on loopback. "*" is not local, nor is a name without an address. "localhost" is, as RFC 6761
- * promises, even if the system has no /etc/hosts that says so.
+ * Returns whether every address of the host is a loopback address. "*" and names without an
+ * address are not local. "localhost" is, according to RFC 6761, even if it is missing in
+ * /etc/hosts.
  */
 static bool is_local(const char *host)
 {
@@ -180,7 +186,10 @@ static bool is_local(const char *host)
 	return local;
 }
 
-/* True if clients must authenticate at this address, or if the operator lets everybody in. */
+/*
+ * Returns whether clients must authenticate at this address, or the operator has permitted
+ * access without authentication.
+ */
 static bool is_guarded(const struct config *config, const struct address *address)
 {
 	return config->insecure || *config->auth_file || (address->tls && *config->tls_client_ca);
@@ -202,7 +211,7 @@ static void check_listeners(const struct config *config, struct buf *errors)
 	}
 }
 
-/* The HTTP port asks nobody to authenticate, so auth_file does not guard it. */
+/* The HTTP port has no authentication, so auth_file does not protect it. */
 static void check_admin(const struct config *config, struct buf *errors)
 {
 	struct address a;
@@ -223,7 +232,10 @@ static bool is_any_named(const struct tls_files *files)
 	return files->certificate.path[0] || files->key.path[0] || files->ca.path[0];
 }
 
-/* Reads all files that the options for TLS name, whether they are used or not. Gives a context also for a configuration without TLS. */
+/*
+ * Reads all files in the options for TLS, even if they are not used. Returns a context even for
+ * a configuration without TLS.
+ */
 static struct tls_context *read_tls(const struct config *config, struct buf *errors)
 {
 	const struct tls_files clients = {
@@ -246,7 +258,10 @@ static struct tls_context *read_tls(const struct config *config, struct buf *err
 		config->server_tls && config->server_tls_verify, why);
 	if (context)
 		return context;
-	/* The error begins with the option. That may be one which is not set, with server_tls. */
+	/*
+	 * The error begins with the option. With server_tls, that may be an option that is not
+	 * set.
+	 */
 	option = slice_of(why, strcspn(why, ":"));
 	snprintf(name, sizeof(name), "%.*s", (int)option.n, option.p);
 	line = config_line(config, name);
@@ -268,7 +283,7 @@ static void read_ring(struct settings *s, struct buf *errors)
 		config_fault(config, line, errors, "%s%s", line ? "servers: " : "", why);
 }
 
-/* Whether nothing would move, because the same servers are named in the same way. */
+/* Returns whether nothing would move, because the servers are named in the same way. */
 static bool is_same_pool(const struct config *config, int distribution)
 {
 	struct buf now = BUF_EMPTY, former = BUF_EMPTY;
@@ -283,7 +298,7 @@ static bool is_same_pool(const struct config *config, int distribution)
 	return same;
 }
 
-/* The index of an address in a ring, or -1. */
+/* Returns the index of an address in a ring, or -1. */
 static int find_in_ring(const struct ring *ring, const struct address *address)
 {
 	for (int i = 0; i < ring_count(ring); i++) {
@@ -341,14 +356,14 @@ static void read_former_ring(struct settings *s, struct buf *errors)
 
 /* --- names of servers --- */
 
-/* How long the start, or a reload, waits for name servers. */
+/* How long a start or reload waits for name servers. */
 enum { LOOKUP_MS = 5000 };
 
 struct settings_name {
 	struct name *name;
 	char *host;
 	bool all;
-	char *addresses; /* that are servers of the ring, if `all`; or NULL */
+	char *addresses; /* If `all`: addresses that are servers of the ring; or NULL. */
 };
 
 static void drop_name(struct settings_name *one)
@@ -358,7 +373,10 @@ static void drop_name(struct settings_name *one)
 	free(one->addresses);
 }
 
-/* Starts to look up a host, if that has not been done. Returns NULL for a numeric address. */
+/*
+ * Returns the name of a host, whose lookups are started if this is its first use; NULL for a
+ * numeric address.
+ */
 static struct settings_name *take_name(struct settings *s, struct names *names, const char *host, bool all)
 {
 	union server_sockaddr numeric;
@@ -382,7 +400,7 @@ static uint64_t deadline(void)
 	return clock_us(CLOCK_MONOTONIC) / 1000 + LOOKUP_MS;
 }
 
-/* Adds a server for each address of a name. Returns NULL, or the error. */
+/* Appends a server for each address of a name. Returns NULL, or the error. */
 static const char *add_addresses(struct settings_name *one, const struct address *a, uint64_t until,
 	struct address_list *list, char why[NAME_WHY])
 {
@@ -422,7 +440,7 @@ static bool is_listed(const struct address_list *list, size_t count, const struc
 	return i < count;
 }
 
-/* Replaces each address with `dns:` by those of its name. All lookups are under way. */
+/* Replaces each address with `dns:` by those of its name. All lookups must have been started. */
 static void expand(struct settings *s, struct names *names, const char *option, struct address_list *list,
 	uint64_t until, struct buf *errors)
 {
@@ -454,7 +472,7 @@ static void expand(struct settings *s, struct names *names, const char *option, 
 	list->count = all.count;
 }
 
-/* Starts all lookups, so that none waits for another, and awaits those of the names with `dns:`. */
+/* Starts all lookups before it waits for any, then waits for the names with `dns:`. */
 static void look_up(struct settings *s, struct names *names, struct buf *errors)
 {
 	struct address_list *lists[] = { &s->config.servers, &s->config.former_servers };
@@ -470,7 +488,10 @@ static void look_up(struct settings *s, struct names *names, struct buf *errors)
 	expand(s, names, "former_servers", lists[1], until, errors);
 }
 
-/* The line that names a server. A configuration string of libmemcached is on that of the option. */
+/*
+ * Returns the line on which a server is set; with a configuration string of libmemcached, the
+ * line of the option.
+ */
 static unsigned line_of(const struct address_list *list, const struct ring_server *server, unsigned line)
 {
 	for (size_t i = 0; i < list->count; i++) {
@@ -497,7 +518,7 @@ static void check_ring_names(struct settings *s, struct names *names, const char
 	}
 }
 
-/* A name that is not known yet is no error. */
+/* Names that are not resolved yet are no error. */
 static void check_names(struct settings *s, struct names *names, struct buf *errors)
 {
 	const struct config *c = &s->config;
@@ -535,7 +556,10 @@ void settings_complain(const char *file, struct buf *errors, bool again)
 	buf_free(errors);
 }
 
-/* Reads all that the configuration names, and checks how its options fit together. Appends each error. */
+/*
+ * Reads the files in the configuration, and checks whether its options are compatible. Appends
+ * each error.
+ */
 static void complete(struct settings *s, struct names *names, struct buf *errors)
 {
 	struct config *c = &s->config;
@@ -549,7 +573,7 @@ static void complete(struct settings *s, struct names *names, struct buf *errors
 	check_admin(c, errors);
 	if (!buf_size(errors))
 		look_up(s, names, errors);
-	/* The line that names the servers may be the one with an error. */
+	/* If no servers are set, the line that sets them may be one of those with an error. */
 	if (c->servers.count || c->servers.string || !buf_size(errors))
 		read_ring(s, errors);
 	read_former_ring(s, errors);
@@ -610,8 +634,9 @@ static bool same_string(const char *one, const char *other)
 }
 
 /*
- * RELOAD_NEW_RING: the rings count, since servers that are named in another order or way may make the same one, and a configuration
- * string of libmemcached may name a file that has changed.
+ * For RELOAD_NEW_RING the rings are compared rather than the options, since the same ring may
+ * result from servers in another order or spelling, and a configuration string of libmemcached
+ * may name a file that has changed.
  */
 static bool same_ring(const struct ring *a, const struct ring *b)
 {
@@ -644,7 +669,7 @@ bool settings_same_data(const struct settings *a, const struct settings *b)
 	return same_rings(a, b) && rules_same(&a->config.rules, &b->config.rules);
 }
 
-/* No list needs a restart. */
+/* Resets an option to its current value. No list needs a restart. */
 static void keep(struct config *config, const struct config *now, const struct config_option *o)
 {
 	char error[CONFIG_VALUE_ERROR];

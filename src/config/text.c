@@ -2,17 +2,23 @@
 
 #include <string.h>
 
-/* libconfuse ends a word without quotes at one of these. */
+/* Bytes at which libconfuse ends an unquoted word. */
 static const char breaks[] = " #\"'\t\n\r={}()+,*";
 
-/* The end of "${...}", or NULL. libconfuse would go on for any number of lines. */
+/*
+ * Returns the end of "${...}", or NULL if it is not on the same line. libconfuse would continue
+ * over any number of lines.
+ */
 static char *skip_variable(char *at)
 {
 	at += strcspn(at, "}\n");
 	return *at == '}' ? at + 1 : NULL;
 }
 
-/* The end of the string that begins at `at`, or NULL. A backslash continues it on the next line. */
+/*
+ * Returns the end of the string that begins at `at`, or NULL. A backslash continues it on the
+ * next line.
+ */
 static char *skip_string(char *at, struct config_text *found)
 {
 	const char quote = *at++;
@@ -45,13 +51,13 @@ static char *blank_lines(char *at, struct config_text *found)
 	return at;
 }
 
-/* The end of a word without quotes, or NULL if it ends in a semicolon that ends the line. */
+/* Returns the end of an unquoted word, or NULL if it ends in a semicolon at the end of the line. */
 static char *skip_word(const char *start, char *at)
 {
 	char *end = at + strcspn(at, breaks);
 	size_t blanks = strspn(end, " \t\r");
 	bool is_last = end[blanks] == '\n' || end[blanks] == '\0' || end[blanks] == '#';
-	/* A lone ";" after "=" is a value, such as a delimiter. */
+	/* A single ";" after "=" is a value, such as a delimiter. */
 	bool is_value = end - at == 1 && (at == start || !strchr("\"'}", at[-1]));
 
 	return end[-1] == ';' && is_last && !is_value ? NULL : end;
@@ -80,7 +86,7 @@ const char *config_text_clean(char *text, size_t n, struct config_text *found)
 			text = NULL;
 			error = "a list is written in { }, not in [ ]";
 		} else if (strchr(breaks, *text)) {
-			/* No line begins behind the last newline. */
+			/* No line begins after the last newline. */
 			found->line += *text == '\n' && text + 1 < end;
 			found->open += (*text == '{') - (*text == '}');
 			text++;
@@ -101,7 +107,10 @@ static char *skip_blanks(char *at)
 	return at + strspn(at, " \t\r\n");
 }
 
-/* The end of a text, with or without quotes, or of what is in braces; NULL if it has none. */
+/*
+ * Returns the end of a text, quoted or not, or of a block in braces; NULL if it is not
+ * terminated.
+ */
 static char *skip_value(char *at)
 {
 	struct config_text unused = { 0 };
@@ -120,7 +129,10 @@ static char *skip_value(char *at)
 	return at;
 }
 
-/* The end of "name = value", "name += value", "name { ... }" or "name title { ... }"; NULL if it is nothing of these. */
+/*
+ * Returns the end of "name = value", "name += value", "name { ... }" or "name title { ... }";
+ * NULL for anything else.
+ */
 static char *skip_statement(char *at)
 {
 	bool assigns;

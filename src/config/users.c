@@ -18,7 +18,10 @@ struct users {
 	unsigned char hashes[USERS_MAX][HASH];
 };
 
-/* Neither a user nor a password has a space, so two different pairs never give the same text. */
+/*
+ * Neither users nor passwords contain spaces, so two different pairs never result in the same
+ * text.
+ */
 static void hash(const struct users *users, struct slice user, struct slice password, unsigned char out[HASH])
 {
 	struct buf text = BUF_EMPTY;
@@ -42,7 +45,7 @@ const char *users_check_word(struct slice word)
 	return NULL;
 }
 
-/* Adds the user of a line. Gives NULL, or the error. */
+/* Adds the user on a line. Returns NULL, or the error. */
 static const char *add(struct users *users, struct slice line)
 {
 	const char *colon = memchr(line.p, ':', line.n), *error;

@@ -16,7 +16,7 @@
 #include "util/linux.h"
 #include "util/log.h"
 
-enum { SHOWN = 20 /* hot keys, and large sets and lists */ };
+enum { SHOWN = 20 /* maximum number of hot keys, and of large sets and lists */ };
 
 /* --- counters --- */
 
@@ -33,7 +33,7 @@ void collect_counters(struct daemon *d, uint64_t values[static COUNTERS])
 
 /* --- servers --- */
 
-/* Another worker has the same servers in the same order, except while a reload changes them. */
+/* Returns the same server of another worker. It has the same index, except during a reload. */
 static const struct server *counterpart(const struct servers *servers, const char *name, int index)
 {
 	const struct server *other = index < servers_count(servers) ? servers_get(servers, index) : NULL;
@@ -53,7 +53,10 @@ static bool is_up(const struct server *server)
 	return atomic_load(&server->stats.state) == SERVER_UP;
 }
 
-/* Says why a server is down, and gives for how many seconds; 0 if it is not. */
+/*
+ * Stores in `sum` why a server is down. Returns for how many seconds it has been; 0 if it is
+ * not down.
+ */
 static uint64_t down_seconds(const struct server *server, struct server_sum *sum)
 {
 	struct news_outage outage;
@@ -129,9 +132,9 @@ unsigned collect_version(struct daemon *d)
 	return oldest ? oldest : first;
 }
 
-/* --- the daemon: what the expressions in facts.def call --- */
+/* --- the daemon: functions for the expressions in facts.def --- */
 
-/* Of a field that the meter has for other threads. */
+/* Returns a field of the meter that is protected by daemon.lock. */
 static uint64_t locked(struct daemon *d, const uint64_t *field)
 {
 	uint64_t value;
@@ -157,7 +160,7 @@ static uint64_t count_slow(struct daemon *d)
 
 enum memory { VIRTUAL, RESIDENT };
 
-/* Of the process, in bytes; 0 if it is not known. */
+/* Returns the memory of the process in bytes; 0 if it is not known. */
 static uint64_t memory_of(enum memory which)
 {
 	FILE *file = fopen(LINUX_MEMORY, "r");
@@ -192,7 +195,7 @@ static uint64_t descriptors_max(void)
 
 enum cpu { USER, SYSTEM };
 
-/* The processor time that the process has used so far, in microseconds. */
+/* Returns the CPU time of the process so far, in microseconds. */
 static uint64_t cpu_us(enum cpu which)
 {
 	struct rusage usage;
@@ -204,7 +207,7 @@ static uint64_t cpu_us(enum cpu which)
 	return (uint64_t)time.tv_sec * 1000000 + (uint64_t)time.tv_usec;
 }
 
-/* A value is not read in vain: some cost system calls. */
+/* Reads only the values that are printed, since some need system calls. */
 void collect_daemon(struct daemon *d, const struct meter *from, enum format format, const char *obstacle,
 	uint64_t values[static DAEMON_FACTS])
 {
@@ -245,7 +248,7 @@ void collect_free_rules(struct rule_sum *list, size_t count)
 	free(list);
 }
 
-/* --- what was measured --- */
+/* --- measurements --- */
 
 void collect_latency(struct daemon *d, unsigned class, struct histogram_sum *sum)
 {

@@ -1,6 +1,7 @@
 /*
- * What facts.def names, and what else the workers have measured, summed over all of them. All functions may be called from any thread, as
- * long as the workers exist. `from` is the meter of the worker that is asked: while a reload goes on, workers may have different servers.
+ * The numbers of facts.def and the other measurements, summed over all workers. All functions
+ * may be called from any thread while the workers exist. `from` is the meter of the worker that
+ * handles the request: during a reload, workers may have different servers.
  */
 #ifndef MEASURE_COLLECT_H
 #define MEASURE_COLLECT_H
@@ -14,7 +15,7 @@
 /* The value of a fact that cannot be read. */
 #define FACT_UNKNOWN UINT64_MAX
 
-/* The numbers of rows in facts.def. */
+/* Numbers of the rows in facts.def. */
 enum {
 	DAEMON_FACTS = 0
 #define DAEMON(...) +1
@@ -28,71 +29,101 @@ enum server_fact {
 	SERVER_FACTS
 };
 
-/* Where numbers are printed: in `stats`, /stats.json or /metrics. */
+/* The output format: `stats`, /stats.json or /metrics. */
 enum format { FORMAT_STATS, FORMAT_JSON, FORMAT_METRICS, FORMATS };
 
 /*
- * Fills in those numbers of the daemon that have a name in the format; the others are 0. `obstacle` is why clients are not served; NULL if
- * they are. Only the main thread may ask for another format than FORMAT_STATS.
+ * Fills in the numbers of the daemon that have a name in the format; the others are 0.
+ * `obstacle` is why clients are not served; NULL if they are. Only the main thread may use
+ * formats other than FORMAT_STATS.
  */
 void collect_daemon(struct daemon *d, const struct meter *from, enum format format, const char *obstacle,
 	uint64_t values[static DAEMON_FACTS]);
 
-/* Fills in the counters, since the start or the last `stats reset`. */
+/* Fills in the counters since the start or the last `stats reset`. */
 void collect_counters(struct daemon *d, uint64_t values[static COUNTERS]);
 
-/* The newest sums of the servers' statistics. */
+/* Copies the newest sums of the servers' statistics. */
 void collect_sums(struct daemon *d, struct sums *sums);
 
-/* A server, as all workers together know it. */
+/* A server, summed over all workers. */
 struct server_sum {
 	char name[300];
-	char why[160];  /* it is down; "" if it is not, or was not tried yet */
-	char host[256]; /* the name with `dns:` that has this address; "" without one */
+	char why[160];  /* Why it is down; "" if it is up or was not tried yet. */
+	char host[256]; /* The name with `dns:` that has this address; "" if there is none. */
 	uint64_t values[SERVER_FACTS];
-	struct histogram_sum latency; /* of its calls, since the start or the last `stats reset` */
+	/* Latency of its calls, since the start or the last `stats reset`. */
+	struct histogram_sum latency;
 };
 
-/* Gives the servers of the worker, in their order: `*count` of them. */
+/*
+ * Returns the servers of the worker, in their order, and stores their number in `count`. The
+ * caller frees the list.
+ */
 struct server_sum *collect_servers(struct daemon *d, const struct meter *from, size_t *count);
 
-/* All servers of all workers. A client of the oldest version uses no command that one of the servers lacks. */
+/*
+ * A summary of all servers of all workers. Clients that adapt to the oldest version use no
+ * command that one of the servers lacks.
+ */
 struct servers_seen {
 	bool any_up;
-	unsigned oldest; /* version, as struct server_stats has it; 0 if none is known */
+	unsigned oldest; /* Version, as in struct server_stats; 0 if none is known. */
 };
 
 struct servers_seen collect_seen(struct daemon *d);
 
-/* The version reported to clients: the oldest one of all servers, or 1.6.0 while none is known. */
+/*
+ * Returns the version reported to clients: that of the oldest server, or 1.6.0 while none is
+ * known.
+ */
 unsigned collect_version(struct daemon *d);
 
-/* Gives the counts of all rules for sets and lists that a worker uses, in the order of their prefixes: `*count` of them. */
+/*
+ * Returns the counts of all rules for sets and lists in use, ordered by prefix, and stores
+ * their number in `count`. Freed with collect_free_rules().
+ */
 struct rule_sum *collect_rules(struct daemon *d, size_t *count);
 void collect_free_rules(struct rule_sum *list, size_t count);
 
-/* Adds the latencies of a class, less than LATENCY_CLASSES, since the start or the last `stats reset`. */
+/*
+ * Adds the latencies of a class, less than LATENCY_CLASSES, since the start or the last `stats
+ * reset`.
+ */
 void collect_latency(struct daemon *d, unsigned class, struct histogram_sum *sum);
 
-/* Adds a point to a timeline, of all requests and of all calls that failed. */
+/* Adds a point to a timeline, for all requests and all failed calls. */
 void collect_timeline(struct daemon *d, struct timeline *timeline);
 
-/* The meaning of the weights of hot keys. */
+/* How to interpret the weights of hot keys. */
 struct hot_keys_sum {
-	uint64_t total; /* weight of all keys */
-	double seconds; /* a weight divided by them is a rate; 0 at first */
+	uint64_t total; /* Weight of all keys. */
+	double seconds; /* A weight divided by this is a rate; initially 0. */
 };
 
-/* Gives the hottest keys, the hottest first, and fills in `sum`. Weights are scaled by the sample. The list has `*count` entries. */
+/*
+ * Returns the hottest keys, the hottest first, stores their number in `count`, and fills in
+ * `sum`. Weights are scaled up from the sample. The caller frees the list.
+ */
 struct topk_key *collect_hot_keys(struct daemon *d, enum hot_by by, size_t *count, struct hot_keys_sum *sum);
 
-/* Gives the largest sets and lists, the largest first. */
+/*
+ * Returns the largest sets and lists, the largest first, and stores their number in `count`.
+ * The caller frees the list.
+ */
 struct large_collection *collect_largest(struct daemon *d, size_t *count);
 
-/* Gives the last slow requests, the newest first. `total` is the number of all since the start or the last reset. */
+/*
+ * Returns the last slow requests, the newest first, and stores their number in `count`. `total`
+ * is the number of all slow requests since the start or the last reset. The caller frees the
+ * list.
+ */
 struct slow_request *collect_slow(struct daemon *d, size_t *count, uint64_t *total);
 
-/* Forgets the slow requests, or all of them and all that was counted and measured besides. */
+/*
+ * collect_reset_slow() clears the slow requests; collect_reset() clears everything that was
+ * counted and measured.
+ */
 void collect_reset_slow(struct daemon *d);
 void collect_reset(struct daemon *d);
 

@@ -55,7 +55,7 @@ static void on_end_of_turn(struct loop_job *job)
 	meter_turn((struct meter *)((char *)job - offsetof(struct meter, job)));
 }
 
-/* Slow ones are not counted together, so that each comes here. */
+/* Slow tasks are not collected, so that each of them reaches this function. */
 bool meter_other_done(struct meter *m, const struct task *task)
 {
 	uint64_t took = m->loop->now_us - task->began;
@@ -98,7 +98,7 @@ void meter_note_slow(struct meter *m, const struct task *task, const char *clien
 	r.took = m->loop->now_us - task->began;
 	if (keys.n)
 		escape_text(r.key, task->keys.count > 1 ? slice_token(&keys) : keys, SLOW_KEY);
-	/* The reply that is read now was the last one that the task waited for. */
+	/* The reply being processed is the last one that the task was waiting for. */
 	if (m->answer.server) {
 		snprintf(r.server, sizeof(r.server), "%s", m->answer.server);
 		r.on_server = least(m->loop->now_us - m->answer.since, r.took);
@@ -109,7 +109,7 @@ void meter_note_slow(struct meter *m, const struct task *task, const char *clien
 	notes_add_slow(&m->notes, &r);
 }
 
-/* --- the whole --- */
+/* --- creation and destruction --- */
 
 void meter_init(struct meter *m, struct loop *loop, uint64_t random)
 {

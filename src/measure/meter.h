@@ -1,10 +1,11 @@
 /*
- * All that a worker counts and measures of the requests of its clients. The worker's thread writes to it, and other threads read it.
+ * Counts and measures the requests of a worker. Written by its thread, read by other threads.
  *
- * The latency of a request is the time from its start to the moment when its reply is complete. If it had to wait for its turn or for
- * earlier ones of its connection, that counts too. Times are those of the loop, which reads its clock once a turn. So requests that
- * began in one turn and are answered in another one took equally long. They are counted together, at the end of the turn.
- * A command that is refused at once, as when its server is down, has no latency: otherwise latencies would fall when a server fails.
+ * The latency of a request is the time from its start to its complete reply, including the time
+ * it was queued. It is measured with the loop's clock, which is read once a turn, so requests
+ * that began in one turn and are answered in another one have the same latency and are counted
+ * together. A command that is refused at once, as when its server is down, has no latency:
+ * otherwise latencies would fall when a server fails.
  */
 #ifndef MEASURE_METER_H
 #define MEASURE_METER_H
@@ -33,37 +34,38 @@ enum counter {
 	COUNTERS
 };
 
-/* A class of commands has the number of its counter. COUNT_cmd_refused counts what is no command. */
+/* A class has the number of its counter. COUNT_cmd_refused counts requests without a command. */
 enum { LATENCY_CLASSES = COUNT_cmd_refused + 1 };
 
 struct meter {
 	struct loop *loop;
-	struct pipeline_answer answer; /* whose reply is read: the pipelines of all servers set it */
+	struct pipeline_answer answer; /* The call being answered; set by all pipelines. */
 	atomic_uint_fast64_t counters[COUNTERS];
 	struct histogram latencies[LATENCY_CLASSES];
-	uint64_t slow_us;              /* a request that takes so many microseconds is slow; UINT64_MAX: none */
-	uint64_t began, took;          /* of those requests that are not counted yet; microseconds */
-	uint64_t waiting;              /* their number */
-	const struct command *command; /* theirs; or NULL */
-	struct loop_job job;           /* counts them at the end of the turn */
+	uint64_t slow_us;              /* Microseconds of a slow request; UINT64_MAX for none. */
+	uint64_t began, took;          /* Of requests not counted yet: start, latency (us). */
+	uint64_t waiting;              /* Their number. */
+	const struct command *command; /* Their command, or NULL. */
+	struct loop_job job;           /* Counts them at the end of the turn. */
 	struct notes notes;
 	struct rule_counts rules;
-	/* For other threads, with daemon.lock: */
-	uint64_t counters_before[COUNTERS]; /* as they were at the last `stats reset` */
-	struct servers *servers;            /* those of the worker's current generation */
-	uint64_t ring, former;              /* the fingerprints of where keys are, and were; 0 for none */
-	uint64_t move_at;                   /* when they move, in seconds of Unix time; 0 if none do */
-	uint64_t max_connections;           /* of the worker's configuration */
-	struct sums sums; /* the servers' statistics as this worker last got them; the newest of all workers are used */
+	/* For other threads, protected by daemon.lock: */
+	uint64_t counters_before[COUNTERS]; /* Values at the last `stats reset`. */
+	struct servers *servers;            /* Servers of the worker's current generation. */
+	uint64_t ring, former;              /* Fingerprints of the rings; 0 for none. */
+	uint64_t move_at;                   /* When keys move, in Unix time; 0 if none do. */
+	uint64_t max_connections;           /* max_connections in the worker's configuration. */
+	/* Statistics of the servers that this worker fetched last; the newest of all are used. */
+	struct sums sums;
 };
 
-/* Borrows the loop until meter_fini. `random` is any number that clients do not know. All other members must be zero. */
+/* Borrows the loop until meter_fini(). `random` is unknown to clients. All else must be zero. */
 void meter_init(struct meter *meter, struct loop *loop, uint64_t random);
 void meter_fini(struct meter *meter);
-/* Requests that take so many milliseconds are slow; 0 for none. */
+/* Sets the milliseconds from which on requests are slow; 0 for none. */
 void meter_set_threshold(struct meter *meter, uint64_t ms);
 
-/* From any thread. */
+/* Returns a counter. May be called from any thread. */
 static inline uint64_t meter_get(const struct meter *meter, enum counter counter)
 {
 	return atomic_load_explicit(&meter->counters[counter], memory_order_relaxed);
@@ -80,19 +82,20 @@ static inline void meter_count(struct meter *meter, enum counter counter, uint64
 	meter_set(meter, counter, meter_get(meter, counter) + n);
 }
 
-extern const unsigned char meter_classes[]; /* the counter of each command's class */
+extern const unsigned char meter_classes[]; /* The counter of each command's class. */
 
 static inline enum counter meter_class(command_id id)
 {
 	return (enum counter)meter_classes[id];
 }
 
-extern const unsigned char meter_keys[]; /* for each command, the counter of KEYS that counts its keys; 0 for none */
+/* For each command, the counter of KEYS that counts its keys; 0 for none. */
+extern const unsigned char meter_keys[];
 
 /* Counts the key of an `mg`, as a touch if it has the flag T. */
 void meter_count_meta(struct meter *meter, const struct request *request);
 
-/* A request begins. */
+/* Counts a request that begins, and its keys. */
 static inline void meter_request(struct meter *meter, const struct request *request)
 {
 	command_id id = request->command->id;
@@ -104,27 +107,27 @@ static inline void meter_request(struct meter *meter, const struct request *requ
 		meter_count_meta(meter, request);
 }
 
-/* Counts the requests that wait for the end of the turn. */
+/* Counts the requests that were collected for the end of the turn. */
 void meter_flush(struct meter *meter);
 
-/* The clock was read. */
+/* Called after the clock was read. */
 static inline void meter_turn(struct meter *meter)
 {
 	if (meter->waiting)
 		meter_flush(meter);
 }
 
-/* For meter_task_done: the task is not like the last ones, or it is slow or untimed. */
+/* Slow path of meter_task_done(): another command or start, or a slow or untimed task. */
 bool meter_other_done(struct meter *meter, const struct task *task);
 
-/* Whether the task was refused without a call: in the turn in which it began. */
+/* Returns whether the task was refused without a call, in the turn in which it began. */
 static inline bool meter_is_untimed(const struct meter *meter, const struct task *task)
 {
 	return (task->sent.refused || meter->loop->turn.answering) && task->sent.command &&
 		task->began == meter->loop->now_us;
 }
 
-/* A task is done. Gives whether it is to be noted as slow: then call meter_note_slow. */
+/* Counts a completed task. Returns whether it is slow; meter_note_slow() must then be called. */
 static inline bool meter_task_done(struct meter *meter, const struct task *task)
 {
 	if (meter->began != task->began || meter->command != task->sent.command || meter_is_untimed(meter, task))
@@ -133,13 +136,10 @@ static inline bool meter_task_done(struct meter *meter, const struct task *task)
 	return false;
 }
 
-/*
- * Notes a slow task. `client` is the name of its client, "" if the client is gone. Replies have waited `on_client` microseconds for the
- * client to take them.
- */
+/* Records a slow task of `client` ("" if gone), whose replies were pending `on_client` us. */
 void meter_note_slow(struct meter *meter, const struct task *task, const char *client, uint64_t on_client);
 
-/* A reply of `bytes` bytes is complete. Counts those keys of its request that are sampled. */
+/* Counts the sampled keys of a request, whose reply has `bytes` bytes. */
 static inline void meter_sample_keys(struct meter *meter, const struct task *task, size_t bytes)
 {
 	if (!topk_sample_passes(&meter->notes.sample, task->keys.count))

@@ -3,16 +3,19 @@
 #include "util/hash.h"
 #include "util/word.h"
 
-/* Seconds after which large collections that have become old are looked for. */
+/* Seconds between two searches for old large collections. */
 enum { SEARCH_AGAIN = 60 };
 
-/* The number of halvings until this millisecond. All workers have the same, as they have one clock. */
+/*
+ * Returns the number of halvings until this millisecond. It is the same in all workers, since
+ * they use the same clock.
+ */
 static uint64_t halvings(uint64_t now)
 {
 	return now / (NOTES_HALF_LIFE * 1000);
 }
 
-/* --- the whole --- */
+/* --- creation, reset and destruction --- */
 
 static void clear(struct notes *s, uint64_t now)
 {
@@ -80,7 +83,7 @@ void notes_sample_keys(struct notes *s, struct slice keys, uint64_t number, uint
 	while (!topk_sample_passes(&s->sample, number - passed)) {
 		uint64_t chosen = passed + topk_sample_next(&s->sample);
 		struct slice key = keys;
-		/* The key of a meta command may have spaces. */
+		/* The key of a meta command may contain spaces. */
 		for (; number > 1 && passed <= chosen; passed++)
 			key = slice_token(&keys);
 		passed = chosen + 1;
@@ -126,7 +129,7 @@ static bool is_old(const struct large_collection *c, int64_t now)
 	return now - c->seen > LARGE_FORGET;
 }
 
-/* The end of a key, where the keys of one application differ most. */
+/* Returns the last bytes of a key, where the keys of one application differ most. */
 static uint64_t mark_of(struct slice key)
 {
 	size_t n = key.n < WORD_BYTES ? key.n : WORD_BYTES;
@@ -145,7 +148,7 @@ static struct large_collection *find(struct notes *s, struct slice key)
 	return NULL;
 }
 
-/* The smallest entry; old ones count as empty. */
+/* Returns the smallest entry; old entries count as empty. */
 static struct large_collection *smallest(struct notes *s, int64_t now)
 {
 	struct large_collection *place = &s->large[0];
@@ -162,7 +165,7 @@ static struct large_collection *smallest(struct notes *s, int64_t now)
 	return place;
 }
 
-/* An entry for a new key; NULL if all entries are larger. */
+/* Returns an entry for a new key; NULL if all entries are larger. */
 static struct large_collection *place_for(struct notes *s, uint64_t bytes, int64_t now)
 {
 	struct large_collection *place;

@@ -13,21 +13,21 @@
 
 /* --- the table --- */
 
-/* How a value is printed. */
+/* The form in which a value is printed. */
 enum form {
 	NUMBER,
-	SECONDS,     /* microseconds, with a point before the last six digits */
-	STATE,       /* of a server: up or down; as a metric 1 or 0 */
-	VERSION,     /* of a server, as struct server_stats has it; as a metric a label */
-	OWN_VERSION, /* that of setlistd: there is no value */
-	RING         /* a fingerprint; as a metric a label next to our own version */
+	SECONDS,     /* Microseconds, printed with a point before the last six digits. */
+	STATE,       /* State of a server: up or down; as a metric 1 or 0. */
+	VERSION,     /* Version of a server, as in struct server_stats; as a metric, a label. */
+	OWN_VERSION, /* Version of setlistd; the value is ignored. */
+	RING         /* A fingerprint; as a metric, a label next to our own version. */
 };
 
 /* A row of facts.def, without its value. */
 struct fact {
-	const char *names[FORMATS]; /* "": not printed there */
+	const char *names[FORMATS]; /* "": not printed in that format. */
 	enum form form;
-	const char *label, *type, *help; /* of the metric */
+	const char *label, *type, *help; /* Of the metric. */
 };
 
 static const struct fact daemon_facts[DAEMON_FACTS] = {
@@ -75,7 +75,7 @@ static const struct fact latency_facts[] = {
 #include "measure/facts.def"
 };
 
-/* The counters in `stats`; `stats collections` has those behind them. */
+/* The number of counters in `stats`; the following ones are in `stats collections`. */
 enum {
 	GENERAL_COUNTERS = 0
 #define CLASS(...) +1
@@ -124,7 +124,10 @@ static void add_value(struct buf *out, enum form form, uint64_t value)
 
 /* --- texts --- */
 
-/* In quotes, as JSON and labels of metrics want it. Labels may have bytes that are not ASCII. */
+/*
+ * Appends a quoted text for JSON or a label of a metric. Labels may have bytes that are not
+ * ASCII.
+ */
 static void add_quoted(struct buf *out, const char *text, bool only_ascii)
 {
 	BUF_ADD(out, "\"");
@@ -142,7 +145,7 @@ static void add_quoted(struct buf *out, const char *text, bool only_ascii)
 	BUF_ADD(out, "\"");
 }
 
-/* JSON: a comma before each member but the first one, and what the member begins with. */
+/* JSON: appends a comma, except before the first member, and then `begin`. */
 static void next(struct buf *out, const char *begin)
 {
 	struct slice s = buf_slice(out);
@@ -170,7 +173,7 @@ static void add_text(struct buf *out, const char *name, const char *text)
 	add_quoted(out, text, true);
 }
 
-/* Metrics: name{label="value", without the brace at its end. */
+/* Metrics: appends name{label="value", without the closing brace. */
 static void add_series(struct buf *out, const char *name, const char *suffix, const char *label, const char *value)
 {
 	buf_printf(out, "%s%s{%s=", name, suffix, label);
@@ -179,13 +182,13 @@ static void add_series(struct buf *out, const char *name, const char *suffix, co
 
 /* --- the encoders of rows --- */
 
-/* One printing. */
+/* The state of one report. */
 struct report {
 	struct daemon *d;
 	const struct meter *from;
 	enum format format;
 	struct buf *out;
-	const char *family; /* the metric of the last sample */
+	const char *family; /* The metric of the last sample. */
 };
 
 static void stat_fact(struct report *r, const struct fact *fact, const char *server, uint64_t value)
@@ -205,7 +208,7 @@ static void json_fact(struct report *r, const struct fact *fact, const char *ser
 	buf_printf(r->out, "%s", quote);
 }
 
-/* The rows of one metric stand together. */
+/* The rows of one metric are adjacent. */
 static void begin_metric(struct report *r, const struct fact *fact)
 {
 	const char *name = fact->names[FORMAT_METRICS];
@@ -260,7 +263,7 @@ static void stat_latency(struct report *r, enum latency_of of, const char *name,
 			histogram_quantile(sum, quantiles[i].part));
 }
 
-/* Only the buckets that have anything, with their numbers. */
+/* Lists only the non-empty buckets, with their numbers. */
 static void json_latency(struct report *r, enum latency_of of, const char *name, const struct histogram_sum *sum)
 {
 	(void)of;
@@ -283,8 +286,9 @@ static void json_latency(struct report *r, enum latency_of of, const char *name,
 }
 
 /*
- * Bounds of 10, 20, 40 us and so on, which are bounds of buckets. A bucket here counts what is less than its bound, not equal to it:
- * times are whole microseconds, so that is one microsecond less than the name says.
+ * The bounds are 10, 20, 40 us and so on, which are also bounds of our buckets. A bucket here
+ * counts durations less than its bound, not equal to it: times are whole microseconds, so the
+ * actual bound is one microsecond less than the printed one.
  */
 static void metric_latency(struct report *r, enum latency_of of, const char *name, const struct histogram_sum *sum)
 {
@@ -309,7 +313,7 @@ static void metric_latency(struct report *r, enum latency_of of, const char *nam
 	buf_printf(r->out, "} %" PRIu64 "\n", below);
 }
 
-/* --- the walk --- */
+/* --- the traversal --- */
 
 static const struct encoder {
 	/* Prints a row with its value: of a server, or of the daemon if `server` is "". */
@@ -360,7 +364,7 @@ static void stat_texts(struct report *r, const struct server_sum *s)
 		buf_printf(r->out, "STAT %s:why %s\r\n", s->name, s->why);
 }
 
-/* For each server the rows, the latencies, or both. */
+/* Prints the rows, the latencies, or both, for each server. */
 static void print_servers(struct report *r, bool rows, bool latencies)
 {
 	size_t count;
@@ -384,7 +388,7 @@ static void print_servers(struct report *r, bool rows, bool latencies)
 	free(servers);
 }
 
-/* For each row all servers, since the samples of one metric stand together. */
+/* Prints each row for all servers, since the samples of one metric must be adjacent. */
 static void print_server_metrics(struct report *r)
 {
 	size_t count;
@@ -429,7 +433,7 @@ static void print_rule_metrics(struct report *r)
 	collect_free_rules(rules, count);
 }
 
-/* --- lists: an entry is a line of values in `stats`, and in JSON an object of the same values with names --- */
+/* --- lists: an entry is a line of values in `stats`, and an object of named values in JSON --- */
 
 static void begin_entry(struct report *r, const char *list, size_t i)
 {
@@ -455,7 +459,7 @@ static void entry_text(struct report *r, const char *name, const char *text)
 		buf_printf(r->out, " %s", *text ? text : "-");
 }
 
-/* A key of a client, in which any byte may be, is the last value. */
+/* Ends an entry. The key is the last value, since it may contain any byte. */
 static void end_entry(struct report *r, const struct topk_key *key)
 {
 	char text[ESCAPE_SIZE(TOPK_KEY)];
@@ -493,7 +497,7 @@ static void print_hot_keys(struct report *r, enum hot_by by)
 	free(list);
 }
 
-/* `stats` says how many seconds ago a set was seen. */
+/* `stats` has the number of seconds since a set was last seen. */
 static void print_largest(struct report *r)
 {
 	int64_t now = (int64_t)time(NULL);
@@ -539,7 +543,7 @@ static void print_slow(struct report *r)
 	free(list);
 }
 
-/* --- in JSON alone --- */
+/* --- only in JSON --- */
 
 static void print_identity(struct report *r)
 {
@@ -553,7 +557,10 @@ static void print_identity(struct report *r)
 
 enum column { AGE, REQUESTS, FAILED, P50, P99, COLUMNS };
 
-/* A list of numbers for each column, the oldest first: a fifth of the bytes that an object for each point takes. */
+/*
+ * Prints a list of numbers for each column, the oldest first. This takes a fifth of the bytes
+ * of an object for each point.
+ */
 static void print_timeline(struct report *r, const struct timeline *timeline)
 {
 	static const char *const names[COLUMNS] = { "age_ms", "requests", "failed", "p50_us", "p99_us" };

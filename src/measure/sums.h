@@ -1,6 +1,6 @@
 /*
- * The statistics of memcached that only the servers know, such as curr_items: sums over all servers.
- * The rows SUM of facts.def name them. worker/poll.h asks the servers.
+ * Statistics that only the memcached servers have, such as curr_items, summed over all servers.
+ * The rows SUM of facts.def name them; worker/poll.h fetches them.
  */
 #ifndef MEASURE_SUMS_H
 #define MEASURE_SUMS_H
@@ -14,7 +14,8 @@ enum sum {
 };
 
 struct sums {
-	uint64_t at; /* when the servers answered, in milliseconds of a monotonic clock; 0: never */
+	/* When the servers answered, in milliseconds of a monotonic clock; 0: never. */
+	uint64_t at;
 	uint64_t values[SUMS];
 };
 

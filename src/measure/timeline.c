@@ -5,7 +5,10 @@ static uint32_t bounded(uint64_t n)
 	return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
 }
 
-/* The rate of `n` events in `ms` milliseconds, rounded; at least 1 if there was any event. */
+/*
+ * Returns the rate of `n` events in `ms` milliseconds, rounded; at least 1 if there was any
+ * event.
+ */
 static uint32_t per_second(uint64_t n, uint64_t ms)
 {
 	if (n > UINT32_MAX)
@@ -13,7 +16,10 @@ static uint32_t per_second(uint64_t n, uint64_t ms)
 	return n && n * 1000 < ms ? 1 : bounded((n * 1000 + ms / 2) / ms);
 }
 
-/* The counts that were added between two sums. It leaves `total` at 0, since nobody needs the time here. */
+/*
+ * Returns the counts that were added between two sums. `total` is left at 0, since it is not
+ * used here.
+ */
 static struct histogram_sum between(const struct histogram_sum *before, const struct histogram_sum *now)
 {
 	struct histogram_sum sum = { .count = 0 };

@@ -24,26 +24,28 @@
 enum { BACKLOG = 1024, PAUSE_MS = 100 };
 
 /*
- * TCP keepalive, so that a client whose host has vanished does not keep a connection slot or take an element:
- * seconds, seconds, number of probes.
+ * TCP keepalive, so that a client whose host has vanished does not keep a connection slot or
+ * receive an element: seconds idle, seconds between probes, number of probes.
  */
 enum { KEEPALIVE_IDLE = 60, KEEPALIVE_PAUSE = 10, KEEPALIVE_COUNT = 6 };
 
 struct listener {
 	int fd;
-	bool started;  /* then these five are set: */
-	unsigned most; /* connections in a turn */
+	bool started;  /* If set, the next five members are set, too. */
+	unsigned most; /* Maximum number of connections accepted in a turn. */
 	listener_accepted *accepted;
 	void *arg;
-	struct event ready, again;                                 /* `again`: after a pause */
-	struct tls_context *tls;                                   /* or NULL */
-	bool shared;                                               /* other processes may listen on its port */
-	bool failing;                                              /* since the last connection that was accepted */
-	char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)]; /* "" for TCP */
-	mode_t mode;                                               /* of the file at `path` */
+	struct event ready, again; /* `again` ends a pause. */
+	struct tls_context *tls;   /* Or NULL. */
+	/* Other processes may listen on its port. */
+	bool shared;
+	/* Accepting has failed since the last accepted connection. */
+	bool failing;
+	char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)]; /* "" for TCP. */
+	mode_t mode;                                               /* Mode of the file at `path`. */
 };
 
-/* Gives a new socket, or -1. */
+/* Returns a new socket, or -1 with an errno. */
 static int accept_one(const struct listener *l)
 {
 	int fd;
@@ -60,7 +62,10 @@ static void take(struct listener *l, int fd)
 	l->accepted(fd, l->tls ? tls_accept(l->tls) : NULL, l->arg);
 }
 
-/* Most likely no file descriptor is left. Without a pause, the level-triggered loop would spin. */
+/*
+ * Most likely the process has run out of file descriptors. Without a pause, the level-triggered
+ * loop would spin.
+ */
 static void pause_accepting(struct listener *l)
 {
 	static const struct timeval pause = { 0, PAUSE_MS * 1000 };
@@ -144,7 +149,10 @@ static bool has_ipv6(void)
 	return fd >= 0;
 }
 
-/* A socket that is bound to the address with this port, or with any one if it is 0. */
+/*
+ * Returns a socket that is bound to the address with this port, or with any port if it is 0.
+ * Returns -1 on failure, with the reason in `error`.
+ */
 static int open_tcp(const struct listener_place *place, uint16_t port, char error[256])
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE }, *found = NULL;
@@ -152,7 +160,7 @@ static int open_tcp(const struct listener_place *place, uint16_t port, char erro
 	char service[8];
 	int fd = -1, on = 1, off = 0, rc;
 
-	/* An IPv6 socket takes the connections of both. */
+	/* An IPv6 socket accepts IPv4 connections, too. */
 	if (every)
 		hints.ai_family = has_ipv6() ? AF_INET6 : AF_INET;
 	snprintf(service, sizeof(service), "%u", port);
@@ -210,7 +218,7 @@ bool listener_check(const struct listener_place *place, char error[256])
 	return fd >= 0;
 }
 
-/* Owns the socket. On Linux accepted sockets inherit its options. */
+/* Takes ownership of the socket. On Linux, accepted sockets inherit its options. */
 static struct listener *new_listener(int fd, char error[256])
 {
 	struct listener *l;
@@ -258,7 +266,10 @@ void listener_use_tls(struct listener *l, struct tls_context *tls)
 
 void listener_set_mode(struct listener *l, mode_t mode)
 {
-	/* Another user than the one that opened it may not even set the mode that it has. */
+	/*
+	 * If the user was switched after the file was created, even setting its current mode
+	 * would fail.
+	 */
 	if (!l->path[0] || mode == l->mode)
 		return;
 	if (chmod(l->path, mode) == 0)

@@ -15,9 +15,9 @@ struct answer {
 	struct result result;
 };
 
-/* --- later --- */
+/* --- deferred jobs --- */
 
-/* libevent runs a timer that is due after all sockets that are ready. */
+/* libevent runs timers that are due after the events of all ready sockets. */
 static void set_timer(struct loop *loop)
 {
 	const struct loop_job *first = TAILQ_FIRST(&loop->timed);
@@ -73,7 +73,10 @@ static void run_first(struct loop *loop, struct loop_jobs *queue)
 	job->run(job);
 }
 
-/* Jobs that are due run with the jobs of this turn. Jobs that they queue for now wait until the timer fires again. */
+/*
+ * Moves the jobs that are due to the jobs of this turn. Jobs that these queue with 0 ms run
+ * when the timer fires again.
+ */
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
 	struct loop *loop = arg;
@@ -259,7 +262,10 @@ static void end_turn(struct loop *loop, bool idle)
 		loop_after(loop, &loop->patience, LOOP_PATIENCE_MS);
 }
 
-/* A write to a client may make room for calls to servers, and one that fails queues jobs. So more may be left to do. */
+/*
+ * A write to a client may make room for calls to servers, and a write that fails queues jobs.
+ * So there may be more to do.
+ */
 static bool may_sleep(const struct loop *loop)
 {
 	if (!TAILQ_EMPTY(&loop->jobs) || work_is_queued(&loop->work))

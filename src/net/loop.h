@@ -1,15 +1,18 @@
 /*
- * The event loop of a thread. A turn does, in this order:
+ * The event loop of a thread. One turn does, in this order:
  *
- *     ready I/O -> jobs that are due -> a slice of work -> jobs of this turn -> one write for each dirty server
- *                                                                            -> one write for each dirty client
+ *     ready I/O -> timed jobs that are due -> a slice of work -> jobs of this turn
+ *                       -> one write for each dirty server -> one write for each dirty client
  *
- * turn.settle is called after the jobs of this turn, as long as that queues more of them, and after the writes.
+ * turn.settle is called after the jobs of this turn, repeatedly while it queues more of them,
+ * and again after the writes.
  *
- * So all calls of a turn go to a server in one write, and so do all replies to a client.
+ * Thus all calls of a turn are sent to a server in one write, and so are all replies to a
+ * client.
  *
- * A client that gets few replies at a time sends few requests at a time from then on. Therefore a stream that expects more to
- * write is held: for one turn, or, while LOOP_BUSY calls are unanswered, up to LOOP_PATIENCE_MS. An idle turn writes all.
+ * A client that receives few replies at a time sends few requests at a time from then on.
+ * Therefore a stream that expects more output is held for one turn or, while LOOP_BUSY calls
+ * are unanswered, for up to LOOP_PATIENCE_MS. An idle turn writes everything.
  */
 #ifndef NET_LOOP_H
 #define NET_LOOP_H
@@ -34,76 +37,91 @@ enum loop_rank { LOOP_SERVERS, LOOP_CLIENTS, LOOP_RANKS };
 
 struct loop {
 	struct event_base *base;
-	uint64_t now;      /* milliseconds, monotonic */
-	int64_t unix_time; /* seconds */
-	bool fresh;        /* the times were read in this turn */
+	uint64_t now;      /* Monotonic clock in milliseconds, read once per turn. */
+	int64_t unix_time; /* Unix time in seconds, read once per turn. */
+	bool fresh;        /* The clocks were read in this turn. */
 	bool stopping;
-	struct loop_jobs jobs;  /* of this turn, in the order in which they were queued */
-	struct loop_jobs timed; /* in the order of their times */
-	struct event *timer;    /* for the first of them */
+	struct loop_jobs jobs;  /* Jobs of this turn, in the order in which they were queued. */
+	struct loop_jobs timed; /* Jobs of later turns, ordered by due time. */
+	struct event *timer;    /* Timer for the first timed job. */
 	struct work work;
 	TAILQ_HEAD(stream_list, stream) dirty[LOOP_RANKS];
-	struct stream_list held; /* dirty streams that wait for more */
+	struct stream_list held; /* Dirty streams that are held back until there is more output. */
 	struct {
-		struct stream_list line; /* streams with a step to take */
-		struct loop_job job;     /* takes these steps */
-	} handshakes;                    /* of TLS with clients */
-	struct loop_job patience;        /* a timer: all held streams are written when it runs */
-	bool impatient;                  /* it has run */
-	size_t awaited;                  /* unanswered calls to all servers */
+		struct stream_list line; /* Queue of streams with a handshake step to do. */
+		struct loop_job job;     /* Does these steps. */
+	} handshakes;                    /* TLS handshakes with clients. */
+	struct loop_job patience;        /* Timer; writes all held streams when it expires. */
+	bool impatient;                  /* The timer `patience` has expired. */
+	size_t awaited;                  /* Number of unanswered calls to all servers. */
 	struct {
 		struct buf at[LOOP_SPARES];
 		size_t count;
-	} spares;            /* empty buffers for streams to write to */
-	uint64_t now_us;     /* `now` in microseconds */
-	size_t shared_again; /* bytes of shared texts that a stream waits to write beside another */
-	char *scratch;       /* LOOP_SCRATCH bytes to read sockets into */
+	} spares;        /* Empty buffers, reused for the output of streams. */
+	uint64_t now_us; /* `now` in microseconds. */
+	/*
+	 * Bytes of shared texts that are counted more than once, since several streams hold
+	 * them.
+	 */
+	size_t shared_again;
+	char *scratch; /* LOOP_SCRATCH bytes, into which sockets are read. */
 	struct {
-		void (*begin)(void *arg);  /* when a turn has read the clocks; or NULL */
-		void (*settle)(void *arg); /* before and after the writes of a turn; it may queue jobs; or NULL */
+		/* Called after the clocks were read in a turn; may be NULL. */
+		void (*begin)(void *arg);
+		/* Called before and after the writes of a turn. May queue jobs. May be NULL. */
+		void (*settle)(void *arg);
 		void *arg;
-		bool answering; /* a waiter gets its result from loop_answer, not from a server */
+		/* The result being delivered is from loop_answer(), not from a server. */
+		bool answering;
 	} turn;
 };
 
 void loop_init(struct loop *loop);
-/* All streams must be closed. */
+/* Frees the loop. All streams must be closed. */
 void loop_fini(struct loop *loop);
 
-/* Runs until loop_stop. */
+/* Runs until loop_stop(). */
 void loop_run(struct loop *loop);
 void loop_stop(struct loop *loop);
 
-/* Reads the clocks, once per turn. Each callback of libevent calls this first. */
+/* Reads the clocks, once per turn. Each libevent callback calls this first. */
 void loop_enter(struct loop *loop);
 
-/* The time as loop.now counts it, but at this moment: a turn may take long. */
+/*
+ * Returns the current monotonic time in milliseconds. loop.now may be older, since a turn may
+ * take long.
+ */
 uint64_t loop_clock(void);
 
 /*
- * Things to do later. A job runs once, and never within the call that queues it. It may queue others or itself, and may be freed by
- * its own run.
+ * Deferred jobs. A job runs once, and never within the call that queues it. It may queue itself
+ * or other jobs, and may be freed while it runs.
  *
- *     loop_later     at the end of this turn, before anything is written, in the order in which jobs were queued. A job that
- *                    a job queues for the end of the turn runs in the same turn. A job that is queued already keeps its place.
- *     loop_after     in a later turn, once `ms` milliseconds have passed, after the I/O that is ready then: so with 0 there is
- *                    I/O between two runs of a job that queues itself. In the order of their times, and of queueing if these
- *                    are the same. A job that is queued already gets the new time.
- *     loop_answer    as loop_later: the waiter gets the result, of which a copy is kept.
- *     loop_wake      as loop_after: the waiter gets an empty result.
+ *     loop_later   Runs the job at the end of this turn, before any write, in the order of
+ *                  queueing. A job that is queued by such a job runs in the same turn. A job that
+ *                  is already queued keeps its place.
+ *     loop_after   Runs the job in a later turn, after `ms` milliseconds and after the I/O that is
+ *                  ready then. Even with 0 there is I/O between two runs of a job that requeues
+ *                  itself. Jobs run in the order of their due times, then of queueing. A job that
+ *                  is already queued is rescheduled.
+ *     loop_answer  As loop_later; delivers a copy of the result to the waiter.
+ *     loop_wake    As loop_after; delivers an empty result to the waiter.
  */
 void loop_later(struct loop *loop, struct loop_job *job);
 void loop_after(struct loop *loop, struct loop_job *job, uint64_t ms);
 void loop_answer(struct loop *loop, struct waiter *waiter, const struct result *result);
 void loop_wake(struct loop *loop, struct waiter *waiter, uint64_t ms);
 
-/* As work_add: the waiter gets an empty result in the next slice of the payer. */
+/* Delivers an empty result to the waiter in the next slice of the payer; see work_add(). */
 void loop_wake_in_turn(struct loop *loop, struct payer *payer, struct waiter *waiter);
 
-/* Removes a job from its queue, if it is queued. */
+/* Removes a job from its queue. Does nothing if it is not queued. */
 void loop_forget(struct loop *loop, struct loop_job *job);
 
-/* Runs all that is queued, whatever its time, until nothing is left. For the exit, after loop_run. */
+/*
+ * Runs all queued jobs, whatever their due times, until none is left. Used at exit, after
+ * loop_run().
+ */
 void loop_finish(struct loop *loop);
 
 static inline bool loop_is_queued(const struct loop_job *job)

@@ -12,7 +12,7 @@
 
 enum { SPARE_MAX = 8 * 1024, HOLD_MAX = 8 * 1024, READ_MORE = 64 * 1024, READ_DIRECT = 16 * 1024, VECTORS_MAX = 64 };
 
-enum { SLICE_US = 500 /* of a turn, for handshakes: after these no further step begins */ };
+enum { SLICE_US = 500 /* microseconds of a turn for handshakes; no step begins after that */ };
 
 static void pass_input(struct stream *stream, struct slice in)
 {
@@ -28,7 +28,10 @@ static void pass_input(struct stream *stream, struct slice in)
 		buf_free(&stream->in);
 }
 
-/* Has the socket read in the next turn, though it may have nothing: OpenSSL holds data, or has something to say. */
+/*
+ * Makes the socket be read in the next turn even if it has no input, since OpenSSL has buffered
+ * data or pending records.
+ */
 static void read_at_once(struct stream *stream)
 {
 	static const struct timeval none = { 0, 0 };
@@ -37,7 +40,10 @@ static void read_at_once(struct stream *stream)
 	stream->watched = true;
 }
 
-/* As recv. The session itself may have to answer, and output may have waited for the end of the handshake. */
+/*
+ * As recv(). The session itself may have to reply, and output may have been held until the end
+ * of the handshake.
+ */
 static ssize_t receive_encrypted(struct stream *stream, void *to, size_t size)
 {
 	bool was_ready = tls_is_ready(stream->tls);
@@ -60,8 +66,8 @@ static ssize_t receive(struct stream *stream, void *to, size_t size)
 }
 
 /*
- * Reads to the loop's scratch, unless there is much unconsumed input. So idle connections own no buffer, and those whose peer has sent
- * a part of a line a small one.
+ * Reads into the loop's scratch buffer, unless there is much unconsumed input. So an idle
+ * connection owns no buffer; one with a partial line owns a small one.
  */
 static ssize_t read_some(struct stream *stream, struct slice *in)
 {
@@ -79,7 +85,7 @@ static ssize_t read_some(struct stream *stream, struct slice *in)
 	return n;
 }
 
-/* Reads, and passes what came to the owner. */
+/* Reads, and passes the input to the owner. */
 static void take_input(struct stream *stream)
 {
 	struct slice in;
@@ -95,9 +101,9 @@ static void take_input(struct stream *stream)
 	}
 }
 
-/* --- the line of handshakes --- */
+/* --- the queue of handshakes --- */
 
-/* Meanwhile the socket is not watched: it would be ready in each turn. */
+/* Queues a handshake. Meanwhile the socket is not watched, since it would be ready in each turn. */
 static void line_up(struct stream *stream)
 {
 	struct loop *loop = stream->loop;
@@ -116,7 +122,10 @@ static void leave_line(struct stream *stream)
 	stream->handshake.waits = false;
 }
 
-/* A client that sends nothing behind its first message cannot go on. Those that gave up cost those that wait no time. */
+/*
+ * Returns whether the client has closed its side before its first message was read. Such a
+ * handshake cannot succeed, so it should not delay others.
+ */
 static bool has_given_up(const struct stream *stream)
 {
 	struct pollfd at = { .fd = stream->fd, .events = POLLRDHUP };
@@ -162,14 +171,17 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 		stream->watched = false;
 		return;
 	}
-	/* Input that was read before the pause comes first: if the peer's end overtook it, it would be lost. */
+	/*
+	 * Input that was read before the pause is passed first: if the end of input overtook
+	 * it, it would be lost.
+	 */
 	if (loop_is_queued(&stream->kick)) {
 		if (what & EV_TIMEOUT)
 			read_at_once(stream);
 		return;
 	}
 	loop_enter(stream->loop);
-	/* With its time libevent has also taken the event away. */
+	/* A timeout has also removed the event. */
 	if (what & EV_TIMEOUT)
 		event_add(&stream->read, NULL);
 	if (stream->tls && tls_is_accepting(stream->tls))
@@ -274,8 +286,9 @@ void stream_reset_on_close(struct stream *stream)
 }
 
 /*
- * Releases the empty output buffer after a write of `n` bytes, so that idle connections own none. A server keeps a buffer that
- * is well used: a new one would have to grow in each turn.
+ * Releases the empty output buffer after a write of `n` bytes, so that idle connections own
+ * none. A stream to a server keeps a buffer that is well used, since a new one would have to
+ * grow in each turn.
  */
 static void release_output(struct stream *stream, size_t n)
 {
@@ -352,7 +365,7 @@ static ssize_t send_chunks(struct stream *stream)
 	return sendmsg(stream->fd, &message, MSG_NOSIGNAL);
 }
 
-/* A server may have replied before its connection broke. Those replies are read first. */
+/* A server may have replied before its connection failed. These replies are read first. */
 static void fail(struct stream *stream, int error)
 {
 	struct slice in;
@@ -363,7 +376,10 @@ static void fail(struct stream *stream, int error)
 		stream->ops->ended(stream, error);
 }
 
-/* Whether something waits for the socket. During a handshake, output does not. */
+/*
+ * Returns whether output is pending because the socket is not writable. During a handshake,
+ * pending output does not count.
+ */
 static bool is_blocked(const struct stream *stream)
 {
 	if (!stream->tls)
@@ -422,7 +438,10 @@ static bool has_come(const struct stream *stream, short events)
 	return poll(&at, 1, 0) > 0 && at.revents & (POLLERR | POLLHUP | events);
 }
 
-/* While the socket is still watched, no event has arrived since the pause began, not even an error. */
+/*
+ * While the socket is still watched, no event has arrived since the pause began, not even an
+ * error.
+ */
 bool stream_is_broken(const struct stream *stream)
 {
 	return !stream->watched && has_come(stream, 0);
@@ -432,7 +451,7 @@ bool stream_has_delivered(const struct stream *stream)
 {
 	struct pollfd at = { .fd = stream->fd };
 
-	/* POLLHUP says only that both sides send no more. */
+	/* POLLHUP means only that both sides have shut down. */
 	return is_acknowledged(stream) || (poll(&at, 1, 0) > 0 && at.revents & POLLERR);
 }
 
@@ -473,7 +492,10 @@ void stream_finish(struct stream *stream)
 
 void stream_pause(struct stream *stream)
 {
-	/* Most pauses are over before anything comes. So the socket is watched until then, which saves two system calls. */
+	/*
+	 * Most pauses end before any input arrives. So the socket is watched until it does,
+	 * which saves two system calls.
+	 */
 	stream->reading = false;
 }
 

@@ -1,9 +1,10 @@
 /*
- * A non-blocking socket. Input is passed to the owner as it comes. Output is collected in a buffer, and written once at the end
- * of the loop's turn. With a TLS session both are encrypted, and output waits for the end of the handshake.
+ * A non-blocking socket. Input is passed to the owner as it arrives. Output is collected in a
+ * buffer and written once at the end of the loop's turn. With a TLS session both are encrypted,
+ * and output is held until the handshake is complete.
  *
- * Handshakes with clients take the time of many requests. So they stand in a line, and a turn takes steps for half a millisecond, behind
- * all I/O that is ready.
+ * A handshake with a client costs as much time as many requests. Therefore handshakes are
+ * queued, and each turn spends half a millisecond on their steps, after all ready I/O.
  */
 #ifndef NET_STREAM_H
 #define NET_STREAM_H
@@ -19,124 +20,122 @@
 struct stream;
 
 struct stream_ops {
-	/*
-	 * Takes input. Gives the number of bytes consumed; the others come again, with more behind them. The owner may close the
-	 * stream in this call, whose result is then ignored.
-	 */
+	/* Returns the bytes of input consumed; the rest is passed again. May close the stream. */
 	size_t (*data)(struct stream *stream, struct slice in);
-	/* A write took `n` bytes, which may be 0. */
+	/* Called when `n` bytes were written, which may be 0. */
 	void (*written)(struct stream *stream, size_t n);
-	/* The peer sends no more (error is 0), or the connection broke (error is an errno, see stream_error). */
+	/* The peer sends no more (`error` is 0), or the connection failed; see stream_error(). */
 	void (*ended)(struct stream *stream, int error);
-	/* The handshake of a TLS session went on; stream_is_securing says whether it is done. May not close the stream. */
+	/* A TLS handshake made progress; see stream_is_securing(). Must not close the stream. */
 	void (*secured)(struct stream *stream);
-	/* How many bytes behind the first `skip` unwritten ones belong in one TLS record, up to `max`; NULL for as many as fit. */
+	/* Returns the bytes after `skip` for one TLS record, at most `max`. NULL: what fits. */
 	size_t (*together)(struct stream *stream, size_t skip, size_t max);
 };
 
 struct stream {
-	TAILQ_ENTRY(stream) link; /* in a dirty list of the loop, or in its held list */
+	TAILQ_ENTRY(stream) link; /* In a dirty list or the held list of the loop. */
 	struct {
-		TAILQ_ENTRY(stream) link; /* in the loop's line of handshakes */
-		bool waits;               /* is there */
+		TAILQ_ENTRY(stream) link; /* In the loop's queue of handshakes. */
+		bool waits;               /* The stream is in that queue. */
 	} handshake;
 	struct loop *loop;
 	const struct stream_ops *ops;
 	struct event read, write;
-	struct loop_job kick; /* passes `in` to the owner after a pause */
-	struct tls *tls;      /* owned; NULL for plain text */
+	struct loop_job kick; /* Passes `in` to the owner after a pause. */
+	struct tls *tls;      /* Owned; NULL for plain text. */
 	struct buf in, out;
-	struct shared_chunks chunks; /* in `out` */
+	struct shared_chunks chunks; /* Shared texts between the bytes of `out`. */
 	enum loop_rank rank;
-	int fd;                             /* -1 when closed */
-	bool dirty, held, reading, writing; /* writing: waits for the socket to take more */
-	bool watched;                       /* `read` is added, maybe though the stream is paused */
-	bool more;                          /* as stream_expect says */
-	bool finishing;                     /* the socket is shut down once all is written */
+	int fd;                             /* -1 if closed. */
+	bool dirty, held, reading, writing; /* `writing`: until the socket is writable. */
+	bool watched;                       /* `read` is added, even if the stream is paused. */
+	bool more;                          /* More output is expected; see stream_expect(). */
+	bool finishing;                     /* The socket is shut down after all output. */
 };
 
-/* Takes a connected, non-blocking socket, and starts reading. `ops` is borrowed. */
+/* Takes ownership of a connected, non-blocking socket and starts reading. `ops` is borrowed. */
 void stream_open(struct stream *stream, struct loop *loop, enum loop_rank rank, int fd, const struct stream_ops *ops);
 
-/* Takes a TLS session, new or of a detached stream, and carries on its handshake. Called before anything was read or written. */
+/* Takes ownership of a TLS session, new or of a detached stream, before any read or write. */
 void stream_encrypt(struct stream *stream, struct tls *tls);
 
-/* Closes the socket, and discards unwritten output. Does nothing if the stream is closed. */
+/* Closes the socket and discards unwritten output. Does nothing if the stream is closed. */
 void stream_close(struct stream *stream);
 
-/* Bounds the bytes of output that the kernel holds for the peer. Linux doubles the number, to have room for its own data. */
+/* Limits the unsent output in the kernel. Linux doubles the number for its own overhead. */
 void stream_bound_kernel(struct stream *stream, int bytes);
 
-/* From now on a close resets the connection: the kernel discards what it holds for the peer. */
+/* Makes a later close reset the connection, so the kernel discards its unsent output. */
 void stream_reset_on_close(struct stream *stream);
 
-/* Closes an open stream, but gives its socket, open, to the caller, and in `tls` its session, or NULL. */
+/* Closes the stream but not its socket, which the caller then owns, with its session in `tls`. */
 int stream_detach(struct stream *stream, struct tls **tls);
 
-/* Has `out` written at the end of the turn. Called before `out` is filled, it reuses a spare buffer. */
+/* Schedules a write of `out`. If called before `out` is filled, a spare buffer is reused. */
 void stream_dirty(struct stream *stream);
 
-/* Has a text written behind the bytes in `out`, without a copy. Holds a reference until it is written. */
+/* Queues a text after `out` without copying it; holds a reference until it is written. */
 void stream_share(struct stream *stream, struct shared *text);
 
-/* Writes as much as the socket takes. For the loop. */
+/* Writes as much as the socket accepts. Called by the loop. */
 void stream_flush(struct stream *stream);
 
-/* The job loop.handshakes.job: takes the next steps of handshakes. For the loop. */
+/* The job loop.handshakes.job: does the next steps of handshakes. Called by the loop. */
 void stream_shake_hands(struct loop_job *job);
 
-/* Says whether more output will come soon. Then a small output may be held for it. */
+/* Sets whether more output is expected soon. A small output may then be held back for it. */
 void stream_expect(struct stream *stream, bool more);
 
-/* Moves a dirty stream to the held list, if it expects more. Gives false if it does not. For the loop. */
+/* Moves a dirty stream to the held list if more output is expected; otherwise returns false. */
 bool stream_hold(struct stream *stream);
 
-/* Whether the peer's system has all that was written, and all that it sent was read: then a close loses nothing. */
+/* Returns whether all output is acknowledged and all input was read: a close loses nothing. */
 bool stream_is_settled(const struct stream *stream);
 
-/* Whether the peer's system has all that was written; or it never will, since the connection broke. */
+/* Returns whether all output is acknowledged, or cannot be since the connection has failed. */
 bool stream_has_delivered(const struct stream *stream);
-/* Whether the connection broke, which a stream that is paused and writes nothing does not notice. */
+/* Returns whether the connection has failed. A paused stream without output does not notice it. */
 bool stream_is_broken(const struct stream *stream);
 
-/* The same, or that the peer sends no more, whether all of it was read or not. */
+/* Returns whether the connection has failed or the peer sends no more, even with unread input. */
 bool stream_has_ended(const struct stream *stream);
 
 /*
- * Whether the socket has input, or takes output that waits, of which the loop does not know yet. An end or an error of a stream that
- * reads is input too. A stream that is closed has nothing.
+ * Returns whether the socket has input, or room for pending output, that the loop has not
+ * handled. If the stream reads, end of file and errors count as input. False if it is closed.
  */
 bool stream_is_ready(const struct stream *stream);
 
-/* The text of an error that `ended` was given, valid as long as the stream is open. */
+/* Returns the text of an error that was passed to `ended`. Valid while the stream is open. */
 const char *stream_error(const struct stream *stream, int error);
 
-/* Tells the peer that nothing more will be written. */
+/* Shuts down the sending side, once all output is written. */
 void stream_finish(struct stream *stream);
 
-/* Stops and starts reading. A start, even of a stream that reads already, passes unconsumed input to the owner again. */
+/* Stop and start reading. Each start passes unconsumed input to the owner again. */
 void stream_pause(struct stream *stream);
 void stream_resume(struct stream *stream);
 
-/* Passes the input that waits for a start to the owner now, not at the end of the turn. */
+/* Passes the unconsumed input to the owner now instead of at the end of the turn. */
 void stream_kick(struct stream *stream);
 
-/* Bytes of unwritten output. */
+/* Returns the bytes of unwritten output. */
 static inline size_t stream_waiting(const struct stream *stream)
 {
 	return buf_size(&stream->out) + stream->chunks.waiting;
 }
 
 /*
- * Bytes of memory that the stream takes: for input that was not consumed, and for output that waits. A buffer counts with its capacity:
- * the allocator may have recycled the memory that it does not fill.
+ * Returns the bytes of memory that the stream uses for unconsumed input and pending output.
+ * Buffers count with their capacity, since the allocator may have recycled the part that is not
+ * filled.
  */
 static inline size_t stream_memory(const struct stream *stream)
 {
 	return stream->in.cap + stream->out.cap + stream->chunks.held + (stream->tls ? tls_memory(stream->tls) : 0);
 }
 
-/* Whether the handshake of a TLS session is under way: until it is done nothing can be written. */
+/* Returns whether a TLS handshake is in progress; nothing can be written until it is complete. */
 static inline bool stream_is_securing(const struct stream *stream)
 {
 	return stream->tls && !tls_is_ready(stream->tls);

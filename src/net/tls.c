@@ -18,14 +18,22 @@
 #include "util/buf.h"
 
 enum {
-	RECORD = 16384,           /* bytes of data in a record at most */
-	BATCH = 3 * RECORD,       /* with what encryption adds, it just fits a buffer of 64 KB */
-	WRITE_MOST = 1 << 20,     /* bytes in one call, so that others have their turn */
-	READ_SPARE = RECORD,      /* bytes that one call reads beside data, for the same reason */
-	SILENT_MOST = 4 * RECORD, /* bytes without data */
-	OUT_MAX = 1 << 20,        /* bytes of records: for a peer that keeps requesting new keys and reads nothing */
-	CERTIFICATES_MOST = 32 << 10, /* bytes of a client's certificate with its chain */
-	MEMORY_GUESSED = 48 << 10     /* bytes of a session, if it cannot be measured: as in a handshake */
+	RECORD = 16384, /* Maximum bytes of data in a record. */
+	/* With the overhead of encryption, this just fits a buffer of 64 KB. */
+	BATCH = 3 * RECORD,
+	/* Maximum bytes written in one call, for fairness to other sessions. */
+	WRITE_MOST = 1 << 20,
+	/* Maximum bytes other than data that one call reads, for the same reason. */
+	READ_SPARE = RECORD,
+	SILENT_MOST = 4 * RECORD, /* Maximum bytes received without data. */
+	/*
+	 * Maximum bytes of pending records, in case a peer keeps requesting new keys and reads
+	 * nothing.
+	 */
+	OUT_MAX = 1 << 20,
+	CERTIFICATES_MOST = 32 << 10, /* Maximum bytes of a client's certificate with its chain. */
+	/* Bytes of a session if they cannot be measured: about as many as during a handshake. */
+	MEMORY_GUESSED = 48 << 10
 };
 
 struct tls_context {
@@ -35,43 +43,47 @@ struct tls_context {
 };
 
 /*
- * A session reads its records from the socket, and writes them to a buffer. So it never waits to write, and several records go out in
- * one call of the system.
+ * A session reads its records from the socket, and writes them to a buffer. So it never blocks
+ * on a write, and several records are sent with one system call.
  */
 struct tls_wire {
-	int fd;         /* -1 before there is a socket */
-	struct buf out; /* records to be sent */
-	bool empty;     /* the socket has no more to read; a read sets it, and read_data resets it */
-	long left;      /* bytes to read; below 0 if a read took more. read_data sets it, and raises it by the data */
-	size_t silent;  /* bytes that were read since data came from them */
-	bool ended;     /* the peer has closed the connection */
-	int error;      /* of reading: an errno; 0 for none */
+	int fd;         /* -1 before there is a socket. */
+	struct buf out; /* Records to be sent. */
+	bool empty;     /* The socket has no more input. Set by a read, reset by read_data(). */
+	/*
+	 * Bytes that may still be read; negative if a read took more. Set by read_data(), which
+	 * adds the bytes of data it gets.
+	 */
+	long left;
+	size_t silent; /* Bytes read since the last data. */
+	bool ended;    /* The peer has closed the connection. */
+	int error;     /* The errno of a failed read; 0 for none. */
 };
 
 /*
- * A batch is encrypted as a whole and sent in parts. Of its data, the share is taken that has been sent of its records. So none is
- * left only when all records are sent.
+ * A batch is encrypted as a whole and sent in parts. The share of its data that counts as taken
+ * is the share of its records that was sent. So no data is left only when all records are sent.
  */
 struct batch {
-	size_t data, records; /* bytes */
-	size_t taken, sent;   /* of these */
+	size_t data, records; /* Total bytes. */
+	size_t taken, sent;   /* Bytes of these that were taken and sent. */
 };
 
 struct tls {
-	SSL *ssl; /* NULL with a client of which nothing was read */
+	SSL *ssl; /* NULL for a client from which nothing was read yet. */
 	struct tls_context *context;
-	struct tls_peer *peer; /* NULL with a client */
+	struct tls_peer *peer; /* NULL for a client. */
 	struct tls_wire wire;
 	struct batch batch;
-	size_t held; /* bytes of OpenSSL's memory */
+	size_t held; /* Bytes of OpenSSL's memory. */
 	bool ready, ended, stopped;
-	int error;        /* an errno; 0 for none */
-	char reason[160]; /* "" for none */
+	int error;        /* An errno; 0 for none. */
+	char reason[160]; /* "" for none. */
 };
 
 struct tls_peer {
-	SSL_SESSION *last;           /* or NULL */
-	struct tls_context *context; /* of `last`, which verified the server */
+	SSL_SESSION *last;           /* Or NULL. */
+	struct tls_context *context; /* Context that verified the server for `last`. */
 	char host[];
 };
 
@@ -129,7 +141,7 @@ static long control(BIO *bio, int command, long number, void *pointer)
 	}
 }
 
-/* How OpenSSL reads and writes a wire. The caller frees it, after all its BIOs. */
+/* Returns OpenSSL's methods for a wire. The caller frees them, after all their BIOs. */
 static BIO_METHOD *new_wire_method(void)
 {
 	BIO_METHOD *method = BIO_meth_new(BIO_TYPE_SOURCE_SINK | BIO_get_new_index(), "wire");
@@ -140,7 +152,7 @@ static BIO_METHOD *new_wire_method(void)
 	return method;
 }
 
-/* Borrows both arguments. */
+/* Creates a BIO that borrows both arguments. */
 static BIO *new_bio(struct tls_wire *wire, const BIO_METHOD *method)
 {
 	BIO *bio = BIO_new(method);
@@ -155,8 +167,9 @@ static BIO *new_bio(struct tls_wire *wire, const BIO_METHOD *method)
 /* --- memory --- */
 
 /*
- * What OpenSSL has allocated less what it has freed, in the calls of this thread: bytes. What a call adds to it is its session's. A
- * session may be freed by another thread than the one that made it, and then the number wraps: only differences count.
+ * Bytes allocated less bytes freed by OpenSSL in the calls of this thread. The difference made
+ * by a call belongs to its session. A session may be freed by another thread than the one that
+ * created it, so the number may wrap; only differences are meaningful.
  */
 static _Thread_local size_t allocated;
 static bool is_measured;
@@ -197,13 +210,16 @@ static void release(void *p, const char *file, int line)
 
 void tls_init(void)
 {
-	/* Fails only if OpenSSL has allocated before, which then goes on as it did. */
+	/* Fails only if OpenSSL has allocated memory before; it then keeps its own functions. */
 	is_measured = CRYPTO_set_mem_functions(allocate, reallocate, release);
 }
 
 /* --- reading files --- */
 
-/* Says why a file is not usable: the first error of OpenSSL is the cause of the others. */
+/*
+ * Writes why a file is not usable to `error`, and returns false. The first error in OpenSSL's
+ * queue is the cause of the others.
+ */
 static bool refuse(const struct tls_file *file, char error[256])
 {
 	unsigned long code = ERR_peek_error();
@@ -221,7 +237,7 @@ static bool is_named(const struct tls_file *file)
 	return file->path[0] != '\0';
 }
 
-/* Without this OpenSSL would ask the terminal for the passphrase of a key. */
+/* Without this, OpenSSL would read the passphrase of a key from the terminal. */
 static int no_passphrase(char *to, int size, int rwflag, void *arg)
 {
 	(void)to;
@@ -251,7 +267,10 @@ static bool read_ca(SSL_CTX *ctx, const struct tls_file *ca, char error[256])
 	return SSL_CTX_load_verify_locations(ctx, ca->path, NULL) == 1 || refuse(ca, error);
 }
 
-/* The names of files in a folder of CAs that OpenSSL would look at: 8 hexadecimal digits, a dot, a number. */
+/*
+ * Returns whether OpenSSL would read this file in a folder of CAs: 8 hexadecimal digits, a dot,
+ * a number.
+ */
 static int is_ca_name(const struct dirent *entry)
 {
 	const char *name = entry->d_name;
@@ -260,8 +279,9 @@ static int is_ca_name(const struct dirent *entry)
 }
 
 /*
- * OpenSSL by itself would read the folder during handshakes. By then the process may have switched to a user who may not, and the
- * loop of a worker must not wait for a disk.
+ * Reads the CAs of the system. By itself, OpenSSL would read the folder during handshakes. By
+ * then the process may have switched to a user without permission, and a worker's loop must not
+ * block on a disk.
  */
 static bool read_system_ca(SSL_CTX *ctx, const struct tls_file *ca, char error[256])
 {
@@ -287,7 +307,7 @@ static bool read_system_ca(SSL_CTX *ctx, const struct tls_file *ca, char error[2
 
 /* --- contexts --- */
 
-/* For a session's buffers, `SSL_MODE_RELEASE_BUFFERS`: an idle connection has none. */
+/* SSL_MODE_RELEASE_BUFFERS frees the buffers of idle connections. */
 static SSL_CTX *new_ctx(const SSL_METHOD *method)
 {
 	SSL_CTX *ctx = SSL_CTX_new(method);
@@ -297,7 +317,10 @@ static SSL_CTX *new_ctx(const SSL_METHOD *method)
 	SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS);
 	SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
 #ifdef SSL_OP_IGNORE_UNEXPECTED_EOF
-	/* Requests and replies say where they end. So a connection that is cut off cannot change their meaning. */
+	/*
+	 * Requests and replies have an explicit end, so a truncated connection cannot change
+	 * their meaning.
+	 */
 	SSL_CTX_set_options(ctx, SSL_OP_IGNORE_UNEXPECTED_EOF);
 #endif
 	SSL_CTX_set_read_ahead(ctx, 1);
@@ -377,7 +400,7 @@ struct tls_peer *tls_peer_create(const char *host)
 	return peer;
 }
 
-/* Takes the session. */
+/* Takes ownership of the session. */
 static void remember(struct tls_peer *peer, SSL_SESSION *session, struct tls_context *context)
 {
 	SSL_SESSION_free(peer->last);
@@ -414,7 +437,10 @@ static void begin(struct tls *tls, SSL_CTX *ctx)
 	SSL_set_bio(tls->ssl, bio, bio);
 }
 
-/* Whoever connects and says nothing costs next to nothing: OpenSSL begins with the first read. */
+/*
+ * A client that connects and sends nothing costs almost nothing, since OpenSSL's session is
+ * created by the first read.
+ */
 struct tls *tls_accept(struct tls_context *context)
 {
 	return new_session(context);
@@ -432,7 +458,10 @@ struct tls *tls_connect(struct tls_context *context, struct tls_peer *peer)
 		if (!SSL_set1_host(tls->ssl, peer->host) || !SSL_set_tlsext_host_name(tls->ssl, peer->host))
 			abort();
 	}
-	/* A resumed session is not verified again, so one that another configuration has verified does not count. */
+	/*
+	 * A resumed session is not verified again, so a session that was verified by another
+	 * configuration is not resumed.
+	 */
 	if (peer->last && peer->context == context)
 		SSL_set_session(tls->ssl, peer->last);
 	ERR_clear_error();
@@ -465,10 +494,10 @@ void tls_destroy(struct tls *tls)
 		tls_finish(tls);
 	if (tls_has_output(tls) && tls->wire.fd >= 0)
 		(void)send_records(tls);
-	/* Otherwise OpenSSL takes a connection that broke as a reason not to resume the session. */
+	/* Otherwise OpenSSL would not resume the session of a connection that has failed. */
 	if (tls->ssl)
 		SSL_set_shutdown(tls->ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
-	/* Tickets come after the handshake: the last one is the one to use. */
+	/* Tickets arrive after the handshake; the last one is used. */
 	if (tls->peer && tls->ready && !tls->reason[0])
 		remember(tls->peer, SSL_get1_session(tls->ssl), tls->context);
 	SSL_free(tls->ssl);
@@ -501,7 +530,7 @@ static const char *kind_of(long verdict)
 	}
 }
 
-/* Notes why OpenSSL gave up. The first error in its queue is the cause of the others. */
+/* Stores why OpenSSL failed. The first error in its queue is the cause of the others. */
 static void note_failure(struct tls *tls)
 {
 	unsigned long code = ERR_peek_error();
@@ -532,7 +561,7 @@ const char *tls_reason(const struct tls *tls)
 	return tls->reason[0] ? tls->reason : NULL;
 }
 
-/* Says what a read that gave nothing means. */
+/* Handles a read that returned no data. */
 static void judge(struct tls *tls)
 {
 	switch (SSL_get_error(tls->ssl, 0)) {
@@ -554,7 +583,10 @@ static void judge(struct tls *tls)
 
 /* --- reading --- */
 
-/* Gives the number of bytes, 0 for none. OpenSSL goes on reading as long as nothing but key updates and the like comes. */
+/*
+ * Returns the number of bytes, 0 for none. OpenSSL continues to read as long as only key
+ * updates and the like arrive.
+ */
 static size_t read_data(struct tls *tls, char *to, size_t size)
 {
 	size_t all = 0, n;
@@ -570,7 +602,10 @@ static size_t read_data(struct tls *tls, char *to, size_t size)
 	return all;
 }
 
-/* A key update costs more than a small request, and needs no password. No client needs many of them without data in between. */
+/*
+ * A key update costs more than a small request, and requires no password. No legitimate client
+ * sends many of them without data in between.
+ */
 static void refuse_silence(struct tls *tls)
 {
 	if (!tls->ready)
@@ -631,11 +666,11 @@ bool tls_stopped(const struct tls *tls)
 
 /* --- writing --- */
 
-/* Vectors to go through; none is empty. The last two say how to cut, as in tls_write. */
+/* The vectors that are left; none is empty. `together` and `arg` are as in tls_write(). */
 struct pieces {
 	struct iovec *first;
 	int count;
-	size_t passed; /* bytes */
+	size_t passed; /* Bytes. */
 	size_t (*together)(void *arg, size_t skip, size_t max);
 	void *arg;
 };
@@ -654,7 +689,10 @@ static void skip(struct pieces *p, size_t n)
 	}
 }
 
-/* Takes the data of a record. Small pieces are copied together in `space`, so that each does not become a record. */
+/*
+ * Returns the data of the next record. Small pieces are copied to `space` and joined, so that
+ * each does not become a record.
+ */
 static struct slice next_record(struct pieces *p, char space[static RECORD])
 {
 	size_t limit = p->together ? p->together(p->arg, p->passed, RECORD) : RECORD, all = 0;
@@ -694,7 +732,7 @@ static bool encrypt(struct tls *tls, struct pieces *p)
 	return true;
 }
 
-/* Says that `n` bytes of records were sent. Gives the bytes of data that are taken by that. */
+/* Records that `n` bytes of records were sent. Returns the bytes of data that count as taken. */
 static size_t advance(struct batch *b, size_t n)
 {
 	size_t before = b->taken;
@@ -711,7 +749,7 @@ ssize_t tls_write(struct tls *tls, struct iovec *vectors, int count,
 	size_t all = 0;
 	ssize_t n;
 
-	/* The front of the data is encrypted already, if a part of the batch is unsent. */
+	/* If a part of the batch is unsent, the front of the data is already encrypted. */
 	skip(&p, tls->batch.data - tls->batch.taken);
 	do {
 		if (!tls_has_output(tls) && !encrypt(tls, &p)) {

@@ -1,6 +1,7 @@
 /*
- * TLS: what all sessions of a configuration share, and the session of one connection. A session reads and writes the socket itself, and
- * nothing here waits. Sessions are used by stream.c alone, except the functions that make one: others only pass it along.
+ * TLS: the context that all sessions of a configuration share, and the session of one
+ * connection. A session reads and writes the socket itself and never blocks. Only stream.c uses
+ * sessions; other files create them or pass them on.
  *
  *     tls_read <- OpenSSL <- socket
  *     tls_write -> OpenSSL -> records (a batch) -> socket
@@ -16,103 +17,130 @@
 /* --- contexts --- */
 
 /*
- * The certificates, keys and trusted CAs that all sessions of a configuration share. All files are read when a context is made. It
- * is never changed after that, so any thread may use it. A new configuration makes a new context, and the sessions of the old one
- * keep it.
+ * The certificates, keys and trusted CAs of all sessions of a configuration. All files are read
+ * when a context is created. It is immutable, so any thread may use it. A new configuration
+ * creates a new context; existing sessions keep the old one.
  */
 struct tls_context;
 
-/* A PEM file, and the option that names it, for errors. The path is "" if there is none. */
+/* A PEM file and the option that names it, for error messages. The path is "" if there is none. */
 struct tls_file {
 	const char *option, *path;
 };
 
 struct tls_files {
-	struct tls_file certificate, key; /* both or none; a certificate may be followed by its chain */
-	struct tls_file ca;               /* of the CAs that are trusted */
+	/* Both or neither. The certificate may be followed by its chain. */
+	struct tls_file certificate, key;
+	struct tls_file ca; /* The trusted CAs. */
 };
 
-/* Has OpenSSL allocate as util/alloc.h does. Called once, before anything else uses OpenSSL. */
+/*
+ * Makes OpenSSL allocate with the functions of util/alloc.h. Must be called once, before any
+ * other use of OpenSSL.
+ */
 void tls_init(void);
 
 /*
- * Reads the files for clients, which must present a certificate if there is a `ca`, and those for servers. NULL is for none of
- * them. `verify`: a server's certificate and its name are checked, without a `ca` against the CAs of the system. The caller holds
- * the context. On failure gives NULL, with the option, a colon, the file and the reason in `error`.
+ * Reads the files for connections from clients and to servers; NULL for none. Clients must
+ * present a certificate if `clients` has a `ca`. If `verify` is set, the certificate and name
+ * of each server are checked, against the CAs of the system if `servers` has no `ca`. Returns a
+ * context with one reference, owned by the caller. On failure returns NULL, with the option, a
+ * colon, the file and the reason in `error`.
  */
 struct tls_context *tls_context_create(
 	const struct tls_files *clients, const struct tls_files *servers, bool verify, char error[256]);
 
-/* Counts a holder, and gives the context. From any thread. */
+/* Adds a reference and returns the context. May be called from any thread. */
 struct tls_context *tls_context_hold(struct tls_context *context);
 
-/* Ends a hold; the last one frees the context. NULL does nothing. From any thread. */
+/*
+ * Drops a reference; the last one frees the context. NULL does nothing. May be called from any
+ * thread.
+ */
 void tls_context_drop(struct tls_context *context);
 
 /* --- sessions --- */
 
 struct tls;
 
-/* A server, from one connection to the next: its name, and the last session with it, which the next connection resumes. */
+/*
+ * A server across connections: its name, and its last session, which the next connection
+ * resumes.
+ */
 struct tls_peer;
 
 /*
- * `host` is the name or IP address that the certificate must match; copied without a trailing dot. The caller owns
- * the result.
+ * `host` is the name or IP address that the certificate must match; it is copied without a
+ * trailing dot. The caller owns the result.
  */
 struct tls_peer *tls_peer_create(const char *host);
 void tls_peer_destroy(struct tls_peer *peer);
 
 /*
- * Make a session with a client, or with a server. The handshake begins with the first tls_read: one with a client once the
- * socket has something. They hold the context, which has
- * the files that they need; `peer` is borrowed as long as the session is there. The caller owns the result.
+ * Create a session with a client or with a server. The handshake starts with the first
+ * tls_read(); with a client, once the socket has input. The session adds a reference to
+ * `context`, which must have the files it needs. `peer` is borrowed until the session is
+ * destroyed. The caller owns the result.
  */
 struct tls *tls_accept(struct tls_context *context);
 struct tls *tls_connect(struct tls_context *context, struct tls_peer *peer);
 
-/* Tells the peer that nothing more comes, if that is possible at once, and frees the session. NULL does nothing. */
+/*
+ * Sends a close notification if that is possible without blocking, and frees the session. NULL
+ * does nothing.
+ */
 void tls_destroy(struct tls *tls);
 
-/* Says which socket the session uses from now on; borrowed. */
+/* Sets the socket that the session uses; it is borrowed. */
 void tls_attach(struct tls *tls, int fd);
 
-/* As recv: gives the number of bytes, 0 at the end, or -1 with an errno. EPROTO: see tls_reason. Also carries on the handshake. */
+/*
+ * As recv(): returns the number of bytes, 0 at the end, or -1 with an errno; for EPROTO see
+ * tls_reason(). Continues the handshake if it is not complete.
+ */
 ssize_t tls_read(struct tls *tls, void *to, size_t size);
 
 /*
- * As writev, but several calls may be needed for a batch of bytes. The next call must bring those that were not taken, and may
- * add more behind them. Changes the vectors. During a handshake takes none. Also sends what OpenSSL itself has to say. If `together`
- * is not NULL, it says how many bytes go into a record: behind the first `skip` of the vectors, and not more than `max`.
+ * As writev(), but a batch of bytes may take several calls. The next call must pass the bytes
+ * that were not taken, and may append more. The vectors are modified. Takes no bytes during a
+ * handshake. Also sends OpenSSL's own pending records. If `together` is not NULL, it returns
+ * how many bytes, at most `max`, go into one record after the first `skip` bytes of the
+ * vectors.
  */
 ssize_t tls_write(struct tls *tls, struct iovec *vectors, int count,
 	size_t (*together)(void *arg, size_t skip, size_t max), void *arg);
 
-/* The handshake is done. */
+/* Returns whether the handshake is complete. */
 bool tls_is_ready(const struct tls *tls);
 
-/* The handshake is one with a client, and not done: a tls_read may take milliseconds for a private key. */
+/*
+ * Returns whether a handshake with a client is in progress: a tls_read() may then take
+ * milliseconds for a private key operation.
+ */
 bool tls_is_accepting(const struct tls *tls);
 
-/* Something was read or, with a server, may be. */
+/*
+ * Returns whether OpenSSL's session exists: always for a server; for a client, since the first
+ * tls_read().
+ */
 bool tls_has_begun(const struct tls *tls);
 
-/* A read may give something at once, though the socket may have nothing. */
+/* Returns whether a read may return data at once although the socket may have none. */
 bool tls_has_input(const struct tls *tls);
 
-/* The last read stopped before it had everything. */
+/* Returns whether the last read stopped before it had read everything. */
 bool tls_stopped(const struct tls *tls);
 
-/* Records wait for the socket. */
+/* Returns whether records are pending because the socket was not writable. */
 bool tls_has_output(const struct tls *tls);
 
-/* Queues the message that nothing more will be written. */
+/* Queues a close notification. */
 void tls_finish(struct tls *tls);
 
-/* Why the session failed, or NULL if it did not. Valid as long as the session is there. */
+/* Returns why the session failed, or NULL if it has not. Valid while the session exists. */
 const char *tls_reason(const struct tls *tls);
 
-/* Bytes of memory that it takes, with OpenSSL's, which are measured. */
+/* Returns the bytes of memory that the session uses, including OpenSSL's allocations. */
 size_t tls_memory(const struct tls *tls);
 
 #endif

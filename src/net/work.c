@@ -25,7 +25,10 @@ void work_init(struct work *work)
 	payer_init(&work->own);
 }
 
-/* A system call, so not in each turn: several short turns may count as one. */
+/*
+ * Reading the CPU time is a system call, so it is not done in each turn: several short turns
+ * may count as one.
+ */
 static void look_for_long_turn(struct work *work, uint64_t now_us)
 {
 	uint64_t used;
@@ -83,7 +86,7 @@ bool work_is_over(const struct work *work)
 	return clock_us(CLOCK_MONOTONIC) >= work->slice_end;
 }
 
-/* A request costs something, however short it is. */
+/* Each request has a fixed cost, however short it is. */
 bool work_input_is_over(struct work *work, size_t bytes)
 {
 	enum { REQUEST = 64, LOOK = 8 * 1024 };
@@ -95,7 +98,10 @@ bool work_input_is_over(struct work *work, size_t bytes)
 	return clock_us(CLOCK_MONOTONIC) >= work->input_end;
 }
 
-/* The payer whose turn it is does the first of its works, and pays. A payer that leaves in its own work is still there afterwards. */
+/*
+ * Runs the first job of the next payer, and charges the payer. A payer that calls payer_leave()
+ * in its own job must still exist afterwards. Returns the time.
+ */
 static uint64_t do_next(struct work *work)
 {
 	struct payer *payer = (struct payer *)((char *)turns_next(&work->payers) - offsetof(struct payer, turn));

@@ -21,9 +21,9 @@ struct admin_port {
 	struct event_base *base;
 	struct daemon *daemon;
 	struct peers *peers;
-	char address[256]; /* that is open; "" for none */
+	char address[256]; /* The open address; "" for none. */
 	struct listener *listener, *next;
-	struct event *tick; /* each second, while it is open: */
+	struct event *tick; /* Adds a point to the timeline each second, while the port is open. */
 	struct timeline timeline;
 };
 
@@ -31,8 +31,8 @@ struct admin_port {
 struct http_request {
 	struct peer *peer;
 	struct slice method, path, host;
-	bool keeps;    /* the connection, for another request */
-	bool has_body; /* of a length that is known, if not `chunked` */
+	bool keeps;    /* Keep the connection open for another request. */
+	bool has_body; /* Has a body with a known length, unless it is `chunked`. */
 	bool chunked;
 };
 
@@ -43,7 +43,7 @@ static bool is_word(struct slice text, const char *word)
 	return text.n == strlen(word) && strncasecmp(text.p, word, text.n) == 0;
 }
 
-/* Reads "GET /path HTTP/1.1". */
+/* Parses "GET /path HTTP/1.1". */
 static bool read_first_line(struct slice line, struct http_request *r)
 {
 	struct slice version;
@@ -73,9 +73,10 @@ static void read_header(struct slice line, struct http_request *r)
 /* --- hosts: a defence against DNS rebinding --- */
 
 /*
- * Whether a request for this host is answered: an IP address, localhost, or one of admin_hosts, with or without a port. A page of a
- * stranger in a browser on this network can give its own name our address, and would then read what we answer. But its requests
- * have its name. The port is cut off.
+ * Returns whether requests for this host are answered: an IP address, localhost, or one of
+ * admin_hosts, with or without a port. A malicious page in a browser on this network can make
+ * its own name resolve to our address, and would then read the replies. But its requests have
+ * its name as host. The port is removed from `host`.
  */
 static bool is_host_allowed(const struct config *config, char *host)
 {
@@ -105,8 +106,9 @@ static bool is_host_allowed(const struct config *config, char *host)
 /* --- answers --- */
 
 /*
- * Takes the text. `status` is a number and its reason, and `headers` are lines with their ends. The reply to HEAD has the length that the
- * text would have.
+ * Sends an answer, and takes over the content of `text`. `status` is a number and its reason,
+ * and `headers` are lines with their ends. The reply to HEAD has the length that the text would
+ * have.
  */
 static void answer(struct http_request *r, const char *status, const char *type, const char *headers, struct buf *text)
 {
@@ -135,7 +137,7 @@ static void answer_line(struct http_request *r, const char *status, const char *
 	answer(r, status, "text/plain; charset=utf-8", headers, &text);
 }
 
-/* Why clients are not served; NULL if they are. */
+/* Returns why clients are not served; NULL if they are. */
 static const char *obstacle(const struct admin_port *port)
 {
 	if (port->daemon->stopping)
@@ -176,7 +178,7 @@ static void on_stats(struct admin_port *port, struct http_request *r)
 
 /* --- the page --- */
 
-/* The assembler reads the file, wherever `make` runs: its path is that of the top folder. */
+/* The assembler reads the file. The path is relative to the top folder, where `make` runs. */
 __asm__(".section .rodata\n"
 	".global page_begin\n"
 	".global page_end\n"
@@ -187,7 +189,10 @@ __asm__(".section .rodata\n"
 
 extern const char page_begin[], page_end[];
 
-/* Appends the page; its style and its script get the nonce, which the browser compares with the policy in the header. */
+/*
+ * Appends the page. Its style and its script get the nonce, which the browser compares with the
+ * policy in the header.
+ */
 static void print_page(const char *nonce, struct buf *out)
 {
 	static const char mark[] = "nonce=\"\"";
@@ -202,7 +207,7 @@ static void print_page(const char *nonce, struct buf *out)
 	buf_add(out, at, (size_t)(page_end - at));
 }
 
-/* A random number allows the script and the style of the page. The browser runs no other script. */
+/* A random nonce permits the script and the style of the page. The browser runs no other script. */
 static void on_page(struct admin_port *port, struct http_request *r)
 {
 	struct buf text = BUF_EMPTY;
@@ -256,8 +261,8 @@ static void dispatch(struct admin_port *port, struct http_request *r)
 }
 
 /*
- * A body is not read. The connection of a request that has one is closed behind the answer. A body in chunks has no known length, so the
- * connection is closed at once.
+ * A body is not read. The connection of a request with a body is closed after the answer. A
+ * chunked body has no known length, so the connection is closed at once.
  */
 static ssize_t on_request(void *port, struct peer *peer, struct slice in)
 {
@@ -298,7 +303,7 @@ static void on_tick(evutil_socket_t fd, short what, void *port)
 	collect_timeline(p->daemon, &p->timeline);
 }
 
-/* It goes on while there is an address, and begins again with the next one. */
+/* Starts the timeline when there is an address, and clears it when there is none. */
 static void keep_timeline(struct admin_port *port)
 {
 	static const struct timeval interval = { TIMELINE_MS / 1000, TIMELINE_MS % 1000 * 1000 };
@@ -329,7 +334,7 @@ bool admin_port_prepare(struct admin_port *port, const struct config *config, st
 	admin_port_undo(port);
 	if (!*config->admin || strcmp(config->admin, port->address) == 0)
 		return true;
-	/* config_set has checked it. */
+	/* config_set() has already checked the address. */
 	(void)config_admin_address(config->admin, &a);
 	place.port = a.port;
 	port->next = listener_create(&place, why);
@@ -354,7 +359,7 @@ void admin_port_commit(struct admin_port *port)
 	keep_timeline(port);
 }
 
-/* --- the whole --- */
+/* --- creation and destruction --- */
 
 struct admin_port *admin_port_create(struct event_base *base, struct daemon *daemon)
 {

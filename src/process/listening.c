@@ -12,16 +12,16 @@
 #include "util/num.h"
 #include "worker/worker.h"
 
-/* The first descriptor that a parent passes. */
+/* The first descriptor that a parent process passes. */
 enum { INHERITED_FIRST = 3, INHERITED_MAX = 64 };
 
-/* Connections of clients that a turn accepts. */
+/* Maximum number of clients accepted in one turn. */
 enum { ACCEPT_MOST = 64 };
 
 struct entry {
 	struct address address;
 	struct listener *listener;
-	bool wanted; /* by the latest configuration */
+	bool wanted; /* Is in the latest configuration. */
 	bool is_new;
 	bool inherited;
 };
@@ -38,7 +38,7 @@ static struct entry *add(struct listening *l, struct listener *listener)
 	return &l->entries[l->count++];
 }
 
-/* Closes listeners that no configuration wants any more. */
+/* Closes listeners that are not in the configuration any more. */
 static void sweep(struct listening *l)
 {
 	size_t kept = 0;
@@ -164,7 +164,7 @@ void listening_commit(struct listening *l, const struct settings *settings, stru
 	}
 }
 
-/* --- the end --- */
+/* --- closing --- */
 
 bool listening_step_aside(struct listening *l)
 {

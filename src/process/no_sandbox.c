@@ -2,7 +2,7 @@
 
 #include "util/log.h"
 
-/* A build without libseccomp has this file, not sandbox.c. */
+/* Replaces sandbox.c in a build without libseccomp. */
 void sandbox_enter(void)
 {
 	log_warn("sandbox: there is none, since this setlistd was built without seccomp; `sandbox = false` accepts "

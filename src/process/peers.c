@@ -11,20 +11,20 @@
 #include "util/log.h"
 
 struct peer {
-	TAILQ_ENTRY(peer) link; /* in the order of their last requests */
+	TAILQ_ENTRY(peer) link; /* In the order of the last requests. */
 	struct peers *peers;
 	struct bufferevent *stream;
-	time_t since; /* its last request, by the monotonic clock */
-	bool waits;   /* its request has no answer yet */
-	bool last;    /* no request is taken any more */
-	bool ended;   /* it sends no more */
+	time_t since; /* Monotonic time of its last request, in seconds. */
+	bool waits;   /* A request is not answered yet. */
+	bool last;    /* No further request is handled. */
+	bool ended;   /* It has closed its sending side. */
 };
 
 struct peers {
 	struct event_base *base;
 	const struct peers_kind *kind;
 	void *arg;
-	struct event *timer; /* each second, while there are peers */
+	struct event *timer; /* Runs each second, while there are peers. */
 	TAILQ_HEAD(, peer) list;
 	int count;
 };
@@ -53,7 +53,7 @@ static bool is_writing(const struct peer *peer)
 	return evbuffer_get_length(bufferevent_get_output(peer->stream)) > 0;
 }
 
-/* Takes a request. Gives what peers_kind.request gives; a request that is too long is one to close for. */
+/* Handles a request. Returns the result of peers_kind.request, or -1 if the request is too long. */
 static ssize_t take(struct peer *peer)
 {
 	const struct peers_kind *kind = peer->peers->kind;
@@ -75,7 +75,7 @@ static ssize_t take(struct peer *peer)
 	return n > size ? -1 : used;
 }
 
-/* Takes requests until one waits for its answer, or an answer for the peer. */
+/* Handles requests until one is not answered at once, or an answer is being written. */
 static void go_on(struct bufferevent *stream, void *arg)
 {
 	struct peer *peer = arg;
@@ -92,7 +92,7 @@ static void on_event(struct bufferevent *stream, short what, void *arg)
 {
 	struct peer *peer = arg;
 
-	/* A peer that sends no more still wants its answers. */
+	/* A peer that has closed its sending side still gets its answers. */
 	peer->ended = what & BEV_EVENT_EOF;
 	if (peer->ended)
 		go_on(stream, peer);

@@ -1,10 +1,11 @@
 /*
- * A small server for operators, in the main thread. A peer sends requests of text, which are answered one at a time. Whatever a peer
- * does, it costs little:
+ * A small server for operators, in the main thread. A peer sends requests as text, which are
+ * answered one at a time. The cost of each peer is limited:
  *
- *     number     one peer more closes the one that was silent longest: whose last request is oldest
- *     size       a peer that sends a longer request is closed; while its answer waits, the kernel stops it
- *     time       for a request with its answer, however it is spent; then the peer is closed
+ *     number  Above the limit, a new peer closes the one whose last request is oldest.
+ *     size    A peer that sends a longer request is closed. While an answer is pending, little more
+ *             input is read, so the kernel throttles the peer.
+ *     time    A peer is closed if a request with its answer takes longer.
  */
 #ifndef PROCESS_PEERS_H
 #define PROCESS_PEERS_H
@@ -19,34 +20,38 @@ struct peer;
 struct peers;
 struct tls;
 
-/* Connections that a turn accepts: at most half of `most`. So a peer that has sent its request is answered before it makes room. */
+/*
+ * Connections that are accepted in one turn. At most half of `most`, so that a peer that has
+ * sent its request is answered before it is closed for a new one.
+ */
 enum { PEERS_ACCEPT = 8 };
 
 struct peers_kind {
-	const char *name; /* for the log */
-	int most;         /* peers */
-	size_t size;      /* bytes of a request */
-	time_t seconds;   /* for a request with its answer */
+	const char *name; /* Name for the log. */
+	int most;         /* Maximum number of peers. */
+	size_t size;      /* Maximum bytes of a request. */
+	time_t seconds;   /* Time limit for a request with its answer. */
 	/*
-	 * Takes the request at the front of `in`, which is borrowed for the call, and gives the number of its bytes. The peer must get an
-	 * answer, within the call or later. Gives 0 if the request is incomplete, and -1 to close the peer.
+	 * Handles the request at the front of `in`, which is borrowed for the call, and returns
+	 * its length in bytes. The peer must be answered, within the call or later. Returns 0
+	 * if the request is incomplete, and -1 to close the peer.
 	 */
 	ssize_t (*request)(void *arg, struct peer *peer, struct slice in);
 };
 
-/* Borrows all until peers_destroy. */
+/* Creates a server without listeners. Borrows all arguments until peers_destroy(). */
 struct peers *peers_create(struct event_base *base, const struct peers_kind *kind, void *arg);
 
-/* Takes an accepted socket. A listener_accepted. */
+/* Takes ownership of an accepted socket. A listener_accepted callback. */
 void peers_take(int fd, struct tls *tls, void *peers);
 
-/* Answers the peer's request. `last`: closes the peer when this is written. */
+/* Answers the peer's request. If `last` is set, closes the peer after the answer is written. */
 void peers_answer(struct peer *peer, struct slice text, bool last);
 
-/* Answers all requests that wait. If `peers` is NULL, does nothing. */
+/* Answers all pending requests. NULL does nothing. */
 void peers_answer_all(struct peers *peers, struct slice text);
 
-/* Closes all. NULL does nothing. */
+/* Closes all peers. NULL does nothing. */
 void peers_destroy(struct peers *peers);
 
 #endif

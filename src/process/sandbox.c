@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* TCGETS2 contains the size of a struct that the headers of the C library lack. */
+/* TCGETS2 contains the size of a struct that is missing in the headers of the C library. */
 #ifdef TCGETS2
 #include <asm/termbits.h>
 #endif
@@ -35,50 +35,53 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Where the flags of clone stand among its arguments. */
+/* Index of the flags among the arguments of clone. */
 #if defined(__s390__)
 enum { CLONE_FLAGS = 1 };
 #else
 enum { CLONE_FLAGS = 0 };
 #endif
 
-/* Allowed whatever the arguments. A name that the kernel or libseccomp does not know on this machine is skipped. */
+/*
+ * Allowed with any arguments. A name that is unknown to the kernel or libseccomp on this
+ * machine is skipped.
+ */
 static const char *const allowed[] = {
-	/* bytes */
+	/* Bytes. */
 	"read", "readv", "pread64", "write", "writev", "close", "lseek", "_llseek", "fcntl", "fcntl64",
-	/* files: configuration, names, statistics; sockets among them */
+	/* Files: configuration, names, statistics; including sockets in the file system. */
 	"fstat", "fstat64", "newfstatat", "fstatat64", "stat", "stat64", "lstat", "lstat64", "statx", "statfs",
 	"fstatfs", "access", "faccessat", "faccessat2", "readlink", "readlinkat", "getcwd", "getdents", "getdents64",
 	"unlink", "unlinkat", "umask", "chmod", "fchmod", "fchmodat", "fchmodat2", "fadvise64",
-	/* sockets */
+	/* Sockets. */
 	"bind", "connect", "listen", "accept", "accept4", "getsockname", "getpeername", "getsockopt", "setsockopt",
 	"shutdown", "send", "sendto", "sendmsg", "sendmmsg", "recv", "recvfrom", "recvmsg", "recvmmsg",
 	"recvmmsg_time64",
-	/* waiting */
+	/* Events and timers. */
 	"epoll_create", "epoll_create1", "epoll_ctl", "epoll_wait", "epoll_pwait", "epoll_pwait2", "eventfd",
 	"eventfd2", "timerfd_create", "timerfd_settime", "timerfd_settime64", "timerfd_gettime", "timerfd_gettime64",
 	"poll", "ppoll", "ppoll_time64", "select", "_newselect", "pselect6", "pselect6_time64", "pipe", "pipe2",
 	"restart_syscall",
-	/* memory */
+	/* Memory. */
 	"brk", "munmap", "mremap", "madvise", "membarrier",
-	/* threads */
+	/* Threads. */
 	"set_robust_list", "get_robust_list", "rseq", "set_tid_address", "futex", "futex_time64", "sched_yield",
 	"sched_getaffinity", "sched_getparam", "sched_getscheduler", "gettid", "getpid", "getppid", "getcpu", "exit",
 	"exit_group",
-	/* signals */
+	/* Signals. */
 	"rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "rt_sigpending", "rt_sigtimedwait", "sigreturn",
 	"sigaltstack",
-	/* times */
+	/* Times. */
 	"clock_gettime", "clock_gettime64", "clock_getres", "clock_getres_time64", "clock_nanosleep",
 	"clock_nanosleep_time64", "nanosleep", "gettimeofday", "time", "times", "getrusage",
-	/* facts about the process and the machine */
+	/* Facts about the process and the machine. */
 	"getuid", "getuid32", "geteuid", "geteuid32", "getgid", "getgid32", "getegid", "getegid32", "getgroups",
 	"getgroups32", "getresuid", "getresgid", "getrlimit", "ugetrlimit", "setrlimit", "getrandom", "sysinfo", "uname"
 };
 
 /*
- * With a sanitizer these instead of the rules: the check for leaks looks into the process from another one, and reports get the
- * lines of the source from a program.
+ * With a sanitizer, these calls are allowed instead of the rules: the check for leaks traces
+ * the process from another one, and reports get the source lines from a separate program.
  */
 static const char *const sanitizers[] = { "clone", "clone3", "fork", "vfork", "execve", "ptrace", "process_vm_readv",
 	"wait4", "waitid", "kill", "tgkill", "personality", "prctl", "arch_prctl", "dup", "dup2", "dup3", "mmap",
@@ -86,15 +89,16 @@ static const char *const sanitizers[] = { "clone", "clone3", "fork", "vfork", "e
 	"socketpair" };
 
 /*
- * A system call that is allowed, or that fails with `error`, if an argument matches. If no rule matches it kills the process. Without
- * a comparison, all of its calls match.
+ * Allows a system call, or makes it fail with `error`, if an argument matches; without a
+ * comparison, always. A call without a matching rule kills the process.
  */
 struct rule {
 	const char *name;
-	int error; /* 0: allowed */
+	int error; /* 0: allowed. */
 	unsigned argument;
-	enum scmp_compare compare; /* 0: none */
-	uint64_t value, masked;    /* for SCMP_CMP_MASKED_EQ the mask, and the value under it */
+	enum scmp_compare compare; /* 0: none. */
+	/* For SCMP_CMP_MASKED_EQ, the mask and the value under the mask. */
+	uint64_t value, masked;
 };
 
 #define ALWAYS 0, 0, 0, 0
@@ -110,7 +114,10 @@ static const struct rule rules[] = {
 	{ "mmap2", 0, HAS_NOT(2, PROT_EXEC) },
 	{ "mmap2", EPERM, HAS(2, PROT_EXEC) },
 	{ "clone", 0, HAS(CLONE_FLAGS, CLONE_THREAD) },
-	/* Its flags are in memory, where no filter sees them. The C library falls back to clone. */
+	/*
+	 * Its flags are in memory, which a filter cannot read. The C library falls back to
+	 * clone.
+	 */
 	{ "clone3", ENOSYS, ALWAYS },
 	{ "open", 0, HAS_NOT(1, O_ACCMODE | O_CREAT | O_TRUNC) },
 	{ "open", EACCES, HAS(1, O_WRONLY) },
@@ -125,14 +132,20 @@ static const struct rule rules[] = {
 	{ "socket", 0, IS(0, AF_UNIX) },
 	{ "socket", 0, IS(0, AF_INET) },
 	{ "socket", 0, IS(0, AF_INET6) },
-	{ "socket", 0, IS(0, AF_NETLINK) }, /* getaddrinfo lists the network interfaces */
+	{ "socket", 0, IS(0, AF_NETLINK) }, /* getaddrinfo() lists the network interfaces. */
 	{ "socketpair", 0, IS(0, AF_UNIX) },
 	{ "ioctl", 0, IS(1, FIONREAD) },
 	{ "ioctl", 0, IS(1, SIOCOUTQ) },
-	/* getaddrinfo and getnameinfo translate the scope of a link-local address, as in fe80::1%eth0 */
+	/*
+	 * getaddrinfo() and getnameinfo() translate the scope of a link-local address, as in
+	 * fe80::1%eth0.
+	 */
 	{ "ioctl", 0, IS(1, SIOCGIFINDEX) },
 	{ "ioctl", 0, IS(1, SIOCGIFNAME) },
-	/* stdio and the lexer of libconfuse ask whether a file is a terminal; since glibc 2.42 by TCGETS2 */
+	/*
+	 * stdio and the lexer of libconfuse check whether a file is a terminal; since glibc
+	 * 2.42 with TCGETS2.
+	 */
 	{ "ioctl", ENOTTY, IS(1, TCGETS) },
 #ifdef TCGETS2
 	{ "ioctl", ENOTTY, IS(1, TCGETS2) },
@@ -143,7 +156,10 @@ static const struct rule rules[] = {
 	{ "prlimit64", EPERM, IS_NOT(0, 0) },
 };
 
-/* A system call that this kind of processor does not have is skipped. Other failures are bugs of the tables. */
+/*
+ * A system call that this kind of processor does not have is skipped. Any other failure is a
+ * bug in the tables.
+ */
 static void add(scmp_filter_ctx filter, const struct rule *rule)
 {
 	uint32_t action = rule->error ? SCMP_ACT_ERRNO((uint32_t)rule->error) : SCMP_ACT_ALLOW;
@@ -175,9 +191,9 @@ static scmp_filter_ctx build_filter(void)
 
 	if (!filter)
 		return NULL;
-	/* System calls of another kind of processor, such as the 32-bit ones. */
+	/* For system calls of another architecture, such as 32-bit ones. */
 	(void)seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
-	/* A library may have started a thread. */
+	/* Includes all threads, since a library may have started one. */
 	(void)seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1);
 	add_all(filter, allowed, COUNT(allowed));
 	if (SANITIZED) {

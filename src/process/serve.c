@@ -39,23 +39,28 @@ struct process {
 	struct event_base *base;
 	struct event *events[EVENTS];
 	struct listening *listening;
-	struct listener *control_listener; /* of the private socket of operators; or NULL */
-	struct peers *control;             /* operators; or NULL */
+	struct listener *control_listener; /* Listener of the operators' private socket; or NULL. */
+	struct peers *control;             /* Operators; or NULL. */
 	struct admin_port *admin;
-	size_t settled, exited; /* workers that have taken over the settings; that have stopped */
-	bool settling;          /* workers are taking over the settings, at the start or after a reload */
-	bool again;             /* a reload was asked for meanwhile */
-	bool closed;            /* no client is accepted any more */
+	/* Number of workers that use the new settings, and number of workers that have stopped. */
+	size_t settled, exited;
+	/* Workers are switching to the settings, at the start or after a reload. */
+	bool settling;
+	bool again;  /* A reload was requested meanwhile. */
+	bool closed; /* No client is accepted any more. */
 };
 
-/* How long connections that are on their way to another process still find this one. */
+/*
+ * Time for which connections to another process may still arrive here while they are being
+ * established.
+ */
 enum { LEAVE_MS = 100 };
 
 /* --- messages to a supervisor --- */
 
 /*
- * Sends a datagram of sd_notify(3) to the socket that NOTIFY_SOCKET names; without one does nothing. A name that begins with @ is in the
- * abstract namespace.
+ * Sends a datagram of sd_notify(3) to the socket in NOTIFY_SOCKET, if that is set. A name that
+ * begins with @ is in the abstract namespace.
  */
 static void notify(const char *text)
 {
@@ -121,7 +126,7 @@ static void join_workers(struct process *p)
 
 /* --- the configuration --- */
 
-/* New settings that can be used, or NULL. */
+/* Returns new settings that can be used, or NULL. */
 static struct settings *read_again(struct process *p)
 {
 	struct settings *s = settings_read(p->options, p->daemon.servers.names, true);
@@ -140,7 +145,7 @@ static struct settings *read_again(struct process *p)
 	return NULL;
 }
 
-/* Names what changed. */
+/* Logs the names of the options that have changed. */
 static void log_changes(const struct settings *old, const struct settings *new)
 {
 	struct buf names = BUF_EMPTY;
@@ -189,7 +194,7 @@ static void reload(struct process *p)
 	send_all(p, WORKER_RELOAD);
 }
 
-/* In the thread of the worker that accepts. */
+/* Runs in the thread of the worker that accepts. */
 static void commit_listeners(void *arg)
 {
 	struct process *p = arg;
@@ -202,7 +207,7 @@ static void set_listens(struct process *p)
 	struct buf places = BUF_EMPTY;
 
 	config_texts(&p->daemon.settings->config, config_option("listen"), &places);
-	/* A zero byte is behind each, and stays behind the last one. There may be none. */
+	/* Each text is followed by a zero byte; the last one is kept. There may be no text. */
 	for (size_t i = 0; i + 1 < buf_size(&places); i++)
 		places.data[i] = places.data[i] ? places.data[i] : ' ';
 	free(p->daemon.listens);
@@ -221,8 +226,9 @@ static void log_moves(const struct settings *s)
 }
 
 /*
- * Each worker has tried all servers. So the first request knows what the servers can do, and a listener is closed only when there
- * is another one.
+ * Called when each worker has tried to connect to all servers. So the abilities of the servers
+ * are known before the first request, and a listener is closed only when its replacement is
+ * open.
  */
 static void on_settled(struct process *p)
 {
@@ -299,8 +305,9 @@ static bool open_control(struct process *p, const struct config *config, struct 
 /* --- signals --- */
 
 /*
- * In the thread of the worker that accepts. Others drain behind their last new client. This one, which reads its message later, drains
- * before a client that was refused could send it anything.
+ * Runs in the thread of the worker that accepts. The other workers get the message after their
+ * last new client. This one drains when it reads its message, which is before a refused client
+ * could send it anything.
  */
 static void close_and_drain(void *arg)
 {
@@ -327,7 +334,10 @@ static void on_left(evutil_socket_t fd, short what, void *arg)
 	leave(arg);
 }
 
-/* The first signal stops accepting and lets requests in progress finish; the second one does not wait for them. */
+/*
+ * The first signal stops accepting, and requests in progress are finished; the second one
+ * cancels them.
+ */
 static void stop(struct process *p)
 {
 	static const struct timeval pause = { 0, LEAVE_MS * 1000 };
@@ -339,7 +349,10 @@ static void stop(struct process *p)
 		return;
 	}
 	p->daemon.stopping = true;
-	/* This comes first: a client that connects after the notice must reach the new process. */
+	/*
+	 * This must be first: a client that connects after the notice must reach the new
+	 * process.
+	 */
 	aside = listening_step_aside(p->listening);
 	notify("STOPPING=1");
 	if (aside)
@@ -364,7 +377,10 @@ static void on_signal(evutil_socket_t number, short what, void *arg)
 	}
 }
 
-/* With its events freed, a signal has its default action again: it would make an exit that is all but over look like a kill. */
+/*
+ * Once its event is freed, a signal has its default action again, so a signal during the last
+ * steps of a regular exit would look like a kill.
+ */
 static void block_signals(void)
 {
 	sigset_t set;
@@ -393,8 +409,9 @@ static bool open_all(struct process *p)
 	struct buf errors = BUF_EMPTY;
 
 	/*
-	 * The HTTP port and the control socket are opened before the ports of clients. If one of them fails, no client has connected yet. If
-	 * both succeed, they are open as soon as clients can connect.
+	 * The HTTP port and the control socket are opened before the ports of clients. If one
+	 * of them fails, no client has connected yet; if both succeed, they are open as soon as
+	 * clients can connect.
 	 */
 	if (admin_port_prepare(p->admin, config, &errors) && open_control(p, config, &errors) &&
 		listening_inherit(p->listening, &errors) && listening_prepare(p->listening, config, &errors) &&
@@ -430,7 +447,10 @@ static void init(struct process *p, int pipes[2])
 	p->events[NEWS] = event_new(p->base, pipes[0], EV_READ | EV_PERSIST, on_news, p);
 	p->events[LOG_TIME] = event_new(p->base, -1, EV_PERSIST, on_log_time, NULL);
 	p->events[LEAVE] = evtimer_new(p->base, on_left, p);
-	/* Before the sockets: a signal may come as soon as the first one exists, and its default action kills the process. */
+	/*
+	 * Before the sockets are opened: a signal may arrive as soon as the first one exists,
+	 * and its default action kills the process.
+	 */
 	for (int i = 0; i < SIGNALS; i++)
 		p->events[i] = evsignal_new(p->base, signals[i], on_signal, p);
 	for (int i = 0; i <= NEWS; i++)

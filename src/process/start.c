@@ -14,10 +14,11 @@
 /* --- file descriptors --- */
 
 enum {
-	OTHERS = 32 + DAEMON_REPLACING, /* in addition to clients, listeners and workers; eight are of c-ares */
-	ADMIN = 36,                     /* the HTTP port and its connections */
+	/* In addition to clients, listeners and workers; eight are for c-ares. */
+	OTHERS = 32 + DAEMON_REPLACING,
+	ADMIN = 36, /* The HTTP port and its connections. */
 	EACH_WORKER = 10,
-	EACH_SERVER = 2 /* of each worker: one that goes and one that comes */
+	EACH_SERVER = 2 /* Per worker: a former and a new connection. */
 };
 
 bool start_fit_descriptors(struct config *config, int servers, struct buf *errors)
@@ -53,7 +54,7 @@ static bool refuse_user(const struct config *config, const char *why, struct buf
 	return config_fault(config, config_line(config, "user"), errors, "user %s: %s", config->user, why);
 }
 
-/* Gives NULL, with an error, if there is no such user. */
+/* Returns the user, or NULL with an error if there is none of that name. */
 static const struct passwd *find_user(const struct config *config, struct buf *errors)
 {
 	const struct passwd *pw;
@@ -122,7 +123,7 @@ static bool check_places(struct config *config, struct buf *errors)
 	return good;
 }
 
-/* --- all --- */
+/* --- all checks --- */
 
 bool start_check(struct settings *settings, struct buf *errors)
 {

@@ -1,21 +1,25 @@
-/* What a start needs of the system, and whether it is there. All of this is for the main thread. */
+/* Checks and preparations at the start of the process. For the main thread. */
 #ifndef PROCESS_START_H
 #define PROCESS_START_H
 
 #include "config/settings.h"
 
 /*
- * Raises the limit of file descriptors as far as needed and allowed. Servers, listeners and workers come first. Clients share what is
- * left: max_connections is lowered to that. If nothing is left, gives false, with the numbers in `error`.
+ * Raises the limit of file descriptors as far as needed and permitted. Descriptors for
+ * `servers` servers, listeners and workers are reserved first; max_connections is lowered to
+ * the number that is left. Returns false if none is left, with the numbers in `errors`.
  */
 bool start_fit_descriptors(struct config *config, int servers, struct buf *errors) __attribute__((warn_unused_result));
 
-/* Becomes the configured user, if there is one. On failure gives false, with the reason in `error`. */
+/*
+ * Switches to the configured user, if there is one. Returns false on failure, with the reason
+ * in `errors`.
+ */
 bool start_switch_user(const struct config *config, struct buf *errors) __attribute__((warn_unused_result));
 
 /*
- * Looks for all that a start looks for, and opens nothing that others see: a setlistd may be running. On failure gives false, with
- * the reason in `error`.
+ * Does all checks of a start without opening anything that is visible to others, since a
+ * setlistd may be running. Returns false on failure, with the reason in `errors`.
  */
 bool start_check(struct settings *settings, struct buf *errors) __attribute__((warn_unused_result));
 

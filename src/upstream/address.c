@@ -12,15 +12,18 @@
 #include "util/alloc.h"
 #include "util/linux.h"
 
-/* TCP keepalive of connections to servers: seconds, seconds, number of probes. */
+/*
+ * TCP keepalive of connections to servers: seconds idle, seconds between probes, number of
+ * probes.
+ */
 enum { KEEPALIVE_IDLE = 15, KEEPALIVE_PAUSE = 5, KEEPALIVE_COUNT = 3 };
 
 struct resolver {
 	struct loop *loop;
 	struct names *names;
-	int news[2]; /* pipe from the thread of `names` */
+	int news[2]; /* Pipe from the thread of `names`. */
 	struct event *event;
-	LIST_HEAD(, server_address) addresses; /* that have a name */
+	LIST_HEAD(, server_address) addresses; /* Addresses that have a name. */
 };
 
 static void look(struct server_address *a);
@@ -144,7 +147,10 @@ static void connect_unix(struct server_address *a)
 	connect_to(a, &address);
 }
 
-/* Each attempt tries the next address of the name. Without any, waits for one until the first lookup has failed. */
+/*
+ * Each attempt tries the next address of the name. If none is known, the attempt stays pending
+ * until a lookup succeeds or the first lookup has failed.
+ */
 static void connect_by_name(struct server_address *a)
 {
 	union server_sockaddr address;
@@ -167,7 +173,7 @@ static bool is_connecting(const struct server_address *a)
 	return event_initialized(&a->connecting) && event_pending(&a->connecting, EV_WRITE, NULL);
 }
 
-/* After a lookup. */
+/* Called after a lookup. */
 static void look(struct server_address *a)
 {
 	if (a->awaits)

@@ -13,7 +13,7 @@ void greeting_encode(struct slice login, struct buf *out)
 	BUF_ADD(out, "version\r\nmn\r\nstats settings\r\n");
 }
 
-/* "1.6.18" or "1.6.18_4_gabcdef". Missing numbers are 0. */
+/* Parses "1.6.18" or "1.6.18_4_gabcdef". Missing numbers are 0. */
 static unsigned parse_version(struct slice text)
 {
 	unsigned version = 0, part = 0, parts = 0;
@@ -60,7 +60,7 @@ ssize_t greeting_decode(struct slice in, unsigned which, struct greeting *g)
 		return n;
 	switch (expect.verb) {
 	case CALL_VERSION:
-		/* Not an error such as too many connections. */
+		/* Any other line is an error, such as too many connections. */
 		if (!slice_starts(r.line, SLICE("VERSION ")))
 			return -1;
 		g->version = parse_version(slice_skip(r.line, 8));
@@ -77,8 +77,8 @@ ssize_t greeting_decode(struct slice in, unsigned which, struct greeting *g)
 }
 
 /*
- * memcached answers only the last of several requests that it refuses. So the first reply that says no may be the reply to any part
- * of the greeting.
+ * memcached answers only the last of several requests that it refuses. So the first reply that
+ * is a refusal may be the reply to any part of the greeting.
  */
 static bool is_refusal(struct slice line)
 {

@@ -34,7 +34,10 @@ void lookup_free(struct lookup *lookup)
 	*lookup = (struct lookup){ .last = LOOKUP_PENDING };
 }
 
-/* Addresses of a name that has addresses of the other family only are outdated. */
+/*
+ * Returns whether the addresses of one family can be used. They are outdated if the name now
+ * has only addresses of the other family.
+ */
 static bool counts(const struct lookup *lookup, const struct lookup *other)
 {
 	return lookup->count && !(lookup->last == LOOKUP_NONE && other->last == LOOKUP_FOUND);

@@ -21,12 +21,12 @@
 #include "util/log.h"
 
 enum {
-	QUERY_MS = 2000,       /* for the first answer to a query; doubled for each repetition */
-	QUERY_TRIES = 3,       /* for each name server */
-	FIRST_PAUSE_MS = 1000, /* before a failed lookup is repeated; doubled each time */
+	QUERY_MS = 2000,       /* Timeout of the first query; doubled for each repetition. */
+	QUERY_TRIES = 3,       /* Per name server. */
+	FIRST_PAUSE_MS = 1000, /* Before a failed lookup is repeated; doubled each time. */
 	LONGEST_PAUSE_MS = 10000,
-	LOOK_MS = 1000, /* files are read again so often while a lookup is under way */
-	LISTENERS = 64, /* as many as worker threads */
+	LOOK_MS = 1000, /* Interval of rereading the files while a lookup is in progress. */
+	LISTENERS = 64, /* At least the number of worker threads. */
 	SOCKETS = 64
 };
 
@@ -34,14 +34,14 @@ static const char *const paths[] = { "/etc/resolv.conf", "/etc/nsswitch.conf" };
 static const int families[LOOKUP_FAMILIES] = { [LOOKUP_V4] = AF_INET, [LOOKUP_V6] = AF_INET6 };
 static const size_t lengths[LOOKUP_FAMILIES] = { [LOOKUP_V4] = 4, [LOOKUP_V6] = 16 };
 
-/* A reason to warn. */
+/* The reason for a warning. */
 enum trouble { NO_TROUBLE, UNRESOLVED, SEVERAL, CHANGED };
 
 /* The lookups of one family. */
 struct question {
 	struct name *name;
-	bool asked; /* c-ares has it */
-	bool fresh; /* it was answered since it was last requested */
+	bool asked; /* The lookup is in progress in c-ares. */
+	bool fresh; /* It was answered since it was last requested. */
 	uint64_t ended;
 };
 
@@ -53,28 +53,30 @@ struct name {
 	unsigned users;
 	struct question questions[LOOKUP_FAMILIES];
 	struct lookup lookups[LOOKUP_FAMILIES];
-	struct lookup_choice choice; /* the last one that was not ambiguous */
-	bool suspect;                /* no connection has been made since it was last looked up */
-	uint64_t pause;              /* milliseconds before a failed lookup is repeated; 0 if none has failed */
-	enum trouble trouble;        /* as the log says */
-	char *expected;              /* addresses of the ring; or NULL */
-	char *changed;               /* addresses that the log has named last; or NULL */
+	struct lookup_choice choice; /* The last unambiguous addresses. */
+	/* No connection has been made since the last name_suspect(). */
+	bool suspect;
+	/* Milliseconds before a failed lookup is repeated; 0 if none has failed. */
+	uint64_t pause;
+	enum trouble trouble; /* The current reason for a warning. */
+	char *expected;       /* Addresses of the ring; or NULL. */
+	char *changed;        /* Addresses found by the last check; or NULL. */
 };
 
 struct names {
-	pthread_mutex_t lock; /* of all that follows, except where only the thread uses it */
-	pthread_cond_t ended; /* a lookup has ended */
+	pthread_mutex_t lock; /* Protects everything below that is not used only by the thread. */
+	pthread_cond_t ended; /* Signalled when a lookup has ended. */
 	pthread_t thread;
 	bool running, stopping;
-	int wake[2]; /* pipe to the thread */
+	int wake[2]; /* Pipe to the thread. */
 	LIST_HEAD(, name) list;
 	uint64_t interval;
 	int listeners[LISTENERS];
 	size_t listener_count;
-	bool news; /* a lookup has ended, and the listeners have not been notified */
-	/* Of the thread. */
+	bool news; /* A lookup has ended, and the listeners have not been notified yet. */
+	/* Used only by the thread: */
 	ares_channel channel;
-	struct buf files; /* that the channel was made from */
+	struct buf files; /* Files from which the channel was created. */
 	struct pollfd sockets[SOCKETS];
 	nfds_t socket_count;
 };
@@ -114,9 +116,9 @@ static void print(const struct lookup *lookup, int family, struct buf *out)
 	}
 }
 
-/* --- what has become of a name --- */
+/* --- outcomes --- */
 
-/* Says which addresses are too many. */
+/* Writes to `why` which addresses are too many. */
 static void explain_several(const struct name *n, char why[NAME_WHY])
 {
 	struct buf text = BUF_EMPTY;
@@ -130,7 +132,7 @@ static void explain_several(const struct name *n, char why[NAME_WHY])
 	buf_free(&text);
 }
 
-/* Returns the addresses of a name with `all`, which the caller frees; NULL if they are not known. */
+/* Returns the addresses of a name with `all`; NULL if unknown. The caller frees them. */
 static char *all_addresses(const struct name *n)
 {
 	struct buf text = BUF_EMPTY;
@@ -146,7 +148,7 @@ static char *all_addresses(const struct name *n)
 	return copy;
 }
 
-/* Logs that the addresses are not those of the ring, once for each change. */
+/* Checks whether the addresses are still the ones that the ring uses. Logs each change once. */
 static enum trouble check_all(struct name *n)
 {
 	char *found = all_addresses(n);
@@ -162,7 +164,10 @@ static enum trouble check_all(struct name *n)
 	return same ? NO_TROUBLE : CHANGED;
 }
 
-/* After a lookup. A warning is logged when trouble begins, and a notice when it is over. */
+/*
+ * Updates the state of a name after a lookup. A warning is logged when trouble begins, and a
+ * notice when it is over.
+ */
 static void judge(struct name *n)
 {
 	const char *failure = lookup_failure(n->lookups, n->all);
@@ -213,7 +218,7 @@ static uint64_t first_pause(const struct name *n)
 	return least(FIRST_PAUSE_MS, longest_pause(n));
 }
 
-/* When a question is to be asked again. */
+/* Returns when the question is due again. */
 static uint64_t due_of(const struct question *q)
 {
 	const struct name *n = q->name;
@@ -274,7 +279,10 @@ static void end_question(struct question *q, int family)
 	pthread_cond_broadcast(&n->names->ended);
 }
 
-/* c-ares calls this within ares_getaddrinfo, ares_process_fd or ares_destroy: the lock is held. */
+/*
+ * Called by c-ares within ares_getaddrinfo(), ares_process_fd() or ares_destroy(): the lock is
+ * held.
+ */
 static void on_answer(void *arg, int status, int timeouts, struct ares_addrinfo *found)
 {
 	struct question *q = arg;
@@ -331,8 +339,8 @@ static void read_file(const char *path, struct buf *out)
 }
 
 /*
- * systemd-resolved writes `search .`, which is no domain to search. Before 1.19, c-ares refuses a name with it. So a channel that has it
- * is replaced by one with the other domains.
+ * systemd-resolved writes `search .`, which is no domain to search. c-ares before 1.19 rejects
+ * names with it. So a channel that has it is replaced by one with the other domains.
  */
 static void leave_out_root(struct names *all, struct ares_options *options, int mask)
 {
@@ -364,7 +372,7 @@ static void open_channel(struct names *all)
 	};
 	int mask = ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_SOCK_STATE_CB;
 
-	/* A later c-ares caches answers, unless that is turned off. */
+	/* Newer versions of c-ares cache answers unless that is turned off. */
 #ifdef ARES_OPT_QUERY_CACHE
 	options.qcache_max_ttl = 0;
 	mask |= ARES_OPT_QUERY_CACHE;
@@ -376,7 +384,7 @@ static void open_channel(struct names *all)
 		log_rare("names: c-ares refuses its configuration");
 }
 
-/* After a change of the files there is a new channel. Questions of the former one are asked again. */
+/* Creates a new channel if the files have changed. Pending questions are repeated on it. */
 static void follow_files(struct names *all)
 {
 	struct buf files = BUF_EMPTY;
@@ -405,7 +413,7 @@ static void free_name(struct name *n)
 	free(n);
 }
 
-/* c-ares 1.18 answers this one itself as well, unless a file does, and forgets to free a name each time. */
+/* c-ares 1.18 answers this question itself, unless a file does, and leaks a name each time. */
 static void answer_localhost(struct question *q)
 {
 	unsigned char(*at)[LOOKUP_BYTES] = xcalloc(1, LOOKUP_BYTES);
@@ -417,7 +425,10 @@ static void answer_localhost(struct question *q)
 
 static void ask(struct names *all, struct question *q, int family)
 {
-	/* Without a socket type there would be a result for each. The addresses are sorted later. */
+	/*
+	 * Without a socket type there would be one result for each type. The addresses are
+	 * sorted later.
+	 */
 	const struct ares_addrinfo_hints hints = {
 		.ai_family = families[family], .ai_socktype = SOCK_STREAM, .ai_flags = ARES_AI_NOSORT
 	};
@@ -430,7 +441,10 @@ static void ask(struct names *all, struct question *q, int family)
 		ares_getaddrinfo(all->channel, q->name->host, NULL, &hints, on_answer, q);
 }
 
-/* Asks the questions that are due. Returns when the next one is; the answer to an earlier one may change that. */
+/*
+ * Sends the questions that are due. Returns when the next one is due; the answer to an earlier
+ * one may change that.
+ */
 static uint64_t ask_all(struct names *all)
 {
 	uint64_t now = now_ms(), next = UINT64_MAX;
@@ -460,7 +474,7 @@ static void tell(struct names *all)
 	all->news = false;
 }
 
-/* Milliseconds until c-ares or the next question has something to do. */
+/* Returns the milliseconds until c-ares has a timeout or the next question is due. */
 static int timeout_of(struct names *all, uint64_t next)
 {
 	uint64_t now = now_ms(), ms = next > now ? least(next - now, 60000) : 0;
@@ -479,7 +493,10 @@ static void process(struct names *all, const struct pollfd *ready, nfds_t count)
 			ares_process_fd(all->channel, reads ? ready[i].fd : ARES_SOCKET_BAD,
 				writes ? ready[i].fd : ARES_SOCKET_BAD);
 	}
-	/* After the answers: if the process was stopped, they may have been received in time. */
+	/*
+	 * Timeouts are handled after the answers: if the process was suspended, answers may
+	 * have arrived in time.
+	 */
 	ares_process_fd(all->channel, ARES_SOCKET_BAD, ARES_SOCKET_BAD);
 }
 
@@ -516,13 +533,13 @@ static void *run(void *arg)
 	if (all->channel)
 		ares_destroy(all->channel);
 	all->channel = NULL;
-	/* Frees the names. */
+	/* No channel is left, so this only frees the names. */
 	ask_all(all);
 	pthread_mutex_unlock(&all->lock);
 	return NULL;
 }
 
-/* Signals are for the main thread. */
+/* Starts the thread with all signals blocked, since they are for the main thread. */
 static void start(struct names *all)
 {
 	sigset_t every, before;
@@ -614,7 +631,7 @@ uint64_t names_changed(struct names *all)
 
 /* --- one name --- */
 
-/* name_await waits for the next lookup. */
+/* Makes name_await() wait for the next lookup. */
 static void refresh(struct name *n)
 {
 	for (int i = 0; i < LOOKUP_FAMILIES; i++) {

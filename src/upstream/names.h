@@ -1,10 +1,13 @@
 /*
- * The resolver of the process: names of servers and their addresses. One thread looks up each name at regular intervals, however many
- * servers and workers use it; the result is read without waiting. A failed lookup leaves the addresses that are known in use.
+ * The resolver of the process: names of servers and their addresses. One thread looks up each
+ * name at regular intervals, however many servers and workers use it; results are read without
+ * blocking. If a lookup fails, the known addresses remain in use.
  *
- * c-ares asks the name servers. It sends the queries for IPv4 and IPv6 apart, so a late answer to one does not delay the other; it repeats
- * a truncated one over TCP; and it reads /etc/hosts, /etc/resolv.conf and the line `hosts` of /etc/nsswitch.conf. The C library's
- * getaddrinfo returns only when both are answered. It also loads modules, whose system calls the sandbox cannot know.
+ * The lookups are done by c-ares. It queries IPv4 and IPv6 separately, so a late answer to one
+ * does not delay the other; it repeats truncated queries over TCP; and it reads /etc/hosts,
+ * /etc/resolv.conf and the line `hosts` of /etc/nsswitch.conf. getaddrinfo() of the C library
+ * returns only after both answers, and loads modules, whose system calls the sandbox cannot
+ * list.
  */
 #ifndef UPSTREAM_NAMES_H
 #define UPSTREAM_NAMES_H
@@ -29,15 +32,24 @@ union server_sockaddr {
 
 enum { NAME_WHY = 512 };
 
-/* All functions below may be called from any thread, except names_create and names_destroy. The thread starts with the first name. */
+/*
+ * All functions below may be called from any thread, except names_create() and names_destroy().
+ * The resolver thread is started when the first name is added.
+ */
 struct names *names_create(void);
 /* All names must have been dropped. */
 void names_destroy(struct names *names);
 
-/* Milliseconds between two lookups of a name; 0: only when a connection fails. A name that failed is looked up sooner. */
+/*
+ * Sets the milliseconds between two lookups of a name. 0 means that names are looked up only
+ * when a connection fails. A name whose lookup failed is looked up sooner.
+ */
 void names_set_interval(struct names *names, uint64_t ms);
 
-/* After each lookup a byte is written to `fd`, which is non-blocking, until names_unlisten. */
+/*
+ * Registers `fd`, which must be non-blocking: a byte is written to it after each lookup, until
+ * names_unlisten().
+ */
 void names_listen(struct names *names, int fd);
 void names_unlisten(struct names *names, int fd);
 
@@ -45,36 +57,52 @@ void names_unlisten(struct names *names, int fd);
 bool names_parse(const char *host, uint16_t port, union server_sockaddr *out);
 
 /*
- * Returns a name, which is looked up until name_drop. With `all`, each of its addresses is a server; else it must have one address,
- * or one of each family. An existing name with `all` is looked up again.
+ * Returns a name, which is looked up until name_drop(). With `all`, each of its addresses is a
+ * server; otherwise it must have one address, or one of each family. An existing name with
+ * `all` is looked up again.
  */
 struct name *name_get(struct names *names, const char *host, bool all);
 void name_drop(struct name *name);
 
-/* Waits until the first lookup has ended, or that of name_get, but not longer than until `deadline` in milliseconds, as clock_us counts CLOCK_MONOTONIC. */
+/*
+ * Waits until the first lookup, or the one that name_get() started, has ended, or until
+ * `deadline`, in milliseconds of CLOCK_MONOTONIC.
+ */
 void name_await(struct name *name, uint64_t deadline);
 
-/* Of a name with `all`: appends its addresses, sorted, with spaces between them. Returns false, with the reason, if they are not known. */
+/*
+ * For a name with `all`: appends its addresses, sorted and separated by spaces. Returns false,
+ * with the reason in `why`, if they are not known.
+ */
 bool name_addresses(struct name *name, struct buf *out, char why[NAME_WHY]);
-/* Of a name with `all`: a warning is logged, and names_changed counts it, while its addresses are others than these; NULL for none. */
+/*
+ * For a name with `all`: sets the addresses that the ring uses; NULL for none. While the name
+ * has other addresses, names_changed() counts it, and a warning is logged.
+ */
 void name_expect(struct name *name, const char *addresses);
 uint64_t names_changed(struct names *names);
 
-/* Whether the name has several addresses of one family at the moment, with the reason why no server can have it. */
+/*
+ * Returns whether the name currently has several addresses of one family, and stores in `why`
+ * why it cannot be the name of a server.
+ */
 bool name_is_several(struct name *name, char why[NAME_WHY]);
 
 /*
- * The address for the `nth` attempt to connect. If none is known, returns false with the reason; `*final` is false while the first
- * lookup is under way.
+ * Stores the address for attempt number `nth` to connect in `out`. If none is known, returns
+ * false with the reason; `*final` is then false while the first lookup is in progress.
  */
 bool name_choose(
 	struct name *name, unsigned nth, uint16_t port, union server_sockaddr *out, bool *final, char why[NAME_WHY]);
-/* Whether it is an address of the name. */
+/* Returns whether `address` is one of the name's addresses. */
 bool name_has(struct name *name, const union server_sockaddr *address);
 
-/* A connection to the name's address is being made or has failed: it may be outdated. */
+/*
+ * Reports that a connection to the name's address is being made or has failed, so the address
+ * may be outdated.
+ */
 void name_suspect(struct name *name);
-/* A connection was made. */
+/* Reports that a connection was made. */
 void name_trust(struct name *name);
 
 #endif

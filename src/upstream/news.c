@@ -11,9 +11,9 @@ struct news_entry {
 	struct news *news;
 	struct news_entry *next;
 	char *name;
-	unsigned lost; /* workers without a connection */
-	bool known;    /* a worker had a connection */
-	bool down;     /* as the log says */
+	unsigned lost; /* Number of workers without a connection. */
+	bool known;    /* A worker has been connected before. */
+	bool down;     /* The server was logged as down. */
 	struct news_outage outage;
 };
 

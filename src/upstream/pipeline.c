@@ -11,8 +11,8 @@ enum { RING_MIN = 64 };
 struct pipeline_entry {
 	struct waiter *waiter;
 	const struct dialect *dialect;
-	uint64_t start, end; /* of its bytes, as pipeline.encoded counts */
-	uint64_t since;      /* when it was pushed */
+	uint64_t start, end; /* Range of the call's bytes, counted as pipeline.encoded. */
+	uint64_t since;      /* When it was pushed. */
 	uint32_t expected;
 	uint8_t verb, want;
 };
@@ -79,7 +79,10 @@ static struct pipeline_entry take_first(struct pipeline *p)
 	return e;
 }
 
-/* Calls in a row that were pushed at one time. They took equally long, and are counted together. */
+/*
+ * Consecutive calls that were pushed at the same time. They have the same latency and are
+ * counted together.
+ */
 struct batch {
 	uint64_t since, count;
 };
@@ -167,7 +170,7 @@ bool pipeline_is_writing_first(const struct pipeline *p)
 	return p->count && entry_at(p, 0)->end > p->written;
 }
 
-/* The number of calls that end at or before a position, as pipeline.encoded counts. */
+/* Returns the number of calls that end at or before a position, counted as pipeline.encoded. */
 static size_t calls_before(const struct pipeline *p, uint64_t position)
 {
 	size_t low = 0, high = p->count;
@@ -189,7 +192,7 @@ size_t pipeline_together(const struct pipeline *p, size_t skip, size_t max)
 
 	if (first == p->count)
 		return max;
-	/* Behind the rest of a call that was cut, nothing else. */
+	/* The rest of a split call is sent without any later call. */
 	if (entry_at(p, first)->start < from && last > first)
 		last = first + 1;
 	return last > first ? (size_t)(entry_at(p, last - 1)->end - from) : max;

@@ -1,13 +1,15 @@
 /*
- * A ring is an array of points, sorted by their hashes, and those of one hash by their servers. A key belongs to the first point whose
- * hash is not less than its own. Points and keys are in buckets, by the upper bits of their hashes; a table says where each begins:
+ * A ring is an array of points, sorted by hash, then by server. A key belongs to the first
+ * point whose hash is not less than its own. Points and keys are divided into buckets by the
+ * upper bits of their hashes; a table has the index of the first point of each bucket:
  *
  *   buckets    0   1   2   3 ...  end
  *              |    \   \__ \___
  *   points     . . . . . . . . . .  the first one once more
  *
- * So no search is needed, and a point is a word: the lower bits of its hash, and its server. Since a lookup mostly waits for memory, it
- * counts that the points are few bytes.
+ * So no binary search is needed, and a point is one word: the lower bits of its hash, and its
+ * server. The time of a lookup is mostly memory latency, so it matters that the points are
+ * small.
  */
 #include "upstream/ring.h"
 
@@ -21,18 +23,22 @@
 #include "util/buf.h"
 #include "util/check.h"
 
-/* libmemcached's numbers. */
+/* Constants of libmemcached. */
 enum {
-	PLAIN_POINTS = 100, /* of a server, if weights do not count */
-	POINTS = 160,       /* of a server of average weight */
-	DIGEST_POINTS = 4,  /* of one md5 */
+	PLAIN_POINTS = 100, /* Points of a server in an unweighted ring. */
+	POINTS = 160,       /* Points of a server of average weight. */
+	DIGEST_POINTS = 4,  /* Points from one MD5 digest. */
 	DEFAULT_PORT = 11211
 };
 
 enum {
-	SERVER_BITS = 10,   /* of a word */
-	LEAST_BUCKETS = 10, /* as a power of two, so that the other bits of a hash find room in a word */
-	BUCKET_POINTS = 8   /* at most, on average: half a line of the processor's cache */
+	SERVER_BITS = 10, /* Bits of a word for the server. */
+	/*
+	 * Log2 of the minimum number of buckets, so that the remaining bits of a hash fit in a
+	 * word.
+	 */
+	LEAST_BUCKETS = 10,
+	BUCKET_POINTS = 8 /* Maximum average number of points in a bucket: half a cache line. */
 };
 
 _Static_assert(RING_SERVERS_MAX <= 1 << SERVER_BITS, "a word has room for each server");
@@ -40,10 +46,10 @@ _Static_assert(RING_SERVERS_MAX <= 1 << SERVER_BITS, "a word has room for each s
 struct ring {
 	struct ring_server *servers;
 	int count;
-	hashkit_st hash;    /* of keys */
-	size_t point_count; /* 0: the hash modulo the number of servers decides */
+	hashkit_st hash;    /* Hash function of keys. */
+	size_t point_count; /* 0: the server is the hash modulo the number of servers. */
 	uint32_t *points, *buckets;
-	unsigned shift; /* from a hash to its bucket */
+	unsigned shift; /* Shift from a hash to its bucket. */
 };
 
 /* --- points --- */
@@ -62,7 +68,7 @@ static void add_point(struct points *points, uint32_t hash, int server)
 	points->at[points->n++] = (struct ring_point){ hash, (uint16_t)server };
 }
 
-/* What is hashed for one or several points. */
+/* Returns the string that is hashed for one or several points. */
 static struct slice name_points(const struct ring_server *server, size_t i, struct buf *name)
 {
 	buf_consume(name, buf_size(name));
@@ -95,13 +101,16 @@ static void add_digest(struct slice name, int index, struct points *points)
 	}
 }
 
-/* libmemcached takes no weight for one of 1. */
+/* In libmemcached, a missing weight means 1. */
 static uint32_t weight_of(const struct ring_server *server)
 {
 	return server->weight ? server->weight : 1;
 }
 
-/* `share` of all weights. libmemcached rounds in single precision: of 100 equal servers each has 39 digests, not 40. */
+/*
+ * Adds the points of a server with this `share` of all weights. libmemcached rounds in single
+ * precision: of 100 equal servers each has 39 digests, not 40.
+ */
 static void add_weighted_points(
 	const struct ring_server *server, int index, float share, int count, struct points *points)
 {
@@ -139,7 +148,7 @@ static void insert(uint32_t *first, uint32_t *end, uint32_t word)
 	*end = word;
 }
 
-/* Counts the points of each bucket, and sorts each by insertion. */
+/* Counts the points of each bucket, and sorts each bucket by insertion. */
 static void set_points(struct ring *ring, const struct ring_point *points, size_t n)
 {
 	size_t bits = LEAST_BUCKETS, buckets;
@@ -188,7 +197,10 @@ struct ring *ring_create_of_points(
 	return ring;
 }
 
-/* libmemcached's consistent hashing has weighted points, too, if there is any weight. The hash of keys stays. */
+/*
+ * As in libmemcached, consistent hashing also uses weighted points if any server has a weight.
+ * The hash function of keys stays the same.
+ */
 struct ring *ring_create(const struct ring_server *servers, int count, enum ring_distribution distribution)
 {
 	int hash = distribution == RING_KETAMA ? HASHKIT_HASH_MD5 : HASHKIT_HASH_DEFAULT;
@@ -239,7 +251,10 @@ const struct ring_server *ring_server(const struct ring *ring, int index)
 
 /* --- keys --- */
 
-/* The first point whose hash is not less; behind the last one comes the first. */
+/*
+ * Returns the index of the first point whose hash is not less than `hash`, after the last point
+ * the first one.
+ */
 static size_t find_point(const struct ring *ring, uint32_t hash)
 {
 	const uint32_t *bucket = &ring->buckets[hash >> ring->shift];
@@ -288,7 +303,7 @@ int ring_spread(const struct ring *ring, struct slice key, int n, uint16_t *out)
 		return count;
 	}
 	first = find_point(ring, hashkit_digest(&ring->hash, key.p, key.n));
-	/* A server of a small weight may have no point. */
+	/* A server with a small weight may have no point. */
 	for (size_t i = 1; i < ring->point_count && count < most; i++) {
 		uint16_t server = server_at(ring, (first + i) % ring->point_count);
 		if (!has(out, count, server))

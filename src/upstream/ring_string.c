@@ -9,8 +9,9 @@
 #include "util/alloc.h"
 
 /*
- * A point of libmemcached. Weights, and the hash of points if `--HASH` comes behind the servers, are known from its points alone. This
- * struct is not in its headers; so agrees() looks whether the points are understood.
+ * A point of libmemcached. Weights, and the hash of points if `--HASH` follows the servers, can
+ * be read only from its points. This struct is not in its headers; therefore agrees() checks
+ * that the points are interpreted correctly.
  */
 struct memcached_continuum_item_st {
 	uint32_t index, value;
@@ -25,7 +26,8 @@ static struct ring *copy_ring(const memcached_st *hash, int count)
 
 	for (int i = 0; i < count; i++) {
 		const memcached_instance_st *server = memcached_server_instance_by_position(hash, (uint32_t)i);
-		servers[i].host = (char *)memcached_server_name(server); /* is copied */
+		/* Borrowed; ring_create_of_points() copies it. */
+		servers[i].host = (char *)memcached_server_name(server);
 		servers[i].port = (uint16_t)memcached_server_port(server);
 	}
 	for (size_t i = 0; i < n; i++) {
@@ -63,7 +65,7 @@ static bool names_one_twice(const struct ring *ring)
 	return false;
 }
 
-/* Without a ring gives NULL, with the reason in `error`. */
+/* Returns the ring, or NULL with the reason in `error`. */
 static struct ring *ring_of(const memcached_st *hash, char error[256])
 {
 	uint32_t count = memcached_server_count(hash);
@@ -111,7 +113,10 @@ static bool has_too_many_points(const char *configuration, char error[256])
 	return true;
 }
 
-/* libmemcached's text begins with an address in memory, and ends with a place in its source. */
+/*
+ * libmemcached's error begins with an address in memory and ends with a position in its source;
+ * both are removed.
+ */
 static void keep_the_reason(char error[256])
 {
 	char *end = strstr(error, " -> "), *address = strstr(error, "(0x"),

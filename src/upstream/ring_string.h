@@ -1,12 +1,16 @@
-/* Rings from libmemcached's configuration strings, which it parses and builds itself. */
+/*
+ * Rings from libmemcached's configuration strings. libmemcached itself parses them and builds
+ * the ring.
+ */
 #ifndef UPSTREAM_RING_STRING_H
 #define UPSTREAM_RING_STRING_H
 
 struct ring;
 
 /*
- * The ring of a string ("--SERVER=..."), which the caller owns. On failure gives NULL, with the reason in `error`. The string may name
- * files, which libmemcached reads.
+ * Creates a ring from a configuration string ("--SERVER=..."); the caller owns it. The string
+ * may name files, which libmemcached reads. Returns NULL on failure, with the reason in
+ * `error`.
  */
 struct ring *ring_from_string(const char *configuration, char error[256]);
 

@@ -9,16 +9,25 @@
 #include "util/log.h"
 #include "util/random.h"
 
-/* Bytes that memcached adds to the key and data of an item: a header, a cas id, the key's NUL, the data's line end; and flags. */
+/*
+ * Bytes that memcached adds to the key and data of an item: a header, a cas id, the key's NUL
+ * and the data's line end; and flags, if there are any.
+ */
 enum { ITEM_OVERHEAD = 48 + 8 + 1 + 2, ITEM_FLAGS = 4 };
 
-/* The loss of a connection younger than this counts as a failed attempt: the pause keeps growing. */
+/*
+ * If a connection younger than this is lost, that counts as a failed attempt: the pause keeps
+ * growing.
+ */
 enum { STEADY_MS = 1000 };
 
-/* A firewall may have dropped a connection that was idle this long. */
+/* A firewall may have dropped a connection that was idle for this long. */
 enum { IDLE_MS = 10000 };
 
-/* If the whole host stood still, the server needs a moment too. */
+/*
+ * Grace period before a timeout: if the whole host was suspended, the server has just resumed,
+ * too.
+ */
 enum { AGAIN_MS = 20 };
 
 static const char *const state_names[SERVER_STATES] = { "down", "connecting", "greeting", "up" };
@@ -63,8 +72,9 @@ static void start_timer(struct server_link *k, uint64_t ms)
 }
 
 /*
- * If the process was stopped, or a turn was long, a timer may run before the loop has looked at all sockets, and what the server has
- * sent meanwhile is unread. When the timer runs again, the loop has looked.
+ * If the process was suspended, or a turn was long, a timer may run before the loop has checked
+ * all sockets, so there may be unread data from the server. When the timer runs again, the loop
+ * has checked them.
  */
 static void look_again(struct server_link *k)
 {
@@ -80,7 +90,7 @@ static struct pipeline_peer peer_of(struct server_link *k)
 		s->options->answer };
 }
 
-/* A call that waits for room. */
+/* A call that is queued until there is room. */
 struct server_patient {
 	STAILQ_ENTRY(server_patient) link;
 	struct call call;
@@ -108,7 +118,10 @@ static void send_patient(struct server *s)
 	server_call(s, &call, waiter);
 }
 
-/* Called after each change of the pipeline. Patient calls and those who want it have room by turns. */
+/*
+ * Called after each change of the pipeline. Patient calls and the job `wanted` share the room
+ * in turns.
+ */
 static void pipeline_changed(struct server_link *k)
 {
 	struct server *s = k->server;
@@ -127,7 +140,10 @@ static void on_room(struct loop_job *job)
 {
 	struct server *s = (struct server *)((char *)job - offsetof(struct server, room.job));
 
-	/* Each call that is sent queues this again, if there is room for another one. Those that fail do not. */
+	/*
+	 * Each call that is sent queues this job again, if there is still room. Calls that fail
+	 * do not.
+	 */
 	if (!STAILQ_EMPTY(&s->room.calls) && server_has_room(s))
 		send_patient(s);
 	while (!STAILQ_EMPTY(&s->room.calls) && s->state != SERVER_UP)
@@ -141,7 +157,7 @@ static void close_link(struct server_link *k)
 	loop_forget(k->server->loop, &k->timer);
 }
 
-/* As close_link, but the kernel discards unsent bytes. */
+/* As close_link(), but the kernel discards unsent bytes. */
 static void abort_link(struct server_link *k)
 {
 	if (stream_is_open(&k->stream))
@@ -160,7 +176,10 @@ static void fail_calls(struct server_link *k, enum result_status sent)
 
 /* --- calls --- */
 
-/* The waiter gets the failure at the end of the turn, since it may not get it within the call. */
+/*
+ * Delivers a failure at the end of the turn, since the waiter must not get its result within
+ * the call.
+ */
 static void reject(struct server *s, struct waiter *waiter, enum result_status status)
 {
 	struct result result = { .status = status, .server = s->name, .line = SLICE("ERROR") };
@@ -179,19 +198,22 @@ static bool too_large(const struct server *s, const struct call *call)
 	return (call_stores(call->verb) || call->has_value) && s->abilities.item_max && n > s->abilities.item_max;
 }
 
-/* Why a call cannot be sent; RESULT_HIT if it can. */
+/* Returns why a call cannot be sent; RESULT_HIT if it can. */
 static enum result_status obstacle(const struct server *s, const struct call *call)
 {
 	if (s->state != SERVER_UP && !s->waits)
 		return RESULT_UNAVAILABLE;
 	if (s->link->pipeline.count >= s->options->queue)
 		return RESULT_BUSY;
-	/* A server without `ms` would read the data block as commands. */
+	/* A server without `ms` would interpret the data block as commands. */
 	if (!s->abilities.meta && call_needs_meta(call))
 		return RESULT_REFUSED;
 	if (too_large(s, call))
 		return RESULT_TOO_LARGE;
-	/* A restarted server reuses cas ids: one of an earlier connection may match another item. */
+	/*
+	 * A restarted server reuses cas ids, so one from an earlier connection may match
+	 * another item.
+	 */
 	if (call->verb == CALL_CAS && call->connection &&
 		(call->connection != s->link->number || s->state != SERVER_UP))
 		return RESULT_EXISTS;
@@ -209,7 +231,10 @@ static void replace_or_reject(
 		reject(s, waiter, status);
 }
 
-/* The time of the turn may be earlier than that of the last reply. No firewall is between the ends of a Unix socket. */
+/*
+ * Returns whether the connection must be probed first. The time of the turn may be earlier than
+ * that of the last reply. There is no firewall between the ends of a Unix socket.
+ */
 static bool is_idle(const struct server *s)
 {
 	const struct server_link *k = s->link;
@@ -228,7 +253,7 @@ void server_call(struct server *s, const struct call *call, struct waiter *waite
 		replace_or_reject(s, call, waiter, status);
 		return;
 	}
-	/* A cas id of this connection means nothing on the next one. */
+	/* A cas id of this connection is invalid on the next one. */
 	if (is_idle(s) && !(call->verb == CALL_CAS && call->connection))
 		probe(s);
 	if (call->patient && call->expected && s->state == SERVER_UP &&
@@ -248,9 +273,9 @@ void server_call(struct server *s, const struct call *call, struct waiter *waite
 		start_timer(k, s->options->request_timeout);
 }
 
-/* --- news, of all workers --- */
+/* --- news for all workers --- */
 
-/* The worker has lost its connection, or failed to make one. */
+/* Reports that the worker has lost its connection, or failed to establish one. */
 static void tell_failure(struct server *s, const char *why)
 {
 	bool is_news = news_fail(s->told.news, s->told.lost, s->loop->now, why);
@@ -264,7 +289,10 @@ static void tell_failure(struct server *s, const char *why)
 	s->told.lost = true;
 }
 
-/* The worker has a connection. If that is news, what the server lacks is logged as well. */
+/*
+ * Reports that the worker is connected. If that is news, missing features of the server are
+ * logged as well.
+ */
 static void tell_connected(struct server *s)
 {
 	const struct greeting *g = &s->abilities;
@@ -291,7 +319,7 @@ static void tell_connected(struct server *s)
 
 /* --- the connection --- */
 
-/* The first attempt is over. */
+/* Called at the end of the first attempt. */
 static void settle(struct server *s)
 {
 	void (*done)(void *) = s->settled.done;
@@ -324,13 +352,16 @@ static void come_up(struct server *s, const struct greeting *g)
 	settle(s);
 }
 
-/* Reads all replies of the greeting at once, so that no state is kept. */
+/* Decodes all replies to the greeting at once, so that no state is kept. */
 static size_t read_greeting(struct server *s, struct slice in)
 {
 	struct greeting g = { 0 };
 	ssize_t n;
 
-	/* Both addresses may be those of one server. Then a call must not overtake the calls before it. */
+	/*
+	 * Both addresses may belong to one server. A call must then not overtake the calls on
+	 * the former link.
+	 */
 	if (s->former)
 		return 0;
 	n = greeting_read(in, s->link->has_login, &g);
@@ -345,7 +376,10 @@ static size_t read_greeting(struct server *s, struct slice in)
 	return n > 0 ? (size_t)n : 0;
 }
 
-/* The new address may be read now: the greeting may have come meanwhile. */
+/*
+ * Closes the former link. The greeting on the new link may have arrived meanwhile, and is read
+ * now.
+ */
 static void close_former(struct server *s, enum result_status sent)
 {
 	struct server_link *k = s->former;
@@ -388,7 +422,10 @@ static void on_written(struct stream *stream, size_t n)
 	struct server_link *k = link_of(stream);
 	size_t greeting = n < k->greeting ? n : k->greeting;
 
-	/* Later calls may still fit the buffers of a server that does nothing any more. */
+	/*
+	 * A server that hangs may still have room in its buffers for later calls, so only bytes
+	 * of the first call count as progress.
+	 */
 	if (pipeline_is_writing_first(&k->pipeline))
 		k->progress = loop_clock();
 	if (greeting)
@@ -397,7 +434,10 @@ static void on_written(struct stream *stream, size_t n)
 	pipeline_written(&k->pipeline, n - greeting);
 }
 
-/* A server that was down for another reason may come back with a certificate that is refused. This is logged once for each reason. */
+/*
+ * Logs a TLS failure, once for each reason. A server that was down for another reason may
+ * return with a certificate that is refused.
+ */
 static void log_refusal(struct server *s, const char *why)
 {
 	if (s->state != SERVER_UP && !s->link->probes && !s->settled.done && strcmp(s->told.refusal, why) != 0)
@@ -428,8 +468,9 @@ static void greet(struct server *s, const char *login)
 }
 
 /*
- * Sends the greeting again on an idle connection, and holds calls until it is answered. If it is not, they move to a new connection, which
- * is safe since none was sent. The login is left out: the server would store it as an item.
+ * Sends the greeting again on an idle connection, and holds calls until it is answered. If it
+ * is not, the calls are sent on a new connection, which is safe since none was sent before. The
+ * login is omitted: the server would store it as an item.
  */
 static void probe(struct server *s)
 {
@@ -445,8 +486,8 @@ static void on_secured(struct stream *stream)
 }
 
 /*
- * memcached with TLS reads a value without looking further, and sleeps on what else was in the record (seen in 1.6.18). So no call
- * shares a record with a part of another.
+ * memcached with TLS reads a value without checking for further data in the record, and then
+ * blocks (seen in 1.6.18). So no call shares a record with a part of another one.
  */
 static size_t together(struct stream *stream, size_t skip, size_t max)
 {
@@ -457,7 +498,10 @@ static size_t together(struct stream *stream, size_t skip, size_t max)
 
 static const struct stream_ops stream_ops = { on_data, on_written, on_ended, on_secured, together };
 
-/* The new address may hold other items than the former one, so nothing that was read there is written here: see obstacle(). */
+/*
+ * The new address may hold other items than the former one, so a cas id from there must not be
+ * used here: see obstacle().
+ */
 static void leave_former(struct server *s)
 {
 	struct server_link *k = s->link;
@@ -498,7 +542,10 @@ static void on_address(void *arg, int fd, const char *why)
 		return;
 	}
 	set_state(s, SERVER_CONNECTING);
-	/* A connection that was only seen at the second look may have been there long before. */
+	/*
+	 * If the connection was noticed only when the timer ran again, it may have been
+	 * established long before.
+	 */
 	if (!loop_is_queued(&s->link->timer) || s->link->again)
 		start_timer(s->link, s->options->connect_timeout);
 	stream_encrypt(&s->link->stream, tls_connect(s->options->tls, s->tls));
@@ -511,7 +558,7 @@ static void attempt(struct server *s)
 	server_address_connect(&s->address);
 }
 
-/* A connection may have to move to another address, or an attempt may find one at last. */
+/* A lookup may give an open connection a new address, or a pending attempt its first one. */
 static void on_lookup(void *arg)
 {
 	struct server *s = arg;
@@ -538,7 +585,7 @@ static void plan_next(struct server *s, bool lost)
 		start_timer(s->link, 0);
 		return;
 	}
-	/* Half of the pause is random, so that many proxies do not reconnect at once. */
+	/* Half of the pause is random, so that many proxies do not reconnect at the same time. */
 	start_timer(s->link, s->pause / 2 + random_next(s->random) % (s->pause / 2 + 1));
 	s->pause = s->pause * 2 < s->options->retry_max ? s->pause * 2 : s->options->retry_max;
 }
@@ -557,8 +604,9 @@ static void connect_again(struct server *s, const char *why)
 }
 
 /*
- * Closes the connection, or gives up the attempt, and fails all calls. The kernel must not go on sending them: an append
- * could be executed minutes after its client got the error that the outcome is unknown, and retried.
+ * Closes the connection, or cancels the attempt, and fails all calls. The kernel must not
+ * continue to send them: an append could be executed minutes after its client got the error
+ * that the outcome is unknown, and retried.
  */
 static void fail(struct server_link *k, enum result_status sent, const char *why)
 {
@@ -584,7 +632,10 @@ static void fail(struct server_link *k, enum result_status sent, const char *why
 	settle(s);
 }
 
-/* A reply may take longer than the limit as long as it goes on, but not for ever. */
+/*
+ * Returns when the oldest call times out. A reply may take longer than the timeout as long as
+ * it makes progress, but not forever.
+ */
 static uint64_t due_of(const struct server_link *k)
 {
 	enum { LONGEST = 30 };
@@ -629,7 +680,7 @@ static void on_time(struct loop_job *job)
 		give_up(k);
 }
 
-/* --- the whole --- */
+/* --- creation and destruction --- */
 
 struct server *server_create(struct loop *loop, const struct ring_server *where, const struct server_options *options,
 	struct resolver *resolver, uint64_t *random)
@@ -657,7 +708,7 @@ struct server *server_create(struct loop *loop, const struct ring_server *where,
 	s->room.job.run = on_room;
 	for (int i = 0; i < 2; i++)
 		s->links[i] = (struct server_link){ .server = s, .stream = { .fd = -1 }, .timer = { .run = on_time } };
-	/* No connection to another server has its number, nor 0. */
+	/* Unique among the servers with high probability, and never 0. */
 	s->link->number = random_next(random) | 1;
 	server_address_init(&s->address, loop, resolver, &s->where, &address_ops, s);
 	if (where->port)

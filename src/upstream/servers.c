@@ -6,36 +6,41 @@
 #include "util/hash.h"
 #include "util/random.h"
 
-/* A route fills a cache line. Longer keys are looked up in the ring each time. */
+/* A route fills one cache line. Longer keys are looked up on the ring each time. */
 enum { ROUTE_KEY = 61, ROUTES = 16384 };
 
-/* A cached lookup of the ring, which computes an md5. */
+/* A cached lookup on the ring, which otherwise computes an MD5. */
 struct route {
 	uint16_t server;
-	uint8_t n; /* bytes of the key; 0 for none */
+	uint8_t n; /* Bytes of the key; 0 for none. */
 	char key[ROUTE_KEY];
 };
 
-/* The same of both rings while keys move. */
+/* A cached lookup on both rings, while keys move. */
 struct moving_route {
-	uint16_t server, former; /* as they are numbered in the list */
+	uint16_t server, former; /* Indexes in servers.list. */
 	uint8_t n;
 	char key[ROUTE_KEY - 2];
 };
 
-/* What keys move between. */
+/* The rings between which keys move. */
 struct moving {
 	int64_t at;
 	const struct ring *ring, *former;
-	uint16_t *servers; /* by their index in the former ring: those in the list, or `count` for a lost one */
+	/* Indexes in servers.list by index in the former ring; `count` for a lost server. */
+	uint16_t *servers;
 	struct moving_route routes[ROUTES];
 };
 
 struct servers {
 	struct loop *loop;
 	const struct ring *ring;
-	struct route *routes;  /* by hash of the key, without probing; NULL if there is one server, or if keys move */
-	struct moving *moving; /* NULL if no keys move */
+	/*
+	 * Indexed by hash of the key, without probing. NULL if there is one server, or if keys
+	 * move.
+	 */
+	struct route *routes;
+	struct moving *moving; /* NULL if no keys move. */
 	uint64_t seed;
 	const struct server_options *options;
 	int count, unsettled;
@@ -58,13 +63,16 @@ static bool is_at(const struct ring_server *one, const struct ring_server *other
 	return one->port == other->port && strcmp(one->host, other->host) == 0;
 }
 
-/* A certificate is checked for the name. */
+/* Compares the names that certificates must match. */
 static bool has_name(const struct ring_server *one, const struct ring_server *other)
 {
 	return one->name && other->name ? strcmp(one->name, other->name) == 0 : one->name == other->name;
 }
 
-/* A server of `before` at this place that the new ones do not have yet; NULL if there is none. */
+/*
+ * Returns a server of `before` at this place that `servers` does not have yet; NULL if there is
+ * none.
+ */
 static struct server *find(const struct servers *before, const struct ring_server *where, const struct servers *servers)
 {
 	for (int i = 0; before && i < before->count; i++) {
@@ -75,7 +83,10 @@ static struct server *find(const struct servers *before, const struct ring_serve
 	return NULL;
 }
 
-/* How many of the ring's servers stand before one at the same place, or its number of servers if none is there. */
+/*
+ * Returns the index of the first server of the ring at the same place, or the number of its
+ * servers if there is none.
+ */
 static int find_in_ring(const struct ring *ring, const struct ring_server *where)
 {
 	int i = 0;
@@ -85,7 +96,7 @@ static int find_in_ring(const struct ring *ring, const struct ring_server *where
 	return i;
 }
 
-/* Gives all servers in their order, `*count` of them. */
+/* Returns all servers in their order, and stores their number in `count`. */
 static const struct ring_server **list_servers(struct servers *servers, struct servers_rings rings, int *count)
 {
 	int most = ring_count(rings.ring) + (rings.former ? ring_count(rings.former) : 0);
@@ -179,7 +190,10 @@ static void one_settled(void *arg)
 		servers->settled(servers->settled_arg);
 }
 
-/* One more than there are, so that the last one settles behind the loop. */
+/*
+ * `unsettled` is one more than the number of servers, so that the last one settles after the
+ * loop.
+ */
 void servers_start(struct servers *servers, void (*settled)(void *arg), void *arg)
 {
 	servers->unsettled = 1;
@@ -194,7 +208,10 @@ void servers_start(struct servers *servers, void (*settled)(void *arg), void *ar
 	one_settled(servers);
 }
 
-/* The item lies so many servers `behind` that at the place of a key, which is its own or that of its collection. */
+/*
+ * Returns the server of a key on a ring. The place of a key is the key itself or that of its
+ * collection; the server is `behind` servers further on the ring.
+ */
 static int look_up(const struct servers *servers, const struct ring *ring, struct slice key)
 {
 	uint16_t next[SERVER_PLACES];
@@ -203,11 +220,11 @@ static int look_up(const struct servers *servers, const struct ring *ring, struc
 
 	if (behind == 0)
 		return ring_lookup(ring, place);
-	/* If there are not so many servers, counting goes on at the first. */
+	/* If the ring has fewer servers, counting wraps around. */
 	return next[(int)behind % ring_spread(ring, place, (int)behind + 1, next)];
 }
 
-/* The key has ROUTE_KEY bytes at most. */
+/* Returns the server of a key of at most ROUTE_KEY bytes. */
 static inline int find_route(const struct servers *servers, struct slice key)
 {
 	struct route *route = &servers->routes[hash_key(key, servers->seed) % ROUTES];
@@ -253,7 +270,7 @@ int servers_index(struct servers *servers, struct slice key)
 	return look_up(servers, servers->ring, key);
 }
 
-/* A lost server has nothing, and takes nothing. */
+/* Answers a call to a lost server: reads miss, and writes fail. */
 static void answer_for_lost(struct servers *servers, const struct call *call, struct waiter *waiter)
 {
 	struct result result = { .status = RESULT_UNAVAILABLE, .server = servers_name(servers, servers->count) };

@@ -1,8 +1,10 @@
 /*
- * A worker's connections to all servers. The ring decides which server gets a call. After a change of the configuration a worker has
- * two of these for a while: servers that both have are shared, with their connections.
+ * A worker's connections to all servers. The ring determines the server of each call. After a
+ * change of the configuration a worker has two of these for a while; servers that both have are
+ * shared, with their connections.
  *
- * If keys move from a former ring, there are the servers of both: those of the new ring, then those that only the former one has.
+ * If keys move from a former ring, this has the servers of both rings: first all servers of the
+ * new ring, then the other servers of the former one.
  */
 #ifndef UPSTREAM_SERVERS_H
 #define UPSTREAM_SERVERS_H
@@ -15,59 +17,74 @@ struct servers;
 
 struct servers_rings {
 	const struct ring *ring;
-	const struct ring *former; /* NULL if no keys move */
-	const bool *lost;          /* for each server of it, whether it counts as empty; NULL: none does */
-	int64_t at;                /* unix time in seconds, from which on the new ring says where keys are */
+	const struct ring *former; /* NULL if no keys move. */
+	/* For each server of `former`, whether it counts as empty; NULL if none does. */
+	const bool *lost;
+	int64_t at; /* Unix time in seconds, from which on the new ring is used. */
 };
 
 /*
- * Borrows all arguments until servers_free; `random` is a state of random_next(). Servers that are in `before`, too, are those of
- * `before`, which may be NULL, and may be freed first.
+ * Creates the servers of the rings. Borrows all arguments until servers_free(); `random` is a
+ * state of random_next(). Servers that `before` has too are shared with it. `before` may be
+ * NULL, and may be freed first.
  */
 struct servers *servers_create(struct loop *loop, struct resolver *resolver, struct servers_rings rings,
 	const struct server_options *options, uint64_t *random, const struct servers *before);
 
 /*
- * Closes the connections, which fails all calls. A server that others share stays, unless `all`. Calls that are made afterwards fail at
- * the end of their turn.
+ * Closes the connections, which fails all calls. Servers that are shared stay connected, unless
+ * `all` is set. Later calls fail at the end of their turn.
  */
 void servers_stop(struct servers *servers, bool all);
 
-/* Frees servers that were stopped. All calls must have got their results. */
+/* Frees stopped servers. The results of all calls must have been delivered. */
 void servers_free(struct servers *servers);
 
 /*
- * Starts to connect to all that are not shared. `settled` is called once, when the first attempt at each of them has succeeded or
- * failed; this may be within the call.
+ * Starts to connect to all servers that are not shared. `settled` is called once, when the
+ * first attempt at each of them has succeeded or failed; possibly within this call.
  */
 void servers_start(struct servers *servers, void (*settled)(void *arg), void *arg);
 
 /* Sends a call to call->server, or to the server of its key. As env.call. */
 void servers_call(struct servers *servers, const struct call *call, struct waiter *waiter);
 
-/* The index of the server that holds a key. If keys move, the ring of this moment says it. */
+/*
+ * Returns the index of the server that holds a key. If keys move, the current time determines
+ * which ring is used.
+ */
 int servers_index(struct servers *servers, struct slice key);
 
 /*
- * The index of the server that holds a key by the new ring, and that by the former one. Only if keys move. The former index is
- * servers_count() if that server is lost: calls to it miss, and what they store fails.
+ * Returns the index of a key's server on the new ring, and stores that on the former ring in
+ * `former`. Only if keys move. The former index is servers_count() if that server is lost:
+ * reads of it miss, and writes to it fail.
  */
 int servers_place(struct servers *servers, struct slice key, int *former);
 
-/* As server_has_room. Without room, the job is queued as soon as there is some: one job for each server. */
+/*
+ * servers_have_room() is as server_has_room(). Without room, servers_await_room() registers a
+ * job that is queued as soon as there is some; one job for each server.
+ */
 bool servers_have_room(const struct servers *servers, int index);
 void servers_await_room(struct servers *servers, int index, struct loop_job *job);
-/* The job is not queued any more. */
+/* Cancels servers_await_room(). */
 void servers_forget_room(struct servers *servers, int index, const struct loop_job *job);
 
-/* Starts to count the latencies of all servers from 0 again. From any thread: see histogram_reset. */
+/*
+ * Restarts the latencies of all servers at 0. May be called from any thread; see
+ * histogram_reset().
+ */
 void servers_reset_latencies(struct servers *servers);
 
-/* The number of servers, and one of them. Other threads may read its name, its stats and what told.news points to. */
+/*
+ * Return the number of servers, and one of them. Other threads may read its name, its stats,
+ * and the entry to which told.news points.
+ */
 int servers_count(const struct servers *servers);
 const struct server *servers_get(const struct servers *servers, int index);
 
-/* The name of a server, or "lost" for the index of lost servers. */
+/* Returns the name of a server, or "lost" for the index of lost servers. */
 const char *servers_name(const struct servers *servers, int index);
 
 #endif

@@ -15,14 +15,17 @@ void buf_make_room(struct buf *b, size_t n)
 {
 	size_t size = buf_size(b), cap = b->cap ? b->cap : BUF_MIN;
 
-	/* Moving the readable bytes is worth it only if they are no more than the bytes that it frees. */
+	/*
+	 * Moving the readable bytes is worth it only if they are no more than the bytes that
+	 * become free.
+	 */
 	if (b->data && b->cap - size >= n && size <= b->start) {
 		if (size)
 			memmove(b->data, b->data + b->start, size);
 	} else {
 		while (cap - size < n)
 			cap *= 2;
-		/* Of a large text the system moves pages, without a copy. */
+		/* For a large text, the system remaps pages instead of copying. */
 		if (b->data && b->start == 0) {
 			b->data = xrealloc(b->data, cap);
 			b->cap = cap;

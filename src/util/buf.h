@@ -1,5 +1,5 @@
 /*
- * One growable byte buffer, written at the back and read at the front.
+ * A growable byte buffer, written at the back and read at the front.
  *
  *      data        start            end             cap
  *       | consumed   |   readable    |   writable    |
@@ -22,7 +22,7 @@ struct buf {
 /* An empty buffer: all zeroes, owns no memory. */
 #define BUF_EMPTY ((struct buf){ 0 })
 
-/* Frees the memory; the buffer is empty afterwards and may be used. */
+/* Frees the memory. The buffer is empty afterwards and may be reused. */
 static inline void buf_free(struct buf *b)
 {
 	if (b->data)
@@ -30,10 +30,16 @@ static inline void buf_free(struct buf *b)
 	*b = BUF_EMPTY;
 }
 
-/* The slow path of buf_reserve: moves the readable bytes, or grows, so that `n` more bytes fit behind them. */
+/*
+ * The slow path of buf_reserve(): moves the readable bytes, or grows the buffer, to make room
+ * for `n` more bytes.
+ */
 void buf_make_room(struct buf *b, size_t n);
 
-/* Makes room for at least `n` more bytes and gives their address; buf_commit then says how many were written. */
+/*
+ * Makes room for at least `n` more bytes and returns their address. buf_commit() then adds the
+ * bytes that were written there.
+ */
 static inline char *buf_reserve(struct buf *b, size_t n)
 {
 	if (b->cap - b->end < n || !b->data)
@@ -43,7 +49,7 @@ static inline char *buf_reserve(struct buf *b, size_t n)
 
 void buf_commit(struct buf *b, size_t n);
 
-/* These append bytes, a number in decimal, or a formatted text (slow). */
+/* Append bytes, a number in decimal, or a formatted text (slow). */
 static inline void buf_add(struct buf *b, const void *p, size_t n)
 {
 	if (!n)
@@ -64,7 +70,7 @@ static inline size_t buf_size(const struct buf *b)
 	return b->end - b->start;
 }
 
-/* The readable bytes, borrowed until the buffer changes. */
+/* Returns the readable bytes, borrowed until the buffer changes. */
 static inline struct slice buf_slice(const struct buf *b)
 {
 	return b->data ? (struct slice){ b->data + b->start, b->end - b->start } : (struct slice){ "", 0 };
@@ -75,7 +81,7 @@ static inline void buf_add_slice(struct buf *b, struct slice s)
 	buf_add(b, s.p, s.n);
 }
 
-/* Appends a word and a space behind it. */
+/* Appends a word and a space. */
 static inline void buf_add_word(struct buf *b, struct slice word)
 {
 	char *at = buf_reserve(b, word.n + 1);

@@ -1,4 +1,7 @@
-/* The checksum of stored content: XXH64 with seed 0, by libxxhash. It is part of the stored form and never changes. */
+/*
+ * The checksum of stored content: XXH64 with seed 0, from libxxhash. It is part of the stored
+ * form and must never change.
+ */
 #ifndef UTIL_CHECK_H
 #define UTIL_CHECK_H
 

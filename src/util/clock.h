@@ -1,11 +1,14 @@
-/* The clocks of the system. The core does not read them: it gets times as arguments. */
+/*
+ * The clocks of the system. The pure files do not read them: times are passed to them as
+ * arguments.
+ */
 #ifndef UTIL_CLOCK_H
 #define UTIL_CLOCK_H
 
 #include <stdint.h>
 #include <time.h>
 
-/* Gives microseconds. */
+/* Returns the time of a clock in microseconds. */
 static inline uint64_t clock_us(clockid_t clock)
 {
 	struct timespec ts;

@@ -1,7 +1,8 @@
 /*
- * Seeded hashes of short byte strings, for hash tables in memory. Hashes are never stored or sent. Clients choose the strings, so
- * the seed is secret. hash_slice is for tables of any size, and so is hash_member, which is faster for short strings; hash_key is for
- * tables that a client cannot make large.
+ * Seeded hashes of short byte strings, for hash tables in memory. Hashes are never stored or
+ * sent. Clients choose the strings, so the seed is secret. hash_slice() and hash_member(),
+ * which is faster for short strings, are for tables of any size; hash_key() is for tables that
+ * a client cannot make large.
  */
 #ifndef UTIL_HASH_H
 #define UTIL_HASH_H
@@ -11,7 +12,7 @@
 #include "util/slice.h"
 #include "util/word.h"
 
-/* Up to eight bytes, little-endian on all machines. */
+/* Loads up to eight bytes, little-endian on all machines. */
 static inline uint64_t hash_load(const char *p, size_t n)
 {
 	return __builtin_bswap64(word_rank(p, n));
@@ -44,7 +45,10 @@ static inline void hash_round(uint64_t v[4])
 	v[2] = hash_rotate(v[2], 32);
 }
 
-/* SipHash-1-3 with the key k0, k1: Aumasson and Bernstein, "SipHash: a fast short-input PRF", 2012. */
+/*
+ * SipHash-1-3 with the key k0, k1: Aumasson and Bernstein, "SipHash: a fast short-input PRF",
+ * 2012.
+ */
 static inline uint64_t hash_sip(struct slice s, uint64_t k0, uint64_t k1)
 {
 	uint64_t v[4] = { k0 ^ 0x736f6d6570736575u, k1 ^ 0x646f72616e646f6du, k0 ^ 0x6c7967656e657261u,
@@ -77,8 +81,8 @@ static inline uint64_t hash_slice(struct slice s, uint64_t seed)
 }
 
 /*
- * Hashes `s`: multiply and fold, 16 bytes a step, after Wang Yi's wyhash (public domain). The seed masks each factor, so that a
- * client that does not know the seed cannot make a product zero.
+ * Hashes `s` by multiply and fold, 16 bytes a step, after Wang Yi's wyhash (public domain). The
+ * seed masks each factor, so a client without the seed cannot make a product zero.
  */
 static inline uint64_t hash_key(struct slice s, uint64_t seed)
 {
@@ -99,7 +103,7 @@ static inline uint64_t hash_key(struct slice s, uint64_t seed)
 	return hash_mix(seed ^ 0xd6e8feb86659fd93u, hash_mix(a ^ other, b ^ h));
 }
 
-/* The secret of hash_member, made of a seed. */
+/* The secret of hash_member(), derived from a seed. */
 struct hash_secret {
 	uint64_t words[4];
 };
@@ -115,9 +119,10 @@ static inline struct hash_secret hash_secret_of(uint64_t seed)
 }
 
 /*
- * Hashes `s`. A string of up to 16 bytes is two words, which overlap. They are hashed as NH does: Black and others, "UMAC: Fast and
- * Secure Message Authentication", 1999. Whatever two strings a client chooses, their products are equal for one secret of 2^64. The
- * second round mixes the bits, and tells lengths apart. Longer strings get SipHash.
+ * Hashes `s`. A string of up to 16 bytes is loaded as two overlapping words, which are hashed
+ * as in NH: Black and others, "UMAC: Fast and Secure Message Authentication", 1999. For any two
+ * strings of a client, the products are equal with probability 2^-64. The second round mixes
+ * the bits and distinguishes lengths. Longer strings are hashed with SipHash.
  */
 static inline uint64_t hash_member(struct slice s, const struct hash_secret *secret)
 {

@@ -6,9 +6,10 @@
 #endif
 
 enum {
-	LARGE = 4 << 20,      /* bytes: who gets so much does not notice the calls to the system */
-	KEPT = 1 << 20,       /* bytes at the end of each thread's heap */
-	GIVE_BACK = 96 << 10, /* bytes */
+	/* Bytes; above this size, the cost of the system calls is negligible. */
+	LARGE = 4 << 20,
+	KEPT = 1 << 20,       /* Bytes at the end of each thread's heap. */
+	GIVE_BACK = 96 << 10, /* Bytes. */
 };
 
 void heap_init(void)
@@ -19,7 +20,10 @@ void heap_init(void)
 #endif
 }
 
-/* malloc_trim leaves the end of what a thread has got, which is returned when the thread frees a piece of at least 64 KB. */
+/*
+ * malloc_trim() does not return the end of a thread's heap, which is returned when the thread
+ * frees a block of at least 64 KB.
+ */
 void heap_give_back(void)
 {
 #ifdef __GLIBC__

@@ -1,13 +1,17 @@
-/* What malloc keeps of freed memory, where that is glibc's: so little that the process takes what is counted. */
+/*
+ * Limits the freed memory that malloc keeps, if malloc is glibc's, so that the memory of the
+ * process is close to the memory that is counted.
+ */
 #ifndef UTIL_HEAP_H
 #define UTIL_HEAP_H
 
 /*
- * Has malloc take each large piece from the system and return it when it is freed. Called once, before there are threads. Else
- * glibc learns from the first large piece that is freed: it keeps those that follow, and copies them where they grow.
+ * Makes malloc map each large block separately and unmap it when it is freed. Must be called
+ * once, before threads are started. Otherwise glibc raises its threshold when the first large
+ * block is freed: it then keeps later blocks, and copies them when they grow.
  */
 void heap_init(void);
-/* Returns to the system what malloc keeps for all threads. */
+/* Returns memory that malloc keeps for all threads to the system. */
 void heap_give_back(void);
 
 #endif

@@ -34,7 +34,7 @@ uint64_t histogram_quantile(const struct histogram_sum *sum, double q)
 	return HISTOGRAM_MOST;
 }
 
-/* The inverse of histogram_bucket. */
+/* The inverse of histogram_bucket(). */
 uint64_t histogram_to(unsigned bucket)
 {
 	unsigned place = bucket + HISTOGRAM_LEAST, shift = place < 16 ? 0 : place / 8 - 1;

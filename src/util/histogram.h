@@ -1,9 +1,10 @@
 /*
- * Histograms of durations, in microseconds. Each power of two has eight buckets of equal width, so a bucket is at most an eighth
- * wider than its lower bound. Durations below 10 us share the first bucket, those from 10.5 s on the last one.
+ * Histograms of durations, in microseconds. Each power of two has eight buckets of equal width,
+ * so the upper bound of a bucket is at most an eighth above its lower bound. The first bucket
+ * has all durations below 10 us, the last one all from 10.5 s.
  *
- * One thread adds. Other threads read meanwhile, without a lock: each count is right, and all of them together may be of slightly
- * different moments.
+ * One thread adds. Other threads read concurrently without a lock: each count is correct, but
+ * the counts may be of slightly different moments.
  */
 #ifndef UTIL_HISTOGRAM_H
 #define UTIL_HISTOGRAM_H
@@ -17,21 +18,24 @@ enum { HISTOGRAM_LEAST = 10, HISTOGRAM_MOST = 10485760, HISTOGRAM_BUCKETS = 162 
 /* All zeroes is empty. */
 struct histogram {
 	atomic_uint_fast64_t counts[HISTOGRAM_BUCKETS];
-	atomic_uint_fast64_t total;   /* microseconds */
-	atomic_uint_fast64_t untimed; /* events without a duration, which are in no bucket */
-	/* The counts at the last histogram_reset. Its callers and those of histogram_sum share a lock. */
+	atomic_uint_fast64_t total;   /* Sum of the durations in microseconds. */
+	atomic_uint_fast64_t untimed; /* Events without a duration, which are in no bucket. */
+	/*
+	 * The counts at the last histogram_reset(). Callers of histogram_reset() and
+	 * histogram_sum() share a lock.
+	 */
 	uint64_t counts_before[HISTOGRAM_BUCKETS], total_before, untimed_before;
 };
 
 /* The sum of one or more histograms. */
 struct histogram_sum {
 	uint64_t counts[HISTOGRAM_BUCKETS];
-	uint64_t count; /* of all buckets */
-	uint64_t total; /* microseconds */
+	uint64_t count; /* Sum of all buckets. */
+	uint64_t total; /* Sum of the durations in microseconds. */
 	uint64_t untimed;
 };
 
-/* The bucket of a duration. */
+/* Returns the bucket of a duration. */
 static inline unsigned histogram_bucket(uint64_t us)
 {
 	enum { STEPS_BITS = 3 };
@@ -42,7 +46,7 @@ static inline unsigned histogram_bucket(uint64_t us)
 	return (shift << STEPS_BITS) + (unsigned)(us >> shift) - (HISTOGRAM_LEAST - 1);
 }
 
-/* Adds an event without a duration. From one thread only. */
+/* Adds an event without a duration. Called by one thread only. */
 static inline void histogram_add_untimed(struct histogram *h)
 {
 	uint64_t n = atomic_load_explicit(&h->untimed, memory_order_relaxed);
@@ -50,7 +54,7 @@ static inline void histogram_add_untimed(struct histogram *h)
 	atomic_store_explicit(&h->untimed, n + 1, memory_order_relaxed);
 }
 
-/* Adds `n` durations of `us` microseconds each. From one thread only. */
+/* Adds `n` durations of `us` microseconds each. Called by one thread only. */
 static inline void histogram_add(struct histogram *h, uint64_t us, uint64_t n)
 {
 	atomic_uint_fast64_t *count = &h->counts[histogram_bucket(us)];
@@ -61,19 +65,25 @@ static inline void histogram_add(struct histogram *h, uint64_t us, uint64_t n)
 		&h->total, atomic_load_explicit(&h->total, memory_order_relaxed) + us * n, memory_order_relaxed);
 }
 
-/* Starts to count from 0 again, for readers. From any thread, see `counts_before`. */
+/* Resets the counts to 0 for readers. May be called from any thread; see `counts_before`. */
 void histogram_reset(struct histogram *h);
 
-/* Adds what was counted since the last reset to `sum`. From any thread, see `counts_before`. */
+/*
+ * Adds the counts since the last reset to `sum`. May be called from any thread; see
+ * `counts_before`.
+ */
 void histogram_sum(const struct histogram *h, struct histogram_sum *sum);
 
 /*
- * The duration that the part `q` of all, 0 to 1, does not exceed: the upper bound of its bucket, so at most an eighth too large.
- * HISTOGRAM_MOST if it is in the last bucket; 0 if nothing was counted.
+ * Returns the quantile `q`, from 0 to 1, in microseconds: the upper bound of its bucket, so at
+ * most an eighth too large; HISTOGRAM_MOST for the last bucket; 0 if nothing was counted.
  */
 uint64_t histogram_quantile(const struct histogram_sum *sum, double q);
 
-/* The upper bound of a bucket, above all its durations. The last bucket has none, and gives UINT64_MAX. */
+/*
+ * Returns the exclusive upper bound of a bucket in microseconds; UINT64_MAX for the last
+ * bucket, which has none.
+ */
 uint64_t histogram_to(unsigned bucket);
 
 #endif

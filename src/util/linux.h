@@ -1,13 +1,17 @@
 /*
- * What setlistd uses of Linux alone. A port begins here: `make lint` finds what is elsewhere, except in process/sandbox.c.
+ * Everything specific to Linux. A port begins here: `make lint` reports Linux code elsewhere,
+ * except in process/sandbox.c.
  *
- *     process/sandbox.c    seccomp. configure --without-seccomp builds no_sandbox.c in its place
- *     net/listener.c       a port with several sockets, SO_REUSEPORT, shares its connections out among them. FreeBSD calls that
- *                          SO_REUSEPORT_LB. Without it a process cannot take over the port of another one
- *     process/serve.c      a name of NOTIFY_SOCKET that begins with @ is in the abstract namespace, which only systemd uses
- *     util/heap.c          mallopt and malloc_trim, which are glibc's, and are left out without it. net/tls.c asks malloc_usable_size
+ *   process/sandbox.c  seccomp; configure --without-seccomp builds no_sandbox.c instead.
+ *   net/listener.c     With SO_REUSEPORT, connections to a port are distributed over its sockets.
+ *                      FreeBSD calls that SO_REUSEPORT_LB. Without it a process cannot take over
+ *                      the port of another one.
+ *   process/serve.c    A NOTIFY_SOCKET that begins with @ is in the abstract namespace, which only
+ *                      systemd uses.
+ *   util/heap.c        mallopt and malloc_trim are glibc's and left out without it. net/tls.c calls
+ *                      malloc_usable_size.
  *
- * libevent chooses between epoll and what else there is.
+ * libevent chooses between epoll and its alternatives.
  */
 #ifndef UTIL_LINUX_H
 #define UTIL_LINUX_H
@@ -20,12 +24,12 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-/* Files. Whoever reads one does without it where it cannot be opened. */
-#define LINUX_PROCESSORS "/proc/stat"     /* how long the processors were idle */
-#define LINUX_MEMORY "/proc/self/statm"   /* how much memory the process has */
-#define LINUX_DESCRIPTORS "/proc/self/fd" /* which descriptors are open */
+/* Files. A reader must work without a file that cannot be opened. */
+#define LINUX_PROCESSORS "/proc/stat"     /* Idle time of the processors. */
+#define LINUX_MEMORY "/proc/self/statm"   /* Memory of the process. */
+#define LINUX_DESCRIPTORS "/proc/self/fd" /* Open descriptors of the process. */
 
-/* The user at the other end of a Unix socket. */
+/* Stores the user at the other end of a Unix socket in `user`. Returns false on failure. */
 static inline bool linux_peer(int fd, uid_t *user)
 {
 	struct ucred peer;
@@ -38,8 +42,9 @@ static inline bool linux_peer(int fd, uid_t *user)
 }
 
 /*
- * Probes an idle connection after `idle` seconds, and then every `pause` seconds. It has failed after `count` probes without an answer. The
- * sockets that a listening socket accepts inherit this.
+ * Probes an idle connection after `idle` seconds and then every `pause` seconds. The connection
+ * fails after `count` unanswered probes. Sockets inherit this from the listening socket that
+ * accepts them.
  */
 static inline void linux_keep_alive(int fd, int idle, int pause, int count)
 {
@@ -51,15 +56,20 @@ static inline void linux_keep_alive(int fd, int idle, int pause, int count)
 	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof(count));
 }
 
-/* How many bytes the kernel has still to send, or has sent and the peer has not acknowledged. */
+/*
+ * Stores how many bytes the peer has not acknowledged, sent or not, in `bytes`. Returns false
+ * on failure.
+ */
 static inline bool linux_unsent(int fd, int *bytes)
 {
 	return ioctl(fd, SIOCOUTQ, bytes) == 0;
 }
 
 /*
- * Of the sockets that listen on one port, the second takes all new connections; or each its share again. Sockets are numbered in the order
- * in which they began to listen. A number that does not exist is no choice.
+ * Of the sockets that listen on one port, makes the second one get all new connections
+ * (linux_prefer_second), or distributes them again (linux_prefer_none). Sockets are numbered in
+ * the order in which they began to listen; if there is no second one, connections are
+ * distributed. linux_prefer_second() returns false on failure.
  */
 static inline bool linux_prefer_second(int fd)
 {

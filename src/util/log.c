@@ -23,18 +23,18 @@ enum { TEXT = 1024 };
 
 static const struct {
 	const char *name;
-	int syslog; /* its number there, and for journald */
+	int syslog; /* Level for syslog and journald. */
 } levels[] = { { "error", LOG_ERR }, { "warning", LOG_WARNING }, { "notice", LOG_NOTICE }, { "info", LOG_INFO },
 	{ "debug", LOG_DEBUG } };
 
 static atomic_int current = LOG_LEVEL_WARN;
 static atomic_bool to_journal, to_system;
-static atomic_int system_socket = -1; /* never closed once it is open */
-static atomic_uint_fast64_t dropped;  /* lines */
+static atomic_int system_socket = -1; /* Never closed once it is open. */
+static atomic_uint_fast64_t dropped;  /* Number of dropped lines. */
 static atomic_bool is_dropping;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct log_kind *left_out; /* kinds of which lines were left out */
+static struct log_kind *left_out; /* Kinds with suppressed lines. */
 
 void log_set_level(int level)
 {
@@ -51,7 +51,10 @@ int log_level(void)
 	return atomic_load(&current);
 }
 
-/* Whether standard error is the stream whose device and inode are in the environment, as sd-daemon(3) says. */
+/*
+ * Returns whether standard error is the stream whose device and inode are in the environment;
+ * see sd-daemon(3).
+ */
 static bool journald_reads(void)
 {
 	const char *stream = getenv("JOURNAL_STREAM");
@@ -83,8 +86,9 @@ static size_t write_time(char *line, size_t size)
 }
 
 /*
- * One write per line, so that lines of several threads do not mix. A pipe or socket that polls writable has room for a line: POLLOUT means
- * at least PIPE_BUF bytes. Returns false if the line was dropped.
+ * Writes a line with a single call, so that lines of several threads are not mixed. A pipe or
+ * socket that polls writable has room for a line: POLLOUT means at least PIPE_BUF bytes.
+ * Returns false if the line was dropped.
  */
 static bool write_line(const char *line, size_t n)
 {
@@ -98,7 +102,7 @@ static bool write_line(const char *line, size_t n)
 	return taken;
 }
 
-/* Like syslog(3), which would block if the daemon does not read. */
+/* As syslog(3), which would block if the syslog daemon does not read. */
 static bool send_to_syslog(enum log_level level, const char *text)
 {
 	static const struct sockaddr_un daemon = { .sun_family = AF_UNIX, .sun_path = _PATH_LOG };
@@ -138,7 +142,7 @@ uint64_t log_dropped(void)
 	return atomic_load_explicit(&dropped, memory_order_relaxed);
 }
 
-/* The first line that gets through after lines were dropped is followed by a warning. */
+/* The first line that is written after lines were dropped is followed by a warning. */
 static void emit(enum log_level level, const char *text)
 {
 	if (!send_line(level, text)) {
@@ -150,7 +154,7 @@ static void emit(enum log_level level, const char *text)
 	}
 }
 
-/* Whether the time for which lines of the kind are counted is over. */
+/* Returns whether the period in which lines of the kind are counted is over. */
 static bool is_over(const struct log_kind *kind, uint64_t now)
 {
 	return now - kind->since >= (kind->rare ? LOG_RARE_SECONDS : LOG_SECONDS);
@@ -161,7 +165,10 @@ static uint64_t seconds(void)
 	return clock_us(CLOCK_MONOTONIC) / 1000000;
 }
 
-/* Takes a kind whose time is over, or any kind, off those of which lines were left out. */
+/*
+ * Removes one kind from the list of kinds with suppressed lines, and copies it: any kind, or
+ * one whose period is over. Returns false if there is none.
+ */
 static bool take_left_out(bool any, uint64_t now, struct log_kind *copy)
 {
 	struct log_kind **at, *kind;
@@ -191,7 +198,7 @@ void log_summarize(bool all)
 	}
 }
 
-/* Whether one more line of the kind is logged. Otherwise counts it. */
+/* Returns whether one more line of the kind is logged. Otherwise counts it. */
 static bool admit(struct log_kind *kind, enum log_level level, uint64_t now)
 {
 	bool admitted;
@@ -235,7 +242,7 @@ void log_write(struct log_kind *kind, enum log_level level, const char *format, 
 	emit(level, text);
 }
 
-/* The time would need the C library's tables of time zones, which may allocate. */
+/* Writes no time, since that needs the C library's time zones, which may allocate. */
 void alloc_failed(size_t size)
 {
 	static const char before[] = "error: no memory: ", after[] = " bytes were asked for; the process ends\n";

@@ -26,7 +26,10 @@ bool near_same(struct slice a, struct slice b)
 	return a.n == b.n && is_prefix(a, b);
 }
 
-/* How many bytes are to be inserted, dropped, replaced or swapped with the next one. */
+/*
+ * Returns the number of edits: a byte is inserted, dropped, replaced or swapped with the next
+ * one.
+ */
 static size_t edits(struct slice a, struct slice b)
 {
 	size_t rows[3][NEAR_BYTES + 1];
@@ -50,7 +53,10 @@ static size_t edits(struct slice a, struct slice b)
 	return above[b.n];
 }
 
-/* A word of three bytes or more that begins a name is near to it. */
+/*
+ * Returns the distance of two words, or FAR. A word of at least three bytes is near to each
+ * name that begins with it.
+ */
 static size_t distance(struct slice word, struct slice name)
 {
 	size_t found;

@@ -7,7 +7,7 @@ static inline unsigned digit_of(char c)
 	return (unsigned)(unsigned char)c - '0';
 }
 
-/* Gives how many digits there are in front, up to NUM_SAFE_DIGITS. */
+/* Returns the number of leading digits, at most NUM_SAFE_DIGITS. */
 static inline size_t read_digits(struct slice s, uint64_t *out)
 {
 	size_t most = s.n < NUM_SAFE_DIGITS ? s.n : NUM_SAFE_DIGITS, i;
@@ -61,7 +61,7 @@ bool num_parse_i64(struct slice s, int64_t *out)
 
 	if (!num_parse_u64(negative ? slice_skip(s, 1) : s, &v))
 		return false;
-	/* No "-0": zero has one sign. */
+	/* "-0" is rejected, so that zero has only one form. */
 	if (v > (uint64_t)INT64_MAX + negative || (negative && v == 0))
 		return false;
 	*out = negative ? (int64_t)(0 - v) : (int64_t)v;

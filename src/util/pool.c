@@ -4,7 +4,10 @@
 
 #include "util/alloc.h"
 
-/* The size class; POOL_CLASSES or more if the size is too large for any. `size` is rounded up to what the class has. */
+/*
+ * Returns the size class; POOL_CLASSES or more if the size is too large for any. `size` is
+ * rounded up to that of the class.
+ */
 static unsigned class_of(size_t *size)
 {
 	unsigned class = (unsigned)((*size - 1) / POOL_STEP), doublings;

@@ -27,13 +27,13 @@ void shared_drop(struct shared *shared)
 	free(shared);
 }
 
-/* --- between the bytes of a buffer --- */
+/* --- shared texts in an output buffer --- */
 
 struct shared_chunk {
 	STAILQ_ENTRY(shared_chunk) link;
 	struct shared *text;
 	size_t sent;
-	size_t before; /* bytes of the buffer between the previous text and this one */
+	size_t before; /* Bytes of the buffer between the previous text and this one. */
 };
 
 void shared_chunks_init(struct shared_chunks *chunks, size_t *again)

@@ -9,20 +9,28 @@
 
 struct shared {
 	size_t refs;
-	size_t streams; /* of these, how many are of streams that are to write it */
+	/* How many of the references are held by streams that have yet to write it. */
+	size_t streams;
 	struct buf text;
 };
 
-/* Takes the content of `text`, which is empty afterwards. Gives the first reference to the caller. */
+/*
+ * Moves the content of `text`, which is empty afterwards, to a new shared text. The caller owns
+ * the first reference.
+ */
 struct shared *shared_create(struct buf *text) __attribute__((returns_nonnull));
 
-/* Adds a reference, and gives `shared`; drops one, and frees the text with the last. Dropping NULL does nothing. */
+/*
+ * shared_hold() adds a reference and returns `shared`. shared_drop() drops one; the last one
+ * frees the text. Dropping NULL does nothing.
+ */
 struct shared *shared_hold(struct shared *shared);
 void shared_drop(struct shared *shared);
 
 /*
- * Shared texts between the bytes of an output buffer. They are written without a copy, so a large text that many clients read
- * is in memory once. What is written is the buffer with each text inserted behind its `before` bytes:
+ * Shared texts between the bytes of an output buffer. They are written without being copied, so
+ * a large text that many clients read is in memory once. The output is the buffer, with each
+ * text inserted after its `before` bytes:
  *
  *     buffer    | before |            | before |             | tail |
  *     texts              | first text |        | second text |
@@ -31,22 +39,32 @@ struct shared_chunk;
 
 struct shared_chunks {
 	STAILQ_HEAD(, shared_chunk) list;
-	size_t covered; /* bytes of the buffer before the last text: all but the tail */
-	size_t waiting; /* unwritten bytes of texts */
-	size_t held;    /* bytes of texts */
-	size_t *again;  /* borrowed: of several streams together, bytes of texts that one holds beside another */
+	size_t covered; /* Bytes of the buffer before the last text: all but the tail. */
+	size_t waiting; /* Unwritten bytes of texts. */
+	size_t held;    /* Bytes of texts that are held. */
+	/*
+	 * Borrowed. Of all streams that use this counter: bytes of texts that are counted in
+	 * the `held` of more than one.
+	 */
+	size_t *again;
 };
 
-/* The texts of all streams of one `again` take the memory that these streams hold, less that number. */
+/*
+ * `again` is a counter shared by several streams: their texts take the sum of their `held`
+ * bytes, less this number.
+ */
 void shared_chunks_init(struct shared_chunks *chunks, size_t *again);
 
-/* Drops all texts; there are none afterwards. */
+/* Drops all texts; the list is empty afterwards. */
 void shared_chunks_free(struct shared_chunks *chunks);
 
-/* Inserts a text behind the current end of `out`. Holds a reference until it is written. */
+/* Inserts a text after the current end of `out`. Holds a reference until it is written. */
 void shared_chunks_add(struct shared_chunks *chunks, const struct buf *out, struct shared *text);
 
-/* Fills in up to `max` vectors with what to write next, in order. Gives their number. */
+/*
+ * Fills in up to `max` vectors with the next bytes to write, in order. Returns the number of
+ * vectors.
+ */
 int shared_chunks_vectors(const struct shared_chunks *chunks, const struct buf *out, struct iovec *vectors, int max);
 
 /* Removes the first `n` bytes, which were written, from `out` and the texts. */

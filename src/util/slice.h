@@ -1,4 +1,7 @@
-/* A borrowed view of bytes: it owns nothing, and is valid as long as the memory that it points to. */
+/*
+ * A borrowed view of bytes: it owns nothing, and is valid as long as the memory that it points
+ * to.
+ */
 #ifndef UTIL_SLICE_H
 #define UTIL_SLICE_H
 
@@ -31,13 +34,13 @@ static inline bool slice_starts(struct slice s, struct slice prefix)
 	return s.n >= prefix.n && (prefix.n == 0 || memcmp(s.p, prefix.p, prefix.n) == 0);
 }
 
-/* The slice without its first `n` bytes; it must have as many. */
+/* Returns the slice without its first `n` bytes; it must have as many. */
 static inline struct slice slice_skip(struct slice s, size_t n)
 {
 	return (struct slice){ n ? s.p + n : s.p, s.n - n };
 }
 
-/* Copies `s` to `p`; gives the end of the copy. */
+/* Copies `s` to `p`. Returns the end of the copy. */
 static inline char *slice_write(char *p, struct slice s)
 {
 	if (s.n)
@@ -45,7 +48,7 @@ static inline char *slice_write(char *p, struct slice s)
 	return p + s.n;
 }
 
-/* The first such byte in [p, end), or `end`. */
+/* Returns the first occurrence of the byte in [p, end), or `end`. */
 static inline const char *slice_find(const char *p, const char *end, char byte)
 {
 	for (; end - p >= WORD_BYTES; p += WORD_BYTES) {
@@ -58,7 +61,10 @@ static inline const char *slice_find(const char *p, const char *end, char byte)
 	return p;
 }
 
-/* Takes what is before the next such byte off `rest`, and that byte; all of it, if there is none. */
+/*
+ * Removes the bytes before the next occurrence of `byte` from `rest`, and that byte too.
+ * Returns them; without an occurrence, all of `rest`.
+ */
 static inline struct slice slice_cut(struct slice *rest, char byte)
 {
 	struct slice taken = *rest;
@@ -70,7 +76,10 @@ static inline struct slice slice_cut(struct slice *rest, char byte)
 	return taken;
 }
 
-/* Takes the next token off `rest`. One or more spaces separate tokens. Gives an empty slice when none is left. */
+/*
+ * Removes the next token from `rest` and returns it. Tokens are separated by one or more
+ * spaces. Returns an empty slice if none is left.
+ */
 static inline struct slice slice_token(struct slice *rest)
 {
 	const char *p = rest->p, *end, *start;

@@ -18,7 +18,7 @@ static struct slice key_of(const struct topk_key *e)
 	return slice_of(e->key, e->n);
 }
 
-/* The number of the entry plus 1; 0 if there is none. */
+/* Returns the number of the entry plus 1; 0 if there is none. */
 static unsigned find(struct topk *t, struct slice key, uint64_t hash)
 {
 	unsigned at = *chain_of(t, hash);
@@ -37,7 +37,10 @@ static void leave_chain(struct topk *t, size_t i)
 	*at = t->next[i];
 }
 
-/* A place for a new key: a free one, or that of the entry with the least weight, which the key inherits. */
+/*
+ * Returns a place for a new key: a free one, or that of the entry with the least weight, which
+ * the key inherits.
+ */
 static size_t make_place(struct topk *t)
 {
 	size_t i = 0;

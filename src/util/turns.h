@@ -1,12 +1,14 @@
 /*
- * Whose turn it is to use what all share, such as a server's connection or the processor. Clients that must wait stand in line. Each
- * turn is worth a number of units, which are bytes or microseconds, and a client that has taken more pays with its next turns. So
- * clients get equal shares, however much each takes at once.
+ * Schedules access to a shared resource, such as a server's connection or the processor.
+ * Clients that must wait are queued. Each turn is worth a number of units, which are bytes or
+ * microseconds; a client that has taken more pays with its next turns. So clients get equal
+ * shares, however much each takes at once.
  *
- * A client that has had no turn yet stands in another line, and every second turn goes to that line. So a new client does not wait
- * behind the clients that ask for very much.
+ * A client that has had no turn yet is queued separately, and every second turn is given to
+ * that queue. So a new client is not delayed by the clients with very large requests.
  *
- * This is deficit round robin (Shreedhar and Varghese, 1995), with the debt of surplus round robin, and new flows as in RFC 8290.
+ * This is deficit round robin (Shreedhar and Varghese, 1995), with the debt of surplus round
+ * robin, and new flows as in RFC 8290.
  */
 #ifndef UTIL_TURNS_H
 #define UTIL_TURNS_H
@@ -15,42 +17,48 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-/* One client's place, to be embedded. All zeroes at first. */
+/* The place of one client, to be embedded. Initially all zeroes. */
 struct turn {
 	TAILQ_ENTRY(turn) link;
-	int64_t credit; /* units that it may still take; below 0: its debt */
-	bool waits;     /* stands in line */
-	bool is_known;  /* has taken some before */
-	bool was_known; /* when it began to wait, which says in which line it stands */
+	int64_t credit; /* Units that it may still take; negative if it has a debt. */
+	bool waits;     /* It is queued. */
+	bool is_known;  /* It has taken units before. */
+	bool was_known; /* Value of `is_known` when it was queued, which determines its queue. */
 };
 
 TAILQ_HEAD(turn_list, turn);
 
-/* The lines for one thing. */
+/* The queues for one resource. */
 struct turns {
 	struct turn_list known, fresh;
-	int64_t worth;       /* units of each turn */
-	bool fresh_had_last; /* the last turn went to a new client */
+	int64_t worth;       /* Units of each turn. */
+	bool fresh_had_last; /* The last turn was given to a new client. */
 };
 
 void turns_init(struct turns *turns, int64_t worth);
 
-/* Whether no client stands in line. */
+/* Returns whether no client is queued. */
 bool turns_are_empty(const struct turns *turns);
 
-/* Puts one in line, which must not stand in any. Borrows it until it leaves, or until turns_next gives it. */
+/*
+ * Queues a client, which must not be queued yet. Borrows `turn` until turns_leave(), or until
+ * turns_next() returns it.
+ */
 void turns_wait(struct turns *turns, struct turn *turn);
 
-/* Takes one out of the line in which it stands. */
+/* Removes a client from its queue. */
 void turns_leave(struct turns *turns, struct turn *turn);
 
-/* Takes the next one out of its line, and gives it with a credit above 0. NULL if no client stands in line. */
+/*
+ * Removes the next client from its queue and returns it, with a credit above 0. Returns NULL if
+ * no client is queued.
+ */
 struct turn *turns_next(struct turns *turns);
 
-/* It takes so many units, also while it stands in line. */
+/* Charges a client for units that it takes; it may be queued. */
 void turn_charge(struct turn *turn, uint64_t units);
 
-/* It takes some while no other client waits: it owes nothing. */
+/* Records that a client takes units while no other client is queued: its debt is cancelled. */
 void turn_free_of_charge(struct turn *turn);
 
 #endif

@@ -1,4 +1,4 @@
 #include "util/version.h"
 
-/* The Makefile defines it for this file alone. */
+/* Defined by the Makefile for this file only. */
 const char setlistd_version[] = SETLISTD_VERSION;

@@ -1,7 +1,7 @@
 /*
- * Searches, compares and copies short strings eight bytes at a time, which is faster than a call of the C library. A search
- * sets the top bit of each byte found. Only the first such byte is certain: borrows may flag bytes behind it. Source: Sean
- * Anderson, Bit Twiddling Hacks.
+ * Searches, compares and copies short strings eight bytes at a time, which is faster than a
+ * call of the C library. A search sets the top bit of each byte found. Only the first such byte
+ * is certain: borrows may flag bytes after it. Source: Sean Anderson, Bit Twiddling Hacks.
  */
 #ifndef UTIL_WORD_H
 #define UTIL_WORD_H
@@ -31,7 +31,10 @@ static inline uint32_t word_load_half(const unsigned char *p)
 	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
 
-/* The first eight of `n` bytes, padded with zeroes, as a number. Numbers compare as memcmp compares the bytes. */
+/*
+ * Returns the first eight of `n` bytes, padded with zeroes, as a number. Numbers are ordered as
+ * memcmp() orders the bytes.
+ */
 static inline uint64_t word_rank(const char *p, size_t n)
 {
 	const unsigned char *u = (const unsigned char *)p;
@@ -40,13 +43,13 @@ static inline uint64_t word_rank(const char *p, size_t n)
 		return __builtin_bswap64(word_load(p));
 	if (n == 0)
 		return 0;
-	/* Both halves may hold the same byte, at the same place. */
+	/* The two loads may overlap; a common byte has the same place in both. */
 	if (n >= 4)
 		return (uint64_t)word_load_half(u) << 32 | (uint64_t)word_load_half(u + n - 4) << (64 - 8 * n);
 	return (uint64_t)u[0] << 56 | (uint64_t)u[n / 2] << (56 - 8 * (n / 2)) | (uint64_t)u[n - 1] << (64 - 8 * n);
 }
 
-/* As memcmp, but faster for short strings: it is inline. */
+/* As memcmp(), but inline and thus faster for short strings. */
 static inline int word_compare(const char *a, const char *b, size_t n)
 {
 	uint64_t x, y;
@@ -63,7 +66,7 @@ static inline int word_compare(const char *a, const char *b, size_t n)
 	}
 }
 
-/* As memcpy, but faster for short strings: it is inline. Both halves may hold the same bytes. */
+/* As memcpy(), but inline and thus faster for short strings. The two copies may overlap. */
 static inline void word_copy(char *to, const char *from, size_t n)
 {
 	uint64_t first, last;
@@ -88,7 +91,7 @@ static inline void word_copy(char *to, const char *from, size_t n)
 	}
 }
 
-/* Flags the bytes less than `n`; `n` is at most 128. */
+/* Flags the bytes less than `n`, which is at most 128. */
 static inline uint64_t word_below(uint64_t w, unsigned char n)
 {
 	return (w - WORD_EACH(n)) & ~w & WORD_EACH(0x80);
@@ -99,13 +102,16 @@ static inline uint64_t word_equal(uint64_t w, unsigned char c)
 	return word_below(w ^ WORD_EACH(c), 1);
 }
 
-/* The index of the first flagged byte; there must be one. */
+/* Returns the index of the first flagged byte; there must be one. */
 static inline size_t word_first(uint64_t flags)
 {
 	return (size_t)__builtin_ctzll(flags) / 8;
 }
 
-/* The first control byte from `p` on, or byte less than `n`; `end` if there is none. `n` is from 0x20 to 128. */
+/*
+ * Returns the first control byte from `p` on, or the first byte less than `n`, which is from
+ * 0x20 to 128; `end` if there is none.
+ */
 static inline const char *word_find_below(const char *p, const char *end, unsigned char n)
 {
 	for (; end - p >= WORD_BYTES; p += WORD_BYTES) {
@@ -118,7 +124,7 @@ static inline const char *word_find_below(const char *p, const char *end, unsign
 	return p;
 }
 
-/* The first space or control byte from `p` on; `end` if there is none. */
+/* Returns the first space or control byte from `p` on; `end` if there is none. */
 static inline const char *word_end(const char *p, const char *end)
 {
 	return word_find_below(p, end, ' ' + 1);

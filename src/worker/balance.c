@@ -8,10 +8,14 @@
 
 enum {
 	WINDOW_MS = 100,
-	IDLE_PERCENT = 30 /* of a core: with less idle time, another busy thread would gain nothing */
+	/* Percent of a core. With less idle time, another busy thread would gain nothing. */
+	IDLE_PERCENT = 30
 };
 
-/* Idle time of all cores. Where that is not known, the time itself, as if one core were always idle. */
+/*
+ * Returns the idle time of all cores. If that is not known, returns the time itself, as if one
+ * core were always idle.
+ */
 static uint64_t machine_idle_ms(uint64_t now)
 {
 	FILE *file = fopen(LINUX_PROCESSORS, "re");
@@ -23,7 +27,10 @@ static uint64_t machine_idle_ms(uint64_t now)
 	return found == 1 ? (uint64_t)ticks * 1000 / (uint64_t)sysconf(_SC_CLK_TCK) : now;
 }
 
-/* A sleeping worker does not measure: if its last window is old, its load is 0. */
+/*
+ * Returns the load of a worker. A sleeping worker does not measure, so its load is 0 if its
+ * last window is old.
+ */
 static unsigned load_of(const struct balance *b, uint64_t now)
 {
 	uint64_t ended = atomic_load_explicit(&b->ended, memory_order_relaxed);
@@ -55,7 +62,10 @@ size_t balance_choose(struct balance *all, size_t count, size_t own, uint64_t li
 	return least_loaded(all, count, now);
 }
 
-/* Idle time must have passed since the last window, which was full, too. The idle time of the machine may decrease a little. */
+/*
+ * Returns whether cores were idle since the end of the last window, in which the load had
+ * reached the limit, too. The reported idle time may decrease slightly.
+ */
 static bool is_worth_it(const struct balance *b, uint64_t idle, uint64_t window)
 {
 	return b->full && idle * 100 >= b->idle * 100 + window * IDLE_PERCENT;

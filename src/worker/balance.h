@@ -1,7 +1,8 @@
 /*
- * Which worker serves which client. One thread serves as many clients as it can, since it combines their calls to fewer writes,
- * and their appends to a key to fewer calls. A thread hands half of its busy clients to the least loaded one, but only if its load
- * reaches thread_load and other cores are idle.
+ * Assigns clients to workers. One thread serves as many clients as it can, since it combines
+ * their calls into fewer writes, and their appends to a key into fewer calls. A thread hands
+ * half of its busy clients to the least loaded one, but only if its load reaches thread_load
+ * and other cores are idle.
  */
 #ifndef WORKER_BALANCE_H
 #define WORKER_BALANCE_H
@@ -12,28 +13,33 @@
 #include <stdint.h>
 
 /*
- * Of one worker, which measures its load in windows of 100 ms. All zeroes at first. The workers of a daemon share an array of these, and
- * a number is that of a worker there. Times are CLOCK_MONOTONIC milliseconds.
+ * The load of one worker, measured in windows of 100 ms. Initially all zeroes. The workers of a
+ * daemon share an array of these, indexed by the worker's number. Times are CLOCK_MONOTONIC
+ * milliseconds.
  */
 struct balance {
-	uint64_t began;             /* the beginning of this window */
-	uint64_t cpu;               /* CPU time of the thread at that time, in microseconds */
-	uint64_t idle;              /* idle time of all cores at that time, in milliseconds; if `full` */
-	uint64_t turn;              /* the number of clients that balance_choose has given a worker */
-	bool full;                  /* the last window was full: its load reached thread_load */
-	atomic_uint load;           /* percent of a core used in the last window */
-	atomic_uint_fast64_t ended; /* the end of the last window */
+	uint64_t began; /* Start of this window. */
+	uint64_t cpu;   /* CPU time of the thread at that time, in microseconds. */
+	/* Idle time of all cores at that time, in milliseconds; valid if `full`. */
+	uint64_t idle;
+	/* Number of clients that balance_choose() has assigned in turn. */
+	uint64_t turn;
+	bool full;                  /* The load reached thread_load in the last window. */
+	atomic_uint load;           /* Percent of a core used in the last window. */
+	atomic_uint_fast64_t ended; /* End of the last window. */
 };
 
 /*
- * The worker for a new client, which worker `own` has accepted. From the thread of `own` only. If `limit`, which is thread_load, is
- * 0, clients are shared out evenly.
+ * Returns the worker for a new client that worker `own` has accepted. Called only in the thread
+ * of `own`. If `limit`, which is thread_load, is 0, clients are distributed round robin.
  */
 size_t balance_choose(struct balance *all, size_t count, size_t own, uint64_t limit, uint64_t now);
 
 /*
- * Measures the load of worker `own`. Its thread calls this in each turn of its loop. Gives true at the end of a full window: then the
- * worker gives half of its busy clients to worker `to`, if that is another one, and watches from now on which clients are busy.
+ * Measures the load of worker `own`, whose thread calls this in each turn of its loop. Returns
+ * true at the end of a window whose load reached the limit. The worker then hands half of its
+ * busy clients to worker `to`, if that is another one, and starts to observe which clients are
+ * busy.
  */
 bool balance_turn(struct balance *all, size_t count, size_t own, uint64_t limit, uint64_t now, size_t *to);
 

@@ -12,12 +12,16 @@
 #include "config/settings.h"
 
 /*
- * Messages from workers, one byte each: it has tried to connect to all servers, at the start or of new settings, which it uses from
- * now on; its loop has stopped.
+ * Messages from a worker, one byte each. DAEMON_SETTLED: it has tried to connect to all
+ * servers, at the start or after a reload, and uses the new settings from now on.
+ * DAEMON_EXITED: its loop has stopped.
  */
 enum { DAEMON_SETTLED = 's', DAEMON_EXITED = 'e' };
 
-/* Connections beyond max_connections, each of which waits for an idle one to be closed. */
+/*
+ * Maximum number of connections beyond max_connections. Each of them is kept until an idle
+ * connection is closed for it.
+ */
 enum { DAEMON_REPLACING = 16 };
 
 struct balance;
@@ -27,31 +31,40 @@ struct news;
 struct worker;
 
 struct daemon {
-	struct settings
-		*settings; /* the latest. Of the main thread, which changes it; workers that start or reload share it */
+	/*
+	 * The latest settings. Owned and changed by the main thread; workers add a reference when
+	 * they start or reload.
+	 */
+	struct settings *settings;
 	size_t threads;
-	struct worker **workers;  /* `threads` of them */
-	struct meter **meters;    /* of each worker */
-	int64_t started;          /* Unix time */
-	struct balance *balances; /* of each worker */
+	struct worker **workers;  /* `threads` workers. */
+	struct meter **meters;    /* The meter of each worker. */
+	int64_t started;          /* Unix time. */
+	struct balance *balances; /* The balance of each worker. */
 	struct clients_total clients;
-	atomic_int replacing; /* connections that wait for an idle one to be closed */
+	atomic_int replacing; /* Connections for which an idle one is being closed. */
 	atomic_uint_fast64_t accepted, rejected;
 	struct large_filter *large;
 	struct push_board *board;
 	struct {
 		struct news *news;
-		struct names *names; /* borrowed */
+		struct names *names; /* Borrowed. */
 	} servers;
-	/* Carries out a PROXY_COMMAND for a worker: see struct clients_ops. */
+	/* Carries out a PROXY_COMMAND for a worker; see struct clients_ops. */
 	struct reply (*command)(struct worker *worker, const struct request *request, struct buf *text);
-	char *listens;        /* of the main thread: the addresses where clients connect, with spaces between
-				 them */
-	bool serving;         /* of the main thread: all servers were tried once */
-	bool stopping;        /* likewise: a signal to shut down has come */
-	int news;             /* the writing end of a pipe for DAEMON_SETTLED and DAEMON_EXITED */
-	DIR *descriptors;     /* of the process; opened before the user is switched; or NULL */
-	pthread_mutex_t lock; /* protects each worker's pointer to its current generation, and what struct meter says */
+	/* Used by the main thread: the addresses where clients connect, separated by spaces. */
+	char *listens;
+	/* Used by the main thread: an attempt was made to connect to every server. */
+	bool serving;
+	bool stopping; /* Used by the main thread: a signal to shut down was received. */
+	int news;      /* Write end of a pipe for DAEMON_SETTLED and DAEMON_EXITED. */
+	/* Descriptors of the process; opened before the user is switched; or NULL. */
+	DIR *descriptors;
+	/*
+	 * Protects each worker's pointer to its current generation, and the fields that struct
+	 * meter names.
+	 */
+	pthread_mutex_t lock;
 };
 
 #endif

@@ -15,7 +15,7 @@
 #include "util/log.h"
 #include "util/random.h"
 
-/* --- what machines and tasks need --- */
+/* --- functions for machines and tasks --- */
 
 static void send_call(struct env *env, const struct call *call, struct waiter *waiter)
 {
@@ -69,7 +69,10 @@ static void note_size(struct env *env, struct slice key, uint64_t members, uint6
 	notes_add_large(&((struct generation *)env)->all->meter->notes, key, members, bytes, env->unix_time);
 }
 
-/* Clients of the current generation may wait while one of an earlier generation pushes. */
+/*
+ * A client of an earlier generation may push to a list on which clients of the current one are
+ * blocked.
+ */
 static void pushed(struct env *env, struct slice key)
 {
 	struct generations *all = ((struct generation *)env)->all;
@@ -97,7 +100,7 @@ static void was_read(struct env *env, const struct collection_rule *rule, bool e
 	count_rule((struct generation *)env, rule, exists ? RULE_hits : RULE_misses);
 }
 
-/* With plain_verbs the lanes count: a get reads the set or list. */
+/* With plain_verbs the lanes count, since a get reads the set or list. */
 static void looked_up(struct host *host, unsigned counter, struct slice key)
 {
 	struct generation *g = generation_of(host);
@@ -125,7 +128,7 @@ static void drop_rule_counts(struct generation *g)
 	free(g->rule_counts);
 }
 
-/* A share of a server's queue, so that one client leaves room for others. */
+/* Limits one client to a share of a server's queue, so that there is room for others. */
 static size_t calls_max(const struct config *config)
 {
 	enum { SHARE = 4 };
@@ -134,12 +137,15 @@ static size_t calls_max(const struct config *config)
 	return share < ORDER_CALLS_MAX ? share : ORDER_CALLS_MAX;
 }
 
-/* `make check-slow` has another. */
+/* `make check-slow` defines another value. */
 #ifndef BACKGROUND_PAUSE
 #define BACKGROUND_PAUSE 0
 #endif
 
-/* A result that clients may not hold is an error rather than a reason to close the client. */
+/*
+ * A result that is too large for the memory of clients should be an error, rather than a reason
+ * to close the client.
+ */
 static size_t result_max(const struct config *config)
 {
 	size_t most = config->client_memory - config->client_memory / 8;
@@ -189,7 +195,7 @@ static void init_host(struct generation *g)
 	g->host.waiting = waiting_create(&g->host, all->pushes.board, config->max_waiting);
 }
 
-/* Calls of lanes and tasks go to the servers by way of moves. */
+/* Routes the calls of lanes and tasks through `moves`. */
 static void init_moving(struct generation *g)
 {
 	const struct settings *settings = g->settings;
@@ -286,7 +292,7 @@ static void publish_moves(struct generations *all)
 #include "measure/facts.def"
 }
 
-/* Copies the counters of the lanes to those that other threads may read. */
+/* Copies the counters of the lanes to the meter, where other threads may read them. */
 static void publish(struct generations *all)
 {
 	uint64_t incomplete = meter_get(all->meter, COUNT_incomplete_sets);
@@ -308,7 +314,7 @@ static void publish(struct generations *all)
 	meter_set(all->meter, COUNT_waiting_clients, waiting_count(all->current->host.waiting));
 }
 
-/* --- all of them --- */
+/* --- all generations --- */
 
 static void set_clock(struct generation *g)
 {
@@ -334,7 +340,10 @@ void generations_turn(struct generations *all)
 		publish_moves(all);
 }
 
-/* Background work does not report that it has finished, so a timer looks. A later reload does not put it off. */
+/*
+ * Background work does not report its end, so a timer checks for it. A later reload does not
+ * delay the timer.
+ */
 static void set_retire_timer(struct generations *all)
 {
 	enum { LOOK_MS = 100 };
@@ -423,14 +432,17 @@ void generations_init(struct generations *all, struct names *names)
 	all->retire.run = on_retire;
 }
 
-/* What waits for the time to move goes on, and fails. */
+/* Stops the servers. Calls that are pending until keys move are continued, and fail. */
 static void stop_calls(struct generation *g)
 {
 	servers_stop(g->servers, true);
 	g->moving.env.unix_time = g->settings->move_at;
 }
 
-/* loop_finish also carries out the calls that failed calls make, and frees the clients that were closed in the last turn. */
+/*
+ * loop_finish() also runs the calls made by failed calls, and frees the clients that were
+ * closed in the last turn.
+ */
 void generations_stop(struct generations *all, struct generation *next)
 {
 	struct generation *g;

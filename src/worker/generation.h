@@ -1,8 +1,10 @@
 /*
- * What a worker carries out requests with: the servers, the lanes, and the rules of the settings they were made for. A reload that
- * changes these makes a new generation. Requests finish in the generation in which they began, and a client's later requests begin
- * in the new one when all its earlier ones are answered. So no operation meets two rings, and the order of each client's requests
- * stays. What two generations do at once to one key is safe, as with two proxies.
+ * The servers, lanes and rules with which a worker carries out requests, and the settings for
+ * which they were created. A reload that changes any of these creates a new generation.
+ * Requests finish in the generation in which they began; a client's later requests use the new
+ * one after all its earlier requests are answered. So no operation uses two rings, and the
+ * order of each client's requests is kept. Concurrent operations of two generations on one key
+ * are as safe as operations of two proxies.
  */
 #ifndef WORKER_GENERATION_H
 #define WORKER_GENERATION_H
@@ -19,87 +21,100 @@ struct names;
 struct push_board;
 struct rule_count;
 
-/* While keys move, calls go through here. */
+/* Wraps the calls while keys move. */
 struct moving_calls {
-	struct env env; /* first, as in struct generation: it sends calls to the servers that they name */
+	/* First, as in struct generation. Sends calls to the servers that they name. */
+	struct env env;
 	struct generations *all;
 	struct servers *servers;
-	struct moves *moves; /* NULL if no keys move */
+	struct moves *moves; /* NULL if no keys move. */
 };
 
 struct generation {
-	struct host host; /* first: a pointer to one is a pointer to the other */
+	struct host host; /* First, so a pointer to one is a pointer to the other. */
 	struct generations *all;
 	struct settings *settings;
 	struct collection_options collection_options;
 	struct servers *servers;
 	struct moving_calls moving;
-	struct rule_count **rule_counts; /* of each rule for sets and lists */
-	size_t users;                    /* clients and tasks */
-	uint64_t bytes_seen;             /* COUNT_bytes_read at the last call of env.later */
+	struct rule_count **rule_counts; /* One entry for each rule for sets and lists. */
+	size_t users;                    /* Clients and tasks that use the generation. */
+	uint64_t bytes_seen;             /* COUNT_bytes_read at the last call of env.later. */
 	TAILQ_ENTRY(generation) link;
 };
 
-/* The generations of a worker. The worker sets the first members before generations_init. The rest is zero then. */
+/*
+ * The generations of a worker. The worker sets the first members before generations_init(); all
+ * others must be zero.
+ */
 struct generations {
 	struct loop *loop;
 	struct meter *meter;
 	struct large_filter *large;
 	struct {
 		struct push_board *board;
-		void (*tell)(void *arg); /* the other workers look at the board */
+		void (*tell)(void *arg); /* Makes the other workers check the board. */
 		void *arg;
-	} pushes; /* to lists for which clients wait */
+	} pushes; /* Pushes to lists that have blocked clients. */
 	struct news *news;
-	size_t threads;               /* of the daemon, which share cache_memory */
-	const struct host *functions; /* for tasks: `begin` to `done` of each host */
-	void *arg;                    /* for these functions */
-	uint64_t random;              /* state of random_next() */
-	uint64_t connects;            /* connections to servers that came up */
+	/* Number of threads of the daemon, which share cache_memory. */
+	size_t threads;
+	/* Functions for tasks, from `begin` to `done`, copied to each host. */
+	const struct host *functions;
+	void *arg;         /* Argument of these functions. */
+	uint64_t random;   /* State of random_next(). */
+	uint64_t connects; /* Connections to servers that were established. */
 
 	struct pool pool;
 	struct server_options options;
 	struct resolver *resolver;
-	struct generation *current;       /* carries out new requests */
-	TAILQ_HEAD(, generation) retired; /* finish what began in them */
-	struct loop_job retire;           /* a timer, while there are any */
+	struct generation *current;       /* Carries out new requests. */
+	TAILQ_HEAD(, generation) retired; /* Former generations with unfinished requests. */
+	struct loop_job retire;           /* Timer, running while there are retired generations. */
 	struct {
 		struct lanes_stats lanes;
 		struct moves_stats moves;
-	} past; /* of generations that are gone */
+	} past; /* Counters of generations that were freed. */
 };
 
-/* Borrows `names` until generations_fini. */
+/* Borrows `names` until generations_fini(). */
 void generations_init(struct generations *all, struct names *names);
 
-/* Requires generations_stop, and that no client or task is left. */
+/* Must be called after generations_stop(), when no client or task is left. */
 void generations_fini(struct generations *all);
 
-/* Connections that are opened from now on have the options of these settings. */
+/* Sets the options of connections that are opened from now on. */
 void generations_set_options(struct generations *all, const struct settings *settings);
 
 /*
- * Makes a generation, which keeps a reference to the settings. It shares the connections to those servers that the current one has
- * too. generations_enter or generations_stop takes it.
+ * Creates a generation, which adds a reference to `settings`. It shares connections to servers
+ * that the current generation has too. Must be passed to generations_enter() or
+ * generations_stop().
  */
 struct generation *generation_create(struct generations *all, struct settings *settings);
 
-/* The generation is the current one from now on. The former one is freed once nothing uses it. */
+/* Makes a generation the current one. The former one is freed once it is unused. */
 void generations_enter(struct generations *all, struct generation *generation);
 
-/* A turn of the loop begins: sets the clocks, and copies the counters of the lanes to the meter. */
+/*
+ * Sets the clocks and copies the counters of the lanes to the meter. Called at the start of a
+ * turn of the loop.
+ */
 void generations_turn(struct generations *all);
 
-/* Another worker has pushed to a list, perhaps one for which clients wait. */
+/* Checks the board for pushes of other workers to lists that have blocked clients. */
 void generations_look_for_pushes(struct generations *all);
 
-/* All clients that wait for lists are answered, and none waits from now on. */
+/* Answers all clients that are blocked on lists. No client blocks from now on. */
 void generations_end_waits(struct generations *all);
 
-/* Whether no operation is in flight in any of them. */
+/* Returns whether no operation is in flight in any generation. */
 bool generations_are_idle(const struct generations *all);
 
-/* Closes all connections, which fails all calls, and runs all that is queued in the loop. Takes a generation or NULL. */
+/*
+ * Closes all connections, which fails all calls, and runs all queued jobs of the loop. Takes
+ * ownership of `next`, which may be NULL.
+ */
 void generations_stop(struct generations *all, struct generation *next);
 
 static inline struct generation *generation_of(const struct host *host)
@@ -107,7 +122,7 @@ static inline struct generation *generation_of(const struct host *host)
 	return (struct generation *)host;
 }
 
-/* A client or a task uses the generation, and does not use it any more. */
+/* Begin and end the use of a generation by a client or a task. */
 static inline void generation_enter(struct generation *generation)
 {
 	generation->users++;

@@ -27,7 +27,10 @@ bool poll_is_due(const struct poll *p)
 	return !newest.at || (p->loop->now > newest.at && p->loop->now - newest.at >= POLL_MS);
 }
 
-/* A reply has some kilobytes, and thousands may be due. So a turn sends only some of them. */
+/*
+ * A reply has several kilobytes, and thousands may be due. So only some of them are sent in one
+ * turn.
+ */
 static void on_replies(struct loop_job *job)
 {
 	struct poll *p = (struct poll *)((char *)job - offsetof(struct poll, replies));
@@ -41,7 +44,7 @@ static void on_replies(struct loop_job *job)
 		loop_after(p->loop, job, 0);
 }
 
-/* Publishes the sums of the servers that have answered, and replies to all waiting clients. */
+/* Publishes the sums of the servers that have answered, and replies to all pending clients. */
 static void publish(struct poll *p)
 {
 	p->sums.at = p->asked;
@@ -52,7 +55,10 @@ static void publish(struct poll *p)
 	on_replies(&p->replies);
 }
 
-/* Adds what a server has answered: lines "STAT <name> <value>". Other lines and names are ignored. */
+/*
+ * Adds the statistics of a server: lines "STAT <name> <value>". Other lines and names are
+ * ignored.
+ */
 static void add_sums(struct sums *sums, struct slice stats)
 {
 	static const struct slice names[SUMS] = {

@@ -13,8 +13,12 @@
 #include "worker/balance.h"
 
 enum {
-	MOVES = 64,   /* clients that are handed over at once, at most */
-	DRAIN_MS = 10 /* how often a timer looks whether all is drained: background work does not report its end */
+	MOVES = 64, /* Maximum number of clients that are handed over at once. */
+	/*
+	 * Interval of checking whether all is drained, since background work does not report
+	 * its end.
+	 */
+	DRAIN_MS = 10
 };
 
 static void notify(struct worker *w, char news)
@@ -55,7 +59,7 @@ static void settle(void *arg)
 
 /* --- reloads --- */
 
-/* For other threads. */
+/* Publishes the limits for other threads. */
 static void set_limits(struct worker *w)
 {
 	pthread_mutex_lock(&w->daemon->lock);
@@ -74,7 +78,10 @@ static void set_generation(struct worker *w, struct generation *g)
 	pthread_mutex_unlock(&w->daemon->lock);
 }
 
-/* All servers were tried, at the start or of the next generation: then clients move to it. */
+/*
+ * Called after an attempt to connect to every server, at the start or of the next generation.
+ * Clients then move to that generation.
+ */
 static void on_settled(void *arg)
 {
 	struct worker *w = arg;
@@ -162,7 +169,11 @@ static void reject(struct daemon *d, int fd, struct tls *tls)
 	close(fd);
 }
 
-/* No place is left. A client that is not authenticated may lose its place, or with replace_idle the one that was silent longest. */
+/*
+ * Finds a place for a client above max_connections, or refuses it. A client that is not
+ * authenticated may lose its place; with replace_idle, the client that has been idle longest
+ * may.
+ */
 static void find_place(const struct worker *own, int fd, struct tls *tls)
 {
 	struct daemon *d = own->daemon;
@@ -204,7 +215,7 @@ void worker_accept(int fd, struct tls *tls, void *arg)
 		worker_send(d->workers[to], (struct mail){ WORKER_TAKE, fd, tls });
 }
 
-/* The thread that accepts has counted the newcomer already. */
+/* The accepting thread has already counted the new client. */
 static void replace(struct worker *w, int fd, struct tls *tls)
 {
 	struct daemon *d = w->daemon;
@@ -218,7 +229,7 @@ static void replace(struct worker *w, int fd, struct tls *tls)
 	}
 }
 
-/* --- what clients need --- */
+/* --- functions for clients --- */
 
 static struct reply command(void *arg, const struct request *request, struct buf *text)
 {
@@ -247,7 +258,7 @@ static bool reclaim_elsewhere(void *arg)
 	return true;
 }
 
-/* For generations.tell. */
+/* Used as pushes.tell of the generations. */
 static void tell_of_push(void *arg)
 {
 	struct worker *w = arg;
@@ -318,7 +329,7 @@ static void take(struct worker *w, struct mail mail)
 	}
 }
 
-/* A write to a pipe of a message this small is whole, and so is each message read. */
+/* A message is small enough for a pipe to write and read it atomically. */
 static void on_mail(evutil_socket_t fd, short what, void *arg)
 {
 	struct worker *w = arg;
@@ -337,7 +348,10 @@ static void *run(void *arg)
 {
 	struct worker *w = arg;
 
-	/* Only now: the balance measures the CPU time of this thread. */
+	/*
+	 * The balance measures the CPU time of the calling thread, so this must run in the new
+	 * thread.
+	 */
 	begin_turn(w);
 	servers_start(w->generations.current->servers, on_settled, w);
 	loop_run(&w->loop);
@@ -429,7 +443,7 @@ void worker_join(struct worker *w)
 	pthread_join(w->thread, NULL);
 	event_del(&w->mail);
 	loop_forget(&w->loop, &w->deadline);
-	/* One may have come behind the message that stopped the loop. */
+	/* A client may have been received after the message that stopped the loop. */
 	clients_close(&w->clients);
 	generations_stop(&w->generations, w->next);
 	clients_fini(&w->clients);

@@ -16,9 +16,10 @@ struct collection_options {
 	/* bytes of a list's base, or of an item in an adopted encoding, that trigger compaction */
 	size_t base_size;
 	size_t segment_size; /* maximum bytes of a list's segment */
-	size_t log_size;     /* bytes of a set's log that trigger folding, and spilling to a table */
-	size_t table_size;   /* maximum bytes of a table */
-	size_t cache;        /* bytes of memory for views, tables and indexes */
+	/* bytes of a set's log that trigger folding, and spilling to a table */
+	size_t log_size;
+	size_t table_size; /* maximum bytes of a table */
+	size_t cache;      /* bytes of memory for views, tables and indexes */
 	/* maximum bytes of a result that is collected before it is sent; 0 for no limit */
 	size_t result_max;
 	size_t block;      /* bytes of a set that such a command reads at once; 0 for the default */

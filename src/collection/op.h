@@ -65,9 +65,10 @@ enum outcome_status {
 };
 
 enum list_verb {
-	LIST_RANGE,     /* the elements from `start` to `stop` */
-	LIST_LENGTH,    /* the number of elements */
-	LIST_POSITION,  /* the index of an `item`, as selected by `find`; MISSING if there is none */
+	LIST_RANGE,  /* the elements from `start` to `stop` */
+	LIST_LENGTH, /* the number of elements */
+	/* the index of an `item`, as selected by `find`; MISSING if there is none */
+	LIST_POSITION,
 	LIST_POP_FRONT, /* remove and return the first `count` elements */
 	LIST_POP_BACK,  /* remove and return the last `count` elements, the last one first */
 	/* remove the first `start` elements equal to `item`; from the tail if negative; all if 0 */

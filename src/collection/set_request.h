@@ -74,7 +74,8 @@ struct set_request {
 	bool answered;
 	bool too_large; /* the answer would be larger than result_max, and is not set */
 	bool more;      /* RANGE: the range may have more members */
-	bool begun;     /* the fields after `shared` are initialised; few requests need any of them */
+	/* the fields after `shared` are initialised; few requests need any of them */
+	bool begun;
 	uint64_t number;
 	struct buf text;
 	struct shared *shared;

@@ -4,9 +4,9 @@
  * the lane delays its own appends. When all proxies hold, the key is quiet enough for one of
  * them to rewrite it. The appends that arrive meanwhile become one.
  *
- *     base too large -> hold -> wait up to 2 ms -> read its size -> small: go on
- *                                                                -> large: with probability 1 / share compact it,
- *                                                                          else keep holding, up to HOLD_MAX
+ *     base too large -> hold -> wait up to 2 ms -> read its size
+ *         -> small: go on
+ *         -> large: with probability 1 / share compact it, else keep holding, up to HOLD_MAX
  *
  * The share doubles with each rewrite that was lost to another rewrite, and halves with each
  * success. So it converges to about the number of proxies that hold, and one or two of them

@@ -57,8 +57,9 @@ struct lane {
 	uint64_t hash;
 	struct lanes *lanes;
 	const struct collection_rule *rule; /* of the key */
-	struct waiter waiter;               /* of the call in flight; waiter.key is the lane's copy of its key */
-	lane_step *step;                    /* receives the result of that call */
+	/* of the call in flight; waiter.key is the lane's copy of its key */
+	struct waiter waiter;
+	lane_step *step; /* receives the result of that call */
 	/* of a read of the base's size, in flight at the same time as that call */
 	struct waiter look;
 	struct waiter behind;   /* of a read of the base, in flight after a write */

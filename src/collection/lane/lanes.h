@@ -23,7 +23,8 @@ struct lane_machines {
 	void (*open)(struct lanes *lanes);
 	void (*close)(struct lanes *lanes);                  /* frees that state */
 	void (*start)(struct lane *lane, enum op_kind kind); /* carries out the lane's batch */
-	size_t (*log_size)(const struct lane *lane);         /* bytes of log that trigger compaction */
+	/* bytes of log that trigger compaction */
+	size_t (*log_size)(const struct lane *lane);
 };
 
 /* Totals since lanes_create. */

@@ -4,7 +4,8 @@
  * that hold its elements. If a log has removals, the positions are unknown, and the list is
  * `tangled`: the whole list must be loaded, and settling makes it one log at the tail.
  *
- *     segmented_list_read -> _need -> load the segments -> _apply, for each request -> write the new segments -> _encode
+ *     segmented_list_read -> _need -> load the segments -> _apply, for each request
+ *                         -> write the new segments -> _encode
  *
  * Nothing here does I/O: list.c loads and writes segments.
  */
@@ -30,8 +31,9 @@ void elements_add(struct elements *elements, struct slice element);
 struct list_piece {
 	/* the reference to the segment, with its window; a log of the base has no id */
 	struct oplog_ref ref;
-	bool needed;                 /* must be loaded */
-	bool absorbs;                /* a log: the segment next to it is merged with it into a new segment */
+	bool needed; /* must be loaded */
+	/* a log: the segment next to it is merged with it into a new segment */
+	bool absorbs;
 	bool rewritten;              /* must be written to a new segment */
 	struct log_index *log_index; /* the loaded elements */
 	/* the elements after a change of the piece; they override log_index */

@@ -4,7 +4,7 @@
  * first call is the CAS. The CAS shows whether the base is still the same:
  *
  *     rewrite -> CAS, read after it -> rewrite -> CAS -> stored: one round trip
- *     append, read after it  ------------^            -> lost:   read the base, as if nothing had been in memory
+ *     append, read after it  ------------^            -> lost: read the base as usual
  *
  * memcached returns the new cas id of a written item only in reply to `ms`, and deletes the
  * item if an `ms` finds no memory. So the base is read as a whole, and the copy in memory is

@@ -3,7 +3,8 @@
  * rewrite stays valid whatever they add. The bytes around it are kept as found by the last
  * read:
  *
- *     read the base -> find the bytes -> CAS with the token of that read -> lost the race: read the base again
+ *     read the base -> find the bytes -> CAS with the token of that read
+ *                                        -> lost the race: read the base again
  */
 #ifndef COLLECTION_REWRITE_BASE_H
 #define COLLECTION_REWRITE_BASE_H

@@ -3,9 +3,10 @@
  * each `cas`, and `touch` changes it without changing the CAS token.
  *
  *     read the time to live, and pipeline the write after it
- *         -> stored, and that time is not the one of the first read -> touch the item with that time -> done;
- *                                                                      if it is a date, read the server's clock before
- *         -> else                                                   -> done
+ *         -> stored, and that time is not the one of the first read
+ *                -> touch the item with that time -> done;
+ *                   if it is a date, read the server's clock before
+ *         -> else                                 -> done
  *
  * A time to live of more than 30 days is written as a date, by the server's clock; so is one
  * that is copied from another item. If a date were derived from our own clock and corrected
@@ -13,8 +14,9 @@
  * server's clock is read first, between two reads of the time to live: if both return the same,
  * the date is exact.
  *
- *     read time to live, clock, time to live -> the two differ: again
- *                                            -> else: read time to live and clock, and pipeline the write after them, as above
+ *     read time to live, clock, time to live
+ *         -> the two differ: again
+ *         -> else: read time to live and clock, and pipeline the write after them, as above
  */
 #ifndef COLLECTION_REWRITE_CAS_H
 #define COLLECTION_REWRITE_CAS_H

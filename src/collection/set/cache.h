@@ -25,7 +25,8 @@ struct cache_entry {
 	uint64_t present;
 	uint64_t connects; /* env.connects at the last read */
 	bool asking;       /* such a check is in flight */
-	bool suspect;      /* A part may be missing on the server; the next read checks all parts. */
+	/* A part may be missing on the server; the next read checks all parts. */
+	bool suspect;
 	size_t key_size;
 	struct set_view view;
 	char key[];

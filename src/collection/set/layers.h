@@ -16,8 +16,9 @@ struct set_part {
 	TAILQ_ENTRY(set_part) spare; /* in set_view.spare */
 	struct set_view *view;       /* the owner */
 	struct set_slot *slot;       /* the slot of the part; NULL for a spare part */
-	unsigned age;                /* of a spare part: number of changes of the references since it was added */
-	uint64_t when;               /* the store's clock at the last use */
+	/* of a spare part: number of changes of the references since it was added */
+	unsigned age;
+	uint64_t when; /* the store's clock at the last use */
 	struct buf data;
 	struct table table; /* if it is a table */
 	uint64_t *ranks;

@@ -44,8 +44,9 @@ struct set_view {
 	struct shared *text;                    /* the text of all members; NULL if not computed */
 	struct buf unfinished;                  /* the finished slices of that text */
 	struct set_memos memos;                 /* other answers */
-	size_t counted_runs;                    /* the oldest runs, whose members are already counted */
-	uint64_t counted;                       /* the number of those members */
+	/* the oldest runs, whose members are already counted */
+	size_t counted_runs;
+	uint64_t counted; /* the number of those members */
 	/* sorts one of the folds, while it is written as a table; else NULL */
 	struct table_sorting *sorting;
 	struct buf walked;       /* the last member that was counted by walking; empty for none */

@@ -19,7 +19,8 @@ enum {
 	CLAIM_SECONDS = 60,
 	WAITS = 8,
 	WAIT_MS = 4,
-	EXPIRY_MS = 64 /* ATTEMPTS_MAX such pauses take longer than the second that an item may have left */
+	/* ATTEMPTS_MAX such pauses take longer than the last second of an item's life */
+	EXPIRY_MS = 64
 };
 enum { ALL = WANT_VALUE | WANT_CAS | WANT_TTL };
 
@@ -33,7 +34,7 @@ struct slice mover_unit(const struct mover_world *world, struct slice key)
 
 	if (base.n && mover_moves(world, base)) {
 		unsigned behind;
-		/* A segment of version 0.1.0 lies at the place of its own key. */
+		/* A segment of version 0.1.0 is placed by its own key. */
 		if (part_key_place(key, &behind).n == base.n)
 			return base;
 	}
@@ -69,7 +70,7 @@ void mover_world_init(struct mover_world *world)
 	world->copy = (struct mover_side){ .world = world, .copies = true };
 }
 
-/* The clock of a side is that of the world. */
+/* Returns the env of a side, with the clock of the world. */
 static struct env *env_of(struct mover_side *side)
 {
 	side->env = *side->world->env;
@@ -137,7 +138,7 @@ static void ask(struct mover *m, struct mover_side *side, struct call call, move
 	send(m, side, call, &m->waiter);
 }
 
-/* The step behind this read and what else was sent must be set. */
+/* Requires that m->next is set, which follows this read and the other calls in flight. */
 static void read_n(struct mover *m, unsigned want)
 {
 	m->at_n.done = answered_by_n;
@@ -164,7 +165,7 @@ static void look_later(struct mover *m, unsigned ms)
 	env->later(env, &m->waiter, 1 + (unsigned)(random_next(&env->random) % ms));
 }
 
-/* Others move the unit as well, or change it. */
+/* Another proxy moves the unit too, or a client changes it. */
 static void again(struct mover *m)
 {
 	struct env *env = m->world->env;
@@ -179,7 +180,10 @@ static void again(struct mover *m)
 	}
 }
 
-/* Gives the exptime of an item with this time to live. False: it is not known, or about to run out, and the mover has gone on. */
+/*
+ * Stores the exptime of an item with this time to live. Returns false if that is unknown, or
+ * about to run out; then the mover has failed or retries later.
+ */
 static bool can_keep(struct mover *m, int64_t ttl, int64_t *exptime)
 {
 	if (ttl_exptime(m->world->env, ttl, exptime))
@@ -193,7 +197,7 @@ static bool can_keep(struct mover *m, int64_t ttl, int64_t *exptime)
 	return false;
 }
 
-/* --- where it is --- */
+/* --- finding the item --- */
 
 void mover_start(struct mover *m, void (*done)(struct mover *m))
 {
@@ -202,7 +206,7 @@ void mover_start(struct mover *m, void (*done)(struct mover *m))
 	look(m);
 }
 
-/* n has nothing to say if o has the item. */
+/* The reply of n is not used if o has the item. */
 static void look(struct mover *m)
 {
 	m->moves = m->there = false;
@@ -212,7 +216,10 @@ static void look(struct mover *m)
 		read_n(m, 0);
 }
 
-/* If both say that they have nothing, another mover may have moved the item between the two answers. The calls that wait ask n again. */
+/*
+ * If neither has the item, another mover may have moved it between the two replies. The queued
+ * calls read n again.
+ */
 static void looked(struct mover *m)
 {
 	if (m->status == RESULT_HIT) {
@@ -227,7 +234,7 @@ static void looked(struct mover *m)
 
 /* --- the copy --- */
 
-/* The addition fails if n has anything. The read behind it shows that. */
+/* The addition fails if n has any item. The read after it returns that. */
 static void on_claim(struct waiter *waiter, const struct result *r)
 {
 	struct mover *m = (struct mover *)((char *)waiter - offsetof(struct mover, second));
@@ -259,8 +266,9 @@ static bool is_own_copy(const struct mover *m)
 }
 
 /*
- * If another mover moves this item, this one waits for a while first. If this mover alone has written to n since n had nothing, it knows
- * its own copy there: when the deletion on o has failed, the item on o is the one that it copied, changed since.
+ * If another mover moves this item, this one pauses first. If only this mover has written to n
+ * since n had nothing, the copy on n is its own: when the deletion on o has failed, the item on
+ * o is the one that it copied, changed since.
  */
 static void claimed(struct mover *m)
 {
@@ -318,7 +326,7 @@ static void on_copy(struct waiter *waiter, const struct result *r)
 	copied(&m->cas, r);
 }
 
-/* A write to n of what it had has become. */
+/* A write that replaces the item read on n. */
 static struct call write_call(const struct mover *m, struct slice value, uint32_t flags, int64_t ttl)
 {
 	struct call call = {
@@ -336,8 +344,9 @@ static struct call write_call(const struct mover *m, struct slice value, uint32_
 }
 
 /*
- * The time to live of a copy is looked at before the deletion. A touch that corrects it right behind the write could come when the item
- * has moved, and undo that of a client. Only a date needs what cas_send does.
+ * The time to live of a copy is read before the deletion. A touch that corrects it right after
+ * the write could arrive after the item was moved, and undo the touch of a client. Only a date
+ * needs cas_send.
  */
 static void write_copy(struct mover *m, struct slice value, uint32_t flags)
 {
@@ -357,9 +366,11 @@ static void write_copy(struct mover *m, struct slice value, uint32_t flags)
 }
 
 /*
- * Whether what n has is more than an earlier copy of what o has. A copy of another item than o has now may be all that is left of that:
- * its mover deleted it, and then a setlistd that does not know the new ring made the item on o. Or such a setlistd changed the item
- * before it could be deleted: so it is if words were appended, or if it has parts, which nothing new has so soon.
+ * Returns whether n has more than an earlier copy of the item on o. A copy of a different item
+ * than o has now may be the only copy left: its mover deleted that item, and then a setlistd
+ * that still has the old ring created the item on o. Or such a setlistd changed the item before
+ * it could be deleted. The latter is true if words were appended, or if the item has parts,
+ * which no new item has so soon.
  */
 static bool is_truth(const struct mover *m)
 {
@@ -378,15 +389,15 @@ static void take_here(struct mover *m)
 	buf_add_slice(&m->here, m->mark.behind);
 }
 
-/* Whether the item on o is dropped, and n has nothing to be written. */
+/* Returns whether the item on o is dropped, and nothing has to be written to n. */
 static bool keeps_here(const struct mover *m)
 {
 	return m->joined && m->join == JOIN_HERE && m->mark.kind == MARK_NONE;
 }
 
 /*
- * Words around a mark were written through a proxy that uses the new ring, so they win. For the same reason a joined item keeps the
- * time to live of the item on n.
+ * Words around a mark were written through a proxy that has the new ring, so they take
+ * precedence. For the same reason a joined item keeps the time to live of the item on n.
  */
 static void decide(struct mover *m)
 {
@@ -434,7 +445,7 @@ static void copy_item(struct mover *m)
 	buf_free(&text);
 }
 
-/* --- the one step --- */
+/* --- the deletion --- */
 
 static void on_last_look(struct waiter *waiter, const struct result *r)
 {
@@ -445,8 +456,8 @@ static void on_last_look(struct waiter *waiter, const struct result *r)
 }
 
 /*
- * The time to live that a copy has to get is read right before: a touch does not change the cas id. n is read meanwhile: its cas id tells
- * if that was too early.
+ * The time to live for the copy is read right before the deletion: a touch does not change the
+ * cas id. n is read at the same time; its cas id shows whether that was too early.
  */
 static void delete_former(struct mover *m)
 {
@@ -598,7 +609,7 @@ static void part_ended(struct waiter *waiter, const struct result *r)
 	end_part((struct mover_part *)waiter, r);
 }
 
-/* An earlier mover has written it, perhaps for a shorter life. */
+/* If an earlier mover has written the part, perhaps with a shorter life, touches it. */
 static void part_written(struct waiter *waiter, const struct result *r)
 {
 	struct mover_part *part = (struct mover_part *)waiter;
@@ -634,7 +645,7 @@ static bool has_word(const struct buf *words, struct slice word)
 	return false;
 }
 
-/* A set that has lost a part is as it was: it counts as missing. */
+/* A set that has lost a part is moved as it is: it counts as missing. */
 static void part_read(struct waiter *waiter, const struct result *r)
 {
 	struct mover_part *part = (struct mover_part *)waiter;
@@ -677,7 +688,10 @@ static void begin_part(struct mover *m, struct slice id)
 	struct mover_part *part = new_part(m, id);
 	bool drops = m->joined && m->join == JOIN_HERE;
 
-	/* An index that stays may have tables that move. Of an item that is dropped no part is copied, but all are deleted. */
+	/*
+	 * An index that stays may have tables that move. Of a dropped item no part is copied,
+	 * but all are deleted.
+	 */
 	part->stays = !mover_moves(world, part->waiter.key) || (drops && !m->parts.deletes);
 	if (part->stays && (m->parts.deletes || !part->is_index)) {
 		free(part);
@@ -710,7 +724,7 @@ static void read_own_part(struct mover *m, struct slice id)
 	send_part(new_part(m, id), &m->world->to, (struct call){ .verb = CALL_GET, .want = WANT_VALUE }, own_part_read);
 }
 
-/* Takes the next id of a list of parts. False if there is none left. */
+/* Stores the next id of a list of parts. Returns false if there is none left. */
 static bool take_id(const struct buf *ids, size_t *next, struct slice *id)
 {
 	struct slice rest = slice_skip(buf_slice(ids), *next);
@@ -720,7 +734,10 @@ static bool take_id(const struct buf *ids, size_t *next, struct slice *id)
 	return id->n > 0;
 }
 
-/* The parts of the item on n are read when all parts of that on o are known: those that both have are left out. */
+/*
+ * The parts of the item on n are read when all parts of the item on o are known: common parts
+ * are left out.
+ */
 static void next_parts(struct mover *m)
 {
 	struct mover_parts *parts = &m->parts;
@@ -737,7 +754,7 @@ static void next_parts(struct mover *m)
 		parts_ended(m);
 }
 
-/* The ids of the parts of a base that it refers to itself. */
+/* Appends the ids of the parts that a base refers to directly. */
 static void find_parts(struct slice value, struct buf *ids)
 {
 	struct buf refs = BUF_EMPTY;
@@ -754,7 +771,7 @@ static void find_parts(struct slice value, struct buf *ids)
 	buf_free(&refs);
 }
 
-/* A part that moves by itself, and has been read, is no base. */
+/* A part that moves by itself, and has been read, is not a base. */
 static void copy_parts(struct mover *m)
 {
 	m->parts.ids.start = m->parts.ids.end = 0;

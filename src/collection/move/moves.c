@@ -1,14 +1,17 @@
 /*
- * The gate before the servers. Calls on a unit wait in its queue while it is looked for and moved, and then go to its new server in their
- * order. found.h remembers which units were found.
+ * The layer before the servers. Calls on a unit are queued while it is looked up and moved, and
+ * are then sent to its new server in their order. found.h caches which units were found.
  *
- * The claim of a mover may come when others have moved the unit, and a client has deleted it. memcached would take that mark for an item:
- * append would store, and add would not. No claim comes later than the margin. So for that long after a unit was found, and until a read
- * behind that has seen no mark, calls that need an item, or need none, are guarded.
+ * The claim of a mover may arrive after another proxy has moved the unit and a client has
+ * deleted it. memcached would treat that mark as an item: an append would succeed, and an add
+ * would fail. No claim arrives later than the margin. So for that time after a unit was found,
+ * and until a later read has found no mark, calls that depend on the existence of the item are
+ * guarded.
  *
- * A call that only reads, and has no write before it in the queue, asks both servers at once (peek.h). It waits only if their answers
- * do not tell what is true. Such a read starts the move, too, unless another one has done so right before: when the time comes all keys
- * are still to be moved, and the servers have other work as well.
+ * A call that only reads, and has no write before it in the queue, is sent to both servers in
+ * parallel (peek.h). It is queued only if their replies are not conclusive. Such a read also
+ * starts the move, unless another one has just done so: when the time is reached, no key has
+ * moved yet, and the servers have other work as well.
  */
 #include "collection/move/moves.h"
 
@@ -31,8 +34,8 @@ struct moves {
 	int64_t at, margin;
 	uint64_t seed;
 	struct moves_stats stats;
-	size_t busy;     /* units, and reads under way */
-	uint64_t behind; /* then the next move may start that nobody waits for: env.now */
+	size_t busy;     /* units, and reads in flight */
+	uint64_t behind; /* env.now when the next move without queued calls may start */
 	struct units units[BUCKETS];
 	struct founds found;
 };
@@ -66,7 +69,7 @@ const struct moves_stats *moves_statistics(const struct moves *m)
 	return &m->stats;
 }
 
-/* Sends a call that concerns nobody here. */
+/* Sends a call that is not affected by the moves. */
 static void pass_to(struct moves *m, const struct call *call, struct waiter *waiter, int server)
 {
 	struct call copy = *call;
@@ -80,7 +83,7 @@ static void send_by(struct moves *m, const struct call *call, struct waiter *wai
 	mover_send(&m->world, call, waiter, mover_place(&m->world, call->key, former));
 }
 
-/* --- calls that wait --- */
+/* --- queued calls --- */
 
 static struct moved_call *keep_call(struct moves *m, const struct call *call, struct waiter *asker)
 {
@@ -203,7 +206,10 @@ static void start_unit(struct unit *u, bool at_once)
 	}
 }
 
-/* The call waits until its unit, with this key and hash, is found; that does not wait for the time if `at_once`. */
+/*
+ * Queues the call until its unit, with this key and hash, is found; with `at_once` even before
+ * the time of the change.
+ */
 static void wait_for(struct moves *m, struct moved_call *c, struct slice key, uint64_t hash, bool at_once)
 {
 	struct unit *u = find_unit(m, hash, key);
@@ -219,7 +225,7 @@ static void wait_for(struct moves *m, struct moved_call *c, struct slice key, ui
 
 /* --- reads --- */
 
-/* Sends the call of a waiter, which is `done` by a function of ours. */
+/* Sends `call` for a queued call. `done` receives the result. */
 static void send_kept(struct moved_call *c, const struct call *call, bool former,
 	void (*done)(struct waiter *waiter, const struct result *r))
 {
@@ -257,15 +263,16 @@ static void part_found(struct waiter *waiter, const struct result *r)
 }
 
 /*
- * Whether it is a part of a base that moves. A part may be written to the former server before the time, by whoever lets the base refer
- * to it only after that has moved. So whoever misses it here copies it.
+ * Returns whether it is a part of a base that moves. A part may be written to the former server
+ * before the time, by a proxy that commits the base only after it has moved. So a proxy that
+ * misses the part on the new server copies it.
  */
 static bool is_moved_part(const struct moves *m, struct slice key)
 {
 	return part_key_base(key).n && mover_unit(&m->world, key).n < key.n && mover_moves(&m->world, key);
 }
 
-/* Counts a mark that a call has met. False: it was one too many, and the call has ended. */
+/* Counts a retry. Returns false if there were too many; then the call has been refused. */
 static bool may_retry(struct moved_call *c)
 {
 	if (++c->tries <= TRIES)
@@ -277,7 +284,10 @@ static bool may_retry(struct moved_call *c)
 	return false;
 }
 
-/* A mark shows that a proxy moves the key, or that one was killed while it did. The call begins again when that has ended. */
+/*
+ * A mark shows that a proxy is moving the key, or was killed while it did. The call is retried
+ * when that move has ended.
+ */
 static void settle(struct moved_call *c)
 {
 	struct moves *m = c->moves;
@@ -328,15 +338,15 @@ static bool asks_here(const struct moves *m, const struct call *call)
 
 /* --- calls that must not take a mark for an item --- */
 
-/* Of a call on a part none is needed: only its base is claimed. */
+/* A call on a part needs no guard: only its base is claimed. */
 static enum guard guard_in(const struct unit *u, const struct call *call)
 {
 	return call->key.n == u->mover.key.n ? verb_guard(call, found_is_late(&u->moves->found, u->hash)) : GUARD_NONE;
 }
 
 /*
- * Whether the former server must be asked again before the call. What a setlistd that does not know the new ring has written there before
- * would come back after a deletion.
+ * Returns whether the former server must be checked again before the call. An item that a
+ * setlistd with the old ring has written there before would reappear after a deletion.
  */
 static bool needs_former(const struct unit *u, const struct moved_call *c)
 {
@@ -360,7 +370,7 @@ static void end_call(struct moved_call *c, const struct result *r)
 
 static void told(struct waiter *waiter, const struct result *r);
 
-/* The call of a unit comes before all others again. */
+/* Puts the call back at the head of its unit's queue. */
 static void retry_in(struct unit *u, struct moved_call *c, bool marked)
 {
 	c->unit = NULL;
@@ -380,13 +390,19 @@ static void retry(struct moved_call *c, bool marked)
 		send_kept(c, &c->call, false, told);
 }
 
-/* After an error, the value shows whether the item itself caused it; after a META, whether it is a mark. */
+/*
+ * After an error, the value shows whether the item itself caused it; after a META, whether the
+ * item is a mark.
+ */
 static bool shows_value(const struct moved_call *c)
 {
 	return c->failure.happened || c->call.verb == CALL_META;
 }
 
-/* The look behind a call has a reply. The call has met a mark, or an item, or something that has gone since. */
+/*
+ * Handles the reply to the read after a call. The call has met a mark, an item, or something
+ * that is gone by now.
+ */
 static void looked_behind(struct waiter *waiter, const struct result *r)
 {
 	struct moved_call *c = (struct moved_call *)((char *)waiter - offsetof(struct moved_call, waiter));
@@ -436,7 +452,7 @@ static void told(struct waiter *waiter, const struct result *r)
 		end_call(c, r);
 }
 
-/* Sends a call that needs no look before. */
+/* Sends a call that does not have to be preceded by a read. */
 static void send_on(struct moved_call *c, enum guard guard)
 {
 	if (asks_here(c->moves, &c->call)) {
@@ -449,7 +465,10 @@ static void send_on(struct moved_call *c, enum guard guard)
 	}
 }
 
-/* The look has found no item. That answers the first calls of the queue which need one, but no call that came after the look was sent. */
+/*
+ * The read has found no item. That answers the calls at the head of the queue that need one,
+ * except those that were received after the read was sent.
+ */
 static void miss(struct unit *u)
 {
 	struct moved_call *c;
@@ -465,9 +484,10 @@ static void miss(struct unit *u)
 }
 
 /*
- * Whether the call is sent as a CAS with the cas id that its look has seen. If another client deletes the item after
- * the look, a plain REPLACE or DELETE would take a late claim for the item. After COMPARES writes of other clients in a
- * row the plain call is sent, so that it does not fail on a key with many writers.
+ * Returns whether the call is sent as a CAS with the cas id that the preceding read returned.
+ * If another client deletes the item after that read, a plain REPLACE or DELETE would apply to
+ * a late claim. After COMPARES writes of other clients in a row the plain call is sent, so that
+ * it does not fail on a key with many writers.
  */
 static bool is_compared(const struct unit *u, const struct moved_call *c)
 {
@@ -490,9 +510,11 @@ static void compared(struct waiter *waiter, const struct result *r)
 }
 
 /*
- * The item was seen, so calls that were received before that need no look of their own, except after one that may delete the item, or
- * whose result is not known. An append may still meet a late claim, if another client has deleted the item since. The mover drops what is
- * appended to such a claim: the append took effect right before the item was deleted. A META that meets one is not detected.
+ * The item was seen, so calls that were received before that need no read of their own, except
+ * after one that may delete the item, or whose result is unknown. An append may still meet a
+ * late claim if another client has deleted the item since. The mover drops words that are
+ * appended to such a claim: the append took effect right before the item was deleted. A META
+ * that meets one is not detected.
  */
 static void send_all(struct unit *u)
 {
@@ -543,7 +565,7 @@ static void looked_before(struct waiter *waiter, const struct result *r)
 	go_on(u);
 }
 
-/* The unit is looked for again, and its calls wait for that. */
+/* Looks up the unit again, with its calls queued. */
 static void start_again(struct unit *u)
 {
 	struct moves *m = u->moves;
@@ -557,7 +579,10 @@ static void start_again(struct unit *u)
 	mover_start(&next->mover, on_end);
 }
 
-/* Sends the calls that wait, in their order, until the result of a call has to be known. */
+/*
+ * Sends the queued calls in their order, up to the first one whose result is needed before the
+ * next.
+ */
 static void go_on(struct unit *u)
 {
 	struct moves *m = u->moves;
@@ -593,10 +618,11 @@ static void go_on(struct unit *u)
 	retire_unit(u);
 }
 
-/* --- reads that do not wait --- */
+/* --- reads that are not queued --- */
 
 /*
- * Parts never change. But the former server may have one that the base there does not know, and that is copied only when it is missed.
+ * Parts never change. But the former server may have a part that the base there does not refer
+ * to, and that is copied only when it is missed.
  */
 static bool may_peek(const struct call *call, struct slice unit, const struct unit *u)
 {
@@ -605,7 +631,7 @@ static bool may_peek(const struct call *call, struct slice unit, const struct un
 	return call->key.n == unit.n ? call->only_reads : u && u->mover.moves;
 }
 
-/* Whether the unit may stay where it is for now. */
+/* Returns whether the unit may stay where it is for now. */
 static bool may_leave(const struct unit *u)
 {
 	return u->peeks == 0 && STAILQ_EMPTY(&u->reads) && STAILQ_EMPTY(&u->calls) &&
@@ -681,9 +707,9 @@ static void read_former(struct waiter *waiter, const struct result *r)
 	}
 }
 
-/* --- the door --- */
+/* --- entry --- */
 
-/* Of a unit that was found. */
+/* Sends a call on a unit that was found. */
 static void send_here(struct moves *m, const struct call *call, struct waiter *waiter, struct slice key, uint64_t hash)
 {
 	enum guard guard = call->key.n == key.n ? verb_guard(call, found_is_late(&m->found, hash)) : GUARD_NONE;
@@ -721,8 +747,9 @@ static void looked_aside(struct waiter *waiter, const struct result *r)
 }
 
 /*
- * Whether the unit was found before. If that was long ago, its former server is asked again, beside the call and not before it: a proxy
- * that does not know the new servers may have written there.
+ * Returns whether the unit was found before. If that was long ago, its former server is read
+ * again, in parallel to the call: a proxy that still has the old servers may have written
+ * there.
  */
 static bool was_found(struct moves *m, struct slice key, uint64_t hash)
 {
@@ -739,7 +766,7 @@ static bool was_found(struct moves *m, struct slice key, uint64_t hash)
 	return true;
 }
 
-/* Of a unit that nobody waits for. */
+/* Handles a call on a unit that has no queue. */
 static void find(struct moves *m, const struct call *call, struct waiter *waiter, struct slice key, uint64_t hash)
 {
 	struct env *env = m->world.env;
@@ -751,8 +778,10 @@ static void find(struct moves *m, const struct call *call, struct waiter *waiter
 	}
 	c = keep_call(m, call, waiter);
 	/*
-	 * A touch need not wait: an item moves with its time to live, and the touch that corrects a rewrite must not be late. A read that
-	 * precedes a rewrite waits with it: if it were answered at once, it would miss a touch made while the rewrite is queued.
+	 * A touch is not queued: an item moves with its time to live, and the touch that
+	 * corrects a rewrite must not be late. A read that precedes a rewrite is queued with
+	 * it: if it were answered at once, it would miss a touch made while the rewrite is
+	 * queued.
 	 */
 	if (env->unix_time < m->at && ((verb_only_reads(call) && !call->leads) || call->verb == CALL_TOUCH)) {
 		send_kept(c, &c->call, true, read_former);

@@ -16,8 +16,8 @@ struct list_request;
 
 enum op_kind {
 	/*
-	 * add or remove members, push elements: append `log` to the stored value, or prepend it
-	 * if `front`
+	 * Add or remove members, push elements: append `log` to the stored value, or prepend it
+	 * if `front`.
 	 */
 	OP_APPEND,
 	OP_READ,    /* read a set: see `set` */
@@ -28,17 +28,18 @@ enum op_kind {
 	OP_COMMIT,  /* replace `prefix` at the head of the base by `log` */
 	OP_LIST,    /* read or rewrite a list: see `list` */
 	/*
-	 * add the member of `log`; the outcome's `number` is 1 if this operation added it, else 0
+	 * Add the member of `log`. The outcome's `number` is 1 if this operation added it, else
+	 * 0.
 	 */
 	OP_CLAIM,
 	/*
-	 * take the lease of a missing set or list, for `count` seconds; its token is the
-	 * outcome's `log`
+	 * Take the lease of a missing set or list for `count` seconds. The outcome's `log` is
+	 * its token.
 	 */
 	OP_LEASE,
 	/*
-	 * add the content of `log` to what was loaded with the lease `token`; if `all`, complete
-	 * the load
+	 * Add the content of `log` to the data that was loaded with the lease `token`. If
+	 * `all`, complete the load.
 	 */
 	OP_LOAD,
 	OP_TOUCH,  /* set the time to live of a collection and all its parts to `ttl` */
@@ -51,7 +52,7 @@ enum outcome_status {
 	OUTCOME_MISSING, /* the key is missing */
 	OUTCOME_CORRUPT, /* the item is not a collection */
 	OUTCOME_NEWER,   /* the item has the format of a later version */
-	/* LIST: the key holds a set in sorted tables, which do not preserve insertion order */
+	/* LIST: the key holds a set in sorted tables, which do not preserve insertion order. */
 	OUTCOME_IS_SET,
 	OUTCOME_TOO_LARGE, /* the item would be too large; it was not changed */
 	OUTCOME_OVERFLOW,  /* the answer would be larger than result_max */
@@ -71,20 +72,23 @@ enum list_verb {
 	LIST_POSITION,
 	LIST_POP_FRONT, /* remove and return the first `count` elements */
 	LIST_POP_BACK,  /* remove and return the last `count` elements, the last one first */
-	/* remove the first `start` elements equal to `item`; from the tail if negative; all if 0 */
+	/*
+	 * Remove the first `start` elements equal to `item`; from the tail if negative; all if
+	 * 0.
+	 */
 	LIST_REMOVE,
 	LIST_SET,  /* replace the element at index `start` by `item` */
 	LIST_TRIM, /* remove all elements outside of `start` to `stop` */
 	/*
-	 * add `item` before the first `pivot`, or after it if `start` is 1; MISSING if there is
-	 * none
+	 * Add `item` before the first `pivot`, or after it if `start` is 1. MISSING if there is
+	 * none.
 	 */
 	LIST_INSERT,
-	/* remove the element at index `start`, 0 or -1, if it equals `item`; else CHANGED */
+	/* Remove the element at index `start`, 0 or -1, if it equals `item`; else CHANGED. */
 	LIST_TAKE,
 	/*
-	 * move the element at index `start`, 0 or -1, to index `stop`, which may be the same; and
-	 * return it
+	 * Move the element at index `start`, 0 or -1, to index `stop`, which may be the same;
+	 * and return it.
 	 */
 	LIST_ROTATE
 };
@@ -161,14 +165,17 @@ struct op {
 	enum op_kind kind;
 	bool create; /* APPEND: create the collection if it is missing */
 	bool front;  /* APPEND: prepend the log to the stored value */
-	/* COMPACT: fold even if little is gained, and merge all runs; LOAD: the load is complete */
+	/*
+	 * COMPACT: fold even if little is gained, and merge all runs. LOAD: the load is
+	 * complete.
+	 */
 	bool all;
 	bool anywhere;    /* COMMIT: `prefix` may be anywhere in the base */
 	bool merges_only; /* COMPACT: do not fold, only start a merge if one is due */
 	bool built;       /* REPLACE: `log` is the base of a set whose run is already written */
 	/*
-	 * APPEND: elements of a list, which must not be added twice; REPLACE, LEASE, LOAD: of a
-	 * list
+	 * APPEND: elements of a list, which must not be added twice. REPLACE, LEASE, LOAD: of a
+	 * list.
 	 */
 	bool push;
 	struct slice key;

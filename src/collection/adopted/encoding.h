@@ -70,7 +70,7 @@ enum adopted_status {
 
 /*
  * A call on an item. If it stores the item, that gets the flags and time to live of `like`, or
- * if `like` is NULL, those of the operation.
+ * of the operation if `like` is NULL.
  */
 struct plan_step {
 	enum call_verb verb; /* ADD, APPEND, PREPEND, CAS, DELETE */
@@ -102,8 +102,8 @@ struct encoding {
 	/* Folds a snapshot FOR_ALL or FOR_REWRITE. */
 	enum adopted_status (*fold)(const struct snapshot *s, struct fold *out);
 	/*
-	 * Returns the item whose flags and time to live are those of the collection. If NULL,
-	 * that is the item under the key itself.
+	 * Returns the item with the flags and time to live of the collection. If NULL, that is
+	 * the item under the key itself.
 	 */
 	const struct snapshot_item *(*main_item)(const struct snapshot *s);
 	/*

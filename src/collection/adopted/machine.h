@@ -24,7 +24,7 @@ struct adopted {
 	struct snapshot now;     /* taken after a plan was carried out, to check it */
 	struct snapshot *taking; /* the snapshot, one of these two, that is being read */
 	size_t pending;          /* reads in progress */
-	unsigned want;           /* `want` of these reads */
+	unsigned want;           /* the fields requested by these reads: WANT_... */
 	adopted_next *replied;   /* called after all of them */
 	unsigned looks;          /* checks of the snapshot so far */
 	struct plan plan;

@@ -239,8 +239,8 @@ static struct snapshot_item *item_under_key(const struct adopted *c)
 }
 
 /*
- * Returns the item whose flags and time to live are those of the collection, or NULL if it was
- * not read.
+ * Returns the item with the flags and time to live of the collection, or NULL if it was not
+ * read.
  */
 static const struct snapshot_item *main_item(const struct adopted *c)
 {

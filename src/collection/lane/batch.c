@@ -190,7 +190,7 @@ enum outcome_status lane_unreadable(struct lane *lane, enum oplog_form form)
 
 bool lane_is_list(const struct lane *lane, const struct oplog_base *base)
 {
-	/* Sorted tables hold a set even if the rule says list. */
+	/* Sorted tables hold a set even if the type in the rule is list. */
 	if (base->block.n)
 		return base->is_list;
 	return lane->rule->type == COLLECTION_LIST;

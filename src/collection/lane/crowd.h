@@ -5,7 +5,7 @@
  * them to rewrite it. The appends that arrive meanwhile become one.
  *
  *     base too large -> hold -> wait up to 2 ms -> read its size
- *         -> small: go on
+ *         -> small: continue
  *         -> large: with probability 1 / share compact it, else keep holding, up to HOLD_MAX
  *
  * The share doubles with each rewrite that was lost to another rewrite, and halves with each

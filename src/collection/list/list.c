@@ -1,8 +1,9 @@
 /*
  * Reads and rewrites a list, once for all operations of the batch:
  *
- *     read the base -> load the needed segments -> carry out -> only reads: answer
- *                                                            -> else: write new segments -> CAS -> answer
+ *     read the base -> load the needed segments -> carry out
+ *         -> only reads: answer
+ *         -> else:       write new segments -> CAS -> answer
  *
  * A rewrite is a strict CAS with the token of the read that it was computed from, so a push
  * since then makes it fail. The machine then retries from the read, a bounded number of times.
@@ -626,7 +627,7 @@ static void logs_written(struct lane *lane, enum outcome_status status, const st
 	segmented_list_encode(&c->store.list, buf_slice(&c->store.refs), &c->replacement);
 	/*
 	 * The meaning of a removal depends on the elements before it, so no push at the head
-	 * may have come between.
+	 * may have happened in between.
 	 */
 	if (c->store.list.removes)
 		base_rewrite_head(&c->rewrite, lane, base, buf_slice(&c->replacement), NULL, compaction_committed);
@@ -642,8 +643,8 @@ static void beside_loaded(struct lane *lane, enum outcome_status status, const s
 
 	if (status == OUTCOME_MISSING && !list->tangled) {
 		/*
-		 * The segment beside the log is missing. The next read reports that; here it is
-		 * left alone.
+		 * The segment next to the log is missing. The next read reports that; the
+		 * compaction does without the merge.
 		 */
 		(void)segmented_list_plan(list, options->base_size, options->segment_size, false);
 	} else if (status != OUTCOME_DONE) {

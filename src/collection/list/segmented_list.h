@@ -90,8 +90,8 @@ bool segmented_list_limit_log(struct slice log, uint64_t max, bool newest_first,
 	__attribute__((warn_unused_result));
 
 /*
- * Marks the segments to load: those that a request needs, those that adjacent pops of `front`
- * and `back` elements need, or all.
+ * Marks the segments to load: for a request, for adjacent pops of `front` and `back` elements,
+ * or all.
  */
 void segmented_list_need(struct segmented_list *list, const struct list_request *request);
 void segmented_list_need_ends(struct segmented_list *list, uint64_t front, uint64_t back);

@@ -76,8 +76,8 @@ bool join_has_parts(struct slice value)
 }
 
 /*
- * Appends the references of another base, without those that are already there: both bases may
- * be of one item.
+ * Appends the references of another base, except for those already there: both bases may be of
+ * one item.
  */
 static void add_refs(struct buf *out, struct slice there, struct slice refs)
 {
@@ -90,8 +90,8 @@ static void add_refs(struct buf *out, struct slice there, struct slice refs)
 }
 
 /*
- * Both have a block. The former log's words about members in runs of the new server were
- * dropped before, and so were those of the new server's head: see join_drop_words.
+ * Both have a block. The words of the former log about members in runs of the new server were
+ * dropped before, and so were the words of the new server's head: see join_drop_words.
  */
 static void join_blocks(const struct oplog_base *former, const struct oplog_base *here, struct buf *out)
 {

@@ -78,7 +78,7 @@ static struct env *env_of(struct mover_side *side)
 	return &side->env;
 }
 
-/* A call that cannot be sent may be answered before those that were sent. */
+/* If a call cannot be sent, its result may precede the replies to earlier calls. */
 static void count_answer(struct mover *m)
 {
 	if (--m->pending)

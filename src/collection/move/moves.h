@@ -2,9 +2,11 @@
  * Changes of the pool: a layer between lanes and servers that moves each item to its new server
  * when it is next used. To the layers above, each key has exactly one server.
  *
- *     before the time, less the margin    all keys are where the former ring places them
- *     until the time                      reads try the former server, then the new one; writes of keys that move are queued
- *     from the time on                    a key that moves is moved, and is then where the new ring places it
+ *     before the time, less the margin   all keys are where the former ring places them
+ *     until the time                     reads try the former server, then the new one; writes
+ *                                        of keys that move are queued
+ *     from the time on                   a key that moves is moved, and is then where the new
+ *                                        ring places it
  *
  * The clocks of proxies may differ by up to the margin. So nothing is written to a former
  * server once any proxy moves keys, except by a proxy that was not reloaded in time, or by a
@@ -12,7 +14,7 @@
  * parallel to the call that uses them. An item that is found there is merged with that on the
  * new server. The call itself does not see it yet, but the next ones do.
  *
- * A unit is what moves together: the base of a set or list in oplog with its parts, or any
+ * A unit is moved as a whole: the base of a set or list in oplog with its parts, or any
  * other item. See mover.h for how it moves.
  */
 #ifndef COLLECTION_MOVE_MOVES_H

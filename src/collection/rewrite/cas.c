@@ -27,7 +27,7 @@ static void ask(struct cas *cas, struct waiter *waiter, struct slice key, struct
 static const struct call read_ttl = { .verb = CALL_GET, .want = WANT_TTL };
 static const struct call read_clock = { .verb = CALL_STATS };
 
-/* A call that cannot be sent may be answered before those that were sent. */
+/* If a call cannot be sent, its result may precede the replies to earlier calls. */
 static void count_answer(struct cas *cas)
 {
 	if (--cas->pending == 0)

@@ -55,8 +55,8 @@ static bool refs_of_list(struct slice refs)
 }
 
 /*
- * Appends the ids in `refs`, each followed by a space: those of segments, or those of runs
- * without the tables of their indexes.
+ * Appends the ids in `refs`, each followed by a space: the ids of segments, or of runs without
+ * the tables of their indexes.
  */
 static void add_ids(struct slice refs, struct buf *out)
 {
@@ -153,7 +153,7 @@ void parts_call(struct parts *s, struct call call, void (*done)(struct parts *pa
 }
 
 /*
- * indexes->arg is the object for all parts; its ids are those of the indexes, and of the tables
+ * indexes->arg is the object for all parts; it has the ids of the indexes, and of the tables
  * without an index.
  */
 static void indexes_read(struct parts *indexes)

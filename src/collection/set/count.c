@@ -21,8 +21,8 @@ static int side_of(const struct set_range *range, struct slice member)
 /* --- the runs --- */
 
 /*
- * A table is not in memory. The count continues after it, only to note all other wants. Once
- * they are loaded, the count restarts at this place.
+ * A table is not in memory. The count continues after it, only to note all other missing
+ * tables. Once they are loaded, the count restarts at this place.
  */
 static void note_want(struct set_counting *c)
 {
@@ -31,7 +31,7 @@ static void note_want(struct set_counting *c)
 	c->wanted = true;
 }
 
-/* Restarts the count at the first missing table; all wants are noted. */
+/* Restarts the count at the first missing table. */
 static bool redo(struct set_counting *c)
 {
 	c->at = c->redo;
@@ -153,10 +153,7 @@ static int64_t count_head(const struct set_view *v, const struct set_range *rang
 	return count;
 }
 
-/*
- * Counts the layers below the overlay, except those whose tables are wanted. False if the slice
- * is over.
- */
+/* Counts the layers below the overlay, except for wanted tables. False if the slice is over. */
 static bool count_runs(struct set_view *v, const struct set_range *range, struct set_counting *c)
 {
 	for (; c->at.run < v->run_count; next_run(c)) {

@@ -1,4 +1,4 @@
-/* Counts the members of a view, all of them or those in a range. */
+/* Counts the members of a view, either all or only in a range. */
 #ifndef COLLECTION_SET_COUNT_H
 #define COLLECTION_SET_COUNT_H
 
@@ -6,9 +6,9 @@
 #include "collection/set_request.h"
 
 /*
- * Count all members, or those of the request's range, and store the result in `number`. Return
- * false as set_answer does. The progress is kept in the request; intermediate results about all
- * members stay in the view, for other requests.
+ * Count all members, or only the members in the request's range, and store the result in
+ * `number`. Return false as set_answer does. The progress is kept in the request; intermediate
+ * results about all members stay in the view, for other requests.
  */
 bool count_all(struct set_view *v, struct set_request *r, uint64_t *number);
 bool count_range(struct set_view *v, struct set_request *r, uint64_t *number);

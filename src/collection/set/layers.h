@@ -1,4 +1,4 @@
-/* The runs of a view, with those of their indexes and tables that are in memory. */
+/* The runs of a view, and their indexes and tables that are in memory. */
 #ifndef COLLECTION_SET_LAYERS_H
 #define COLLECTION_SET_LAYERS_H
 

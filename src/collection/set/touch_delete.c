@@ -242,7 +242,7 @@ void delete_start(struct lane *lane)
 	lane_call(lane, (struct call){ .verb = CALL_DELETE }, deleted);
 }
 
-/* A call that cannot be sent may be answered before one that was. */
+/* If a call cannot be sent, its result may precede the reply to an earlier call. */
 static void count_answer(struct touch_delete *t)
 {
 	struct lane *lane = t->lane;

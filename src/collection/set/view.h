@@ -72,7 +72,7 @@ void set_view_free(struct set_view *v);
 
 /*
  * Makes a view of a fold of the whole set. The fold is borrowed until set_view_give_back, which
- * frees the view. Such a view never wants a part.
+ * frees the view. Such a view never needs to load a part.
  */
 void set_view_lend(struct set_view *v, const struct fold *all, struct env *env);
 void set_view_give_back(struct set_view *v);

@@ -36,7 +36,10 @@ static void feed_sorted(struct walk *w, size_t stream, struct buf *text, struct 
 		table_merge_feed(&w->merge, stream, table, w->range->from);
 }
 
-/* Wants all tables for about `expect` entries of a run. Returns false if some must be loaded. */
+/*
+ * Notes all tables for about `expect` entries of a run as wanted. Returns false if some must be
+ * loaded.
+ */
 static bool look_ahead(struct walk *w, size_t run, uint64_t expect)
 {
 	const struct oplog_run *ref = &w->view->runs[run].ref;

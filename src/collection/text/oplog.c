@@ -234,7 +234,7 @@ static enum oplog_form take_mark(struct slice *rest, bool *is_list)
 	return OPLOG_GOOD;
 }
 
-/* Removes all references from the front. */
+/* Removes the mark of the block at the start of `rest`, and returns its form. */
 static void take_refs(struct slice *rest, struct oplog_base *out)
 {
 	struct oplog_ref ref;

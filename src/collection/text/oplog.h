@@ -169,7 +169,7 @@ bool oplog_is_log(struct slice log);
 size_t oplog_count(struct slice log);
 
 /*
- * Returns whether the references of a base, those of a list or of a set, lead to a part twice.
+ * Returns whether the references of a base, which may be a list or a set, lead to a part twice.
  * No writer creates such a base.
  */
 bool oplog_refs_repeat(const struct oplog_base *base);

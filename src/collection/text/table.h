@@ -7,7 +7,8 @@
  *     "T1"  entry ...  restart ...  count
  *
  *     entry    varint shared, varint (bytes << 1 | removed), bytes
- *     restart  offset of the entry from the start of the table, 32 bits, one for every TABLE_INTERVAL entries
+ *     restart  offset of the entry from the start of the table, 32 bits, one for every
+ *              TABLE_INTERVAL entries
  *     count    of entries, 32 bits
  *
  * A varint has 7 bits a byte, the lowest first, and the top bit set in all bytes but the last.
@@ -133,7 +134,7 @@ static inline void ranks_narrow(
 	}
 }
 
-/* Writes a table. All zeroes is an empty one. */
+/* Writes a table. All zeroes is an empty table. */
 struct table_writer {
 	struct buf entries, restarts;
 	uint32_t count, removals;

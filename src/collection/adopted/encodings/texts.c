@@ -177,10 +177,7 @@ static void plan_unchanged(struct snapshot_item *item, struct plan *plan)
 	buf_add_slice(plan_rewrite(plan, item), snapshot_item_value(item));
 }
 
-/*
- * Keeps the removals that count: those of members that were added, but not more often than
- * removed.
- */
+/* Keeps the removals that count: of members that were added, but not more often than removed. */
 static void plan_removed(const struct snapshot *s, const struct counted *c, struct plan *plan)
 {
 	struct snapshot_item *item = s->items[REMOVED];

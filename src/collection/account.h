@@ -22,19 +22,19 @@ TAILQ_HEAD(account_list, account);
 
 struct account {
 	/*
-	 * Is charged for slices of work; NULL: the event loop is, e.g. after the client has
-	 * disconnected.
+	 * Is charged for slices of work; NULL: the event loop is, e.g. after the
+	 * client has disconnected.
 	 */
 	struct payer *payer;
-	/* bytes of unfinished requests, their tasks, and the results computed so far */
+	/* Bytes of unfinished requests, their tasks, and the results computed so far. */
 	size_t used;
 	size_t held; /* bytes of replies that are queued for earlier replies, or still incomplete */
-	/* bytes that servers rewrote for its requests and that no turn has accounted for yet */
+	/* Bytes that servers rewrote for its requests and that no turn has accounted for yet. */
 	size_t rewritten;
 	bool gone;       /* The client has disconnected; outcomes are discarded. */
 	bool is_changed; /* The account is in the list `changed`. */
 	TAILQ_ENTRY(account) link;
-	/* accounts for the owner to process; NULL if it processes none */
+	/* Accounts for the owner to process; NULL if it processes none. */
 	struct account_list *changed;
 };
 

@@ -13,14 +13,14 @@
 
 /* Settings for all collections of a process. */
 struct collection_options {
-	/* bytes of a list's base, or of an item in an adopted encoding, that trigger compaction */
+	/* Bytes of a list's base, or of an item in an adopted encoding, that trigger compaction. */
 	size_t base_size;
 	size_t segment_size; /* maximum bytes of a list's segment */
-	/* bytes of a set's log that trigger folding, and spilling to a table */
+	/* Bytes of a set's log that trigger folding, and spilling to a table. */
 	size_t log_size;
 	size_t table_size; /* maximum bytes of a table */
 	size_t cache;      /* bytes of memory for views, tables and indexes */
-	/* maximum bytes of a result that is collected before it is sent; 0 for no limit */
+	/* Maximum bytes of a result that is collected before it is sent; 0 for no limit. */
 	size_t result_max;
 	size_t block;      /* bytes of a set that such a command reads at once; 0 for the default */
 	size_t merges;     /* maximum number of concurrent merges of runs in one worker */
@@ -32,38 +32,38 @@ struct large_filter;
 
 struct env {
 	/*
-	 * Sends a call. Its slices are borrowed until the function returns. The waiter must stay
-	 * valid until it receives its single result, which is always after the return.
+	 * Sends a call. Its slices are borrowed until the function returns. The waiter must
+	 * stay valid until it receives its single result, which is always after the return.
 	 */
 	void (*call)(struct env *env, const struct call *call, struct waiter *waiter);
 	/*
-	 * Calls the waiter with an empty result after `ms` milliseconds, or after all ready I/O
-	 * if `ms` is 0. NULL if there are no timers: then work is not sliced, and appends are
-	 * never delayed.
+	 * Calls the waiter with an empty result after `ms` milliseconds, or after all ready
+	 * I/O if `ms` is 0. NULL if there are no timers: then work is not sliced, and appends
+	 * are never delayed.
 	 */
 	void (*later)(struct env *env, struct waiter *waiter, unsigned ms);
 
 	/*
 	 * Work is done in slices. After `grain` steps of about 50 ns each, env_is_over calls
-	 * `is_over`, which returns whether the slice is over, and resets `grain`. If it is over,
-	 * the work calls `pause`, which calls the waiter with an empty result in the next slice
-	 * of the account's payer; `account` is NULL for work without a client. Both are NULL if
-	 * work is not sliced.
+	 * `is_over`, which returns whether the slice is over, and resets `grain`. If it is
+	 * over, the work calls `pause`, which calls the waiter with an empty result in the next
+	 * slice of the account's payer; `account` is NULL for work without a client. Both are
+	 * NULL if work is not sliced.
 	 */
 	bool (*is_over)(struct env *env);
 	void (*pause)(struct env *env, struct waiter *waiter, const struct account *account);
 	size_t grain;
 
 	/*
-	 * Reports the approximate size of a set or list that was read or compacted: the number of
-	 * its members or elements, and its stored bytes. Called at most once a second for a key.
-	 * The key is borrowed until the function returns. NULL for no reports.
+	 * Reports the approximate size of a set or list that was read or compacted: the number
+	 * of its members or elements, and its stored bytes. Called at most once a second for a
+	 * key. The key is borrowed until the function returns. NULL for no reports.
 	 */
 	void (*measured)(struct env *env, struct slice key, uint64_t members, uint64_t bytes);
 
 	/*
-	 * Counts a read of a set or list with this rule, and whether it exists. NULL: reads are
-	 * not counted.
+	 * Counts a read of a set or list with this rule, and whether it exists. NULL:
+	 * reads are not counted.
 	 */
 	void (*was_read)(struct env *env, const struct collection_rule *rule, bool exists);
 
@@ -71,17 +71,17 @@ struct env {
 	void (*pushed)(struct env *env, struct slice key);
 
 	/*
-	 * number of connections to servers established so far, constant during one turn of the
-	 * event loop
+	 * Number of connections to servers established so far, constant during one turn
+	 * of the event loop.
 	 */
 	uint64_t connects;
-	/* monotonic clock in milliseconds, constant during one turn of the event loop */
+	/* Monotonic clock in milliseconds, constant during one turn of the event loop. */
 	uint64_t now;
 	int64_t unix_time; /* seconds */
 	uint64_t random;   /* state of random_next() */
 	uint64_t seed;     /* of hash tables */
 	int servers;
-	/* milliseconds before each compaction, in `make check-slow`; needs `later`. Else 0 */
+	/* Milliseconds before each compaction, in `make check-slow`; needs `later`. Else 0. */
 	unsigned background_pause;
 	const struct rules *rules;
 	const struct collection_options *options;

@@ -1,7 +1,7 @@
 /*
- * A lossy filter of the keys that recently held a collection with segments, shared by all workers
- * of a process. A key that is not in it is treated as an ordinary item: deleting it leaves its
- * segments to eviction.
+ * A lossy filter of the keys that recently held a collection with segments, shared by all
+ * workers of a process. A key that is not in it is treated as an ordinary item: deleting it
+ * leaves its segments to eviction.
  */
 #ifndef COLLECTION_LARGE_H
 #define COLLECTION_LARGE_H

@@ -22,8 +22,8 @@ static machine *const oplog[] = {
 };
 
 /*
- * Returns whether the machine of such an operation itself reports to ahead.h how it changes the
- * base.
+ * Returns whether the machine of such an operation itself reports to ahead.h how it
+ * changes the base.
  */
 static bool reads_ahead(enum op_kind kind)
 {
@@ -58,8 +58,8 @@ static void close(struct lanes *lanes)
 
 /*
  * A long log is slow to read. A short one makes many small runs, and merges cost more, the
- * larger the set is. So the log may be longer if this proxy does not read the set, or if its
- * runs are large.
+ * larger the set is. So the log may be longer if this proxy does not read the set, or if
+ * its runs are large.
  */
 static size_t log_size(const struct lane *lane)
 {

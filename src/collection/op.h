@@ -16,8 +16,8 @@ struct list_request;
 
 enum op_kind {
 	/*
-	 * Add or remove members, push elements: append `log` to the stored value, or prepend it
-	 * if `front`.
+	 * Add or remove members, push elements: append `log` to the stored value, or
+	 * prepend it if `front`.
 	 */
 	OP_APPEND,
 	OP_READ,    /* read a set: see `set` */
@@ -28,13 +28,13 @@ enum op_kind {
 	OP_COMMIT,  /* replace `prefix` at the head of the base by `log` */
 	OP_LIST,    /* read or rewrite a list: see `list` */
 	/*
-	 * Add the member of `log`. The outcome's `number` is 1 if this operation added it, else
-	 * 0.
+	 * Add the member of `log`. The outcome's `number` is 1 if this operation
+	 * added it, else 0.
 	 */
 	OP_CLAIM,
 	/*
-	 * Take the lease of a missing set or list for `count` seconds. The outcome's `log` is
-	 * its token.
+	 * Take the lease of a missing set or list for `count` seconds. The outcome's
+	 * `log` is its token.
 	 */
 	OP_LEASE,
 	/*
@@ -68,27 +68,26 @@ enum outcome_status {
 enum list_verb {
 	LIST_RANGE,  /* the elements from `start` to `stop` */
 	LIST_LENGTH, /* the number of elements */
-	/* the index of an `item`, as selected by `find`; MISSING if there is none */
+	/* The index of an `item`, as selected by `find`; MISSING if there is none. */
 	LIST_POSITION,
 	LIST_POP_FRONT, /* remove and return the first `count` elements */
 	LIST_POP_BACK,  /* remove and return the last `count` elements, the last one first */
 	/*
-	 * Remove the first `start` elements equal to `item`; from the tail if negative; all if
-	 * 0.
+	 * Remove the first `start` elements equal to `item`; from the tail if negative; all if 0.
 	 */
 	LIST_REMOVE,
 	LIST_SET,  /* replace the element at index `start` by `item` */
 	LIST_TRIM, /* remove all elements outside of `start` to `stop` */
 	/*
-	 * Add `item` before the first `pivot`, or after it if `start` is 1. MISSING if there is
-	 * none.
+	 * Add `item` before the first `pivot`, or after it if `start` is 1. MISSING
+	 * if there is none.
 	 */
 	LIST_INSERT,
 	/* Remove the element at index `start`, 0 or -1, if it equals `item`; else CHANGED. */
 	LIST_TAKE,
 	/*
-	 * Move the element at index `start`, 0 or -1, to index `stop`, which may be the same;
-	 * and return it.
+	 * Move the element at index `start`, 0 or -1, to index `stop`, which may be the
+	 * same; and return it.
 	 */
 	LIST_ROTATE
 };
@@ -106,8 +105,8 @@ struct list_find {
 	uint64_t count; /* maximum number of positions; 0 for all */
 	uint64_t most;  /* maximum number of elements to compare; 0 for all */
 	/*
-	 * Return all positions found, joined by spaces and possibly none, instead of a single
-	 * one.
+	 * Return all positions found, joined by spaces and possibly none, instead of
+	 * a single one.
 	 */
 	bool many;
 };
@@ -124,11 +123,11 @@ struct list_request {
 	struct list_find find;
 	/* Progress of a read, used by the machine: elements of a RANGE, pieces of a POSITION. */
 	size_t done;
-	/* POSITION: elements compared so far, and how many of them matched */
+	/* POSITION: elements compared so far, and how many of them matched. */
 	uint64_t looked, found;
 	/*
-	 * The outcome, set by the machine. `at` and `size` are a range of the joined text of the
-	 * batch's requests.
+	 * The outcome, set by the machine. `at` and `size` are a range of the joined text of
+	 * the batch's requests.
 	 */
 	enum outcome_status status;
 	size_t at, size;
@@ -166,16 +165,15 @@ struct op {
 	bool create; /* APPEND: create the collection if it is missing */
 	bool front;  /* APPEND: prepend the log to the stored value */
 	/*
-	 * COMPACT: fold even if little is gained, and merge all runs. LOAD: the load is
-	 * complete.
+	 * COMPACT: fold even if little is gained, and merge all runs. LOAD: the load is complete.
 	 */
 	bool all;
 	bool anywhere;    /* COMMIT: `prefix` may be anywhere in the base */
 	bool merges_only; /* COMPACT: do not fold, only start a merge if one is due */
 	bool built;       /* REPLACE: `log` is the base of a set whose run is already written */
 	/*
-	 * APPEND: elements of a list, which must not be added twice. REPLACE, LEASE, LOAD: of a
-	 * list.
+	 * APPEND: elements of a list, which must not be added twice. REPLACE, LEASE,
+	 * LOAD: of a list.
 	 */
 	bool push;
 	struct slice key;
@@ -183,15 +181,15 @@ struct op {
 	struct slice prefix;
 	struct slice token; /* LOAD */
 	uint64_t count;     /* COUNT, POP, LEASE */
-	/* COMPACT: merges that this operation was queued for, and races that it lost */
+	/* COMPACT: merges that this operation was queued for, and races that it lost. */
 	unsigned rounds;
 	int64_t ttl;    /* seconds to live of a collection that is created */
 	uint32_t flags; /* REPLACE: the client's flags */
 	uint64_t cas;   /* REPLACE_SAME */
 	enum replace_mode mode;
 	/*
-	 * The client's account, whose operations keep their order; NULL: the operation is not for
-	 * a client.
+	 * The client's account, whose operations keep their order; NULL: the operation
+	 * is not for a client.
 	 */
 	struct account *account;
 	struct list_request *list;

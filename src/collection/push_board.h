@@ -1,8 +1,8 @@
 /*
  * State of blocking pops, shared by all workers of a process: the lists that clients block on,
  * those to which elements were pushed, and when a worker last polled the server of a list. Keys
- * share slots by hash, so all this information is only a hint. A worker that polls a key stores a
- * mark of it, so that no other worker uses the result for a different key.
+ * share slots by hash, so all this information is only a hint. A worker that polls a key stores
+ * a mark of it, so that no other worker uses the result for a different key.
  */
 #ifndef COLLECTION_PUSH_BOARD_H
 #define COLLECTION_PUSH_BOARD_H
@@ -58,8 +58,8 @@ static inline void push_board_wait(struct push_board *board, size_t slot, bool w
 }
 
 /*
- * Returns whether tasks block on more than one key of this slot, counting each key once for each
- * worker.
+ * Returns whether tasks block on more than one key of this slot, counting each key
+ * once for each worker.
  */
 static inline bool push_board_is_shared(struct push_board *board, size_t slot)
 {

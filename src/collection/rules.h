@@ -1,6 +1,6 @@
 /*
- * The rules of the configuration: how collections are stored and events are counted, by key
- * prefix.
+ * The rules of the configuration: how collections are stored and events are counted,
+ * by key prefix.
  */
 #ifndef COLLECTION_RULES_H
 #define COLLECTION_RULES_H
@@ -58,16 +58,16 @@ struct rules {
 extern const struct collection_rule rules_default_collection;
 
 /*
- * Returns the rule with the longest matching prefix, or the default rule. Borrowed from `rules`,
- * or static.
+ * Returns the rule with the longest matching prefix, or the default rule. Borrowed from
+ * `rules`, or static.
  */
 const struct collection_rule *rules_find_collection(const struct rules *rules, struct slice key);
 const struct event_rule *rules_event(const struct rules *rules, struct slice type);
 
 /*
- * Returns whether a rule with `only` reserves the key for sets and lists. Plain writes of such a
- * key are rejected, and so are sets and lists under all other keys. The keys under which such a
- * rule stores removals are reserved too.
+ * Returns whether a rule with `only` reserves the key for sets and lists. Plain writes of such
+ * a key are rejected, and so are sets and lists under all other keys. The keys under which such
+ * a rule stores removals are reserved too.
  */
 bool rules_reserve(const struct rules *rules, struct slice key);
 

@@ -15,13 +15,13 @@ enum set_verb {
 	SET_TEST, /* for each of `members` 1 or 0, separated by spaces; result in `text` */
 	SET_HAS,  /* whether `members` is a member, 1 or 0; result in `number` */
 	/*
-	 * `count` random members, distinct unless `repeats`, or all if there are fewer; result
-	 * in `text`
+	 * `count` random members, distinct unless `repeats`, or all if there are
+	 * fewer; result in `text`.
 	 */
 	SET_SAMPLE,
 	/*
-	 * the first `count` members of `range` in byte order; result in `text` or, if there are
-	 * many, in `shared`
+	 * The first `count` members of `range` in byte order; result in `text` or, if there are
+	 * many, in `shared`.
 	 */
 	SET_RANGE,
 	SET_COUNT, /* the number of members in `range`; result in `number` */
@@ -37,7 +37,7 @@ struct set_range {
 
 struct set_info {
 	uint64_t members;
-	/* size of the base; size of its log, in bytes and in tokens */
+	/* Size of the base; size of its log, in bytes and in tokens. */
 	size_t base_bytes, log_bytes, tokens;
 	uint64_t runs, tables, entries, removals, table_bytes;
 	double waste; /* the fraction of the log that folding would remove, 0 to 1 */
@@ -58,7 +58,7 @@ struct set_counting {
 
 struct set_request {
 	enum set_verb verb;
-	/* SAMPLE: each draw is from all members, so a member may be drawn repeatedly */
+	/* SAMPLE: each draw is from all members, so a member may be drawn repeatedly. */
 	bool repeats;
 	struct slice members;
 	struct set_range range;
@@ -74,14 +74,14 @@ struct set_request {
 	bool answered;
 	bool too_large; /* the answer would be larger than result_max, and is not set */
 	bool more;      /* RANGE: the range may have more members */
-	/* the fields after `shared` are initialised; few requests need any of them */
+	/* The fields after `shared` are initialised; few requests need any of them. */
 	bool begun;
 	uint64_t number;
 	struct buf text;
 	struct shared *shared;
 
 	uint64_t version; /* version of the view that `text` and the following fields are from */
-	/* RANGE: members in `text`; SAMPLE: draws made, or members left to choose from */
+	/* RANGE: members in `text`; SAMPLE: draws made, or members left to choose from. */
 	uint64_t written;
 	uint64_t next; /* SAMPLE: the state of random_next() */
 	/*
@@ -91,7 +91,7 @@ struct set_request {
 	size_t done;
 	/*
 	 * TEST: bytes of `members` that were looked up; SAMPLE: draws that need a part which is
-	 * not in memory, or number of members still to choose
+	 * not in memory, or number of members still to choose.
 	 */
 	size_t looked;
 	bool from_all;      /* SAMPLE: chooses from all members */

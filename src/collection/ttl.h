@@ -1,13 +1,13 @@
 /*
- * Arithmetic of times to live. A rewrite must preserve the time to live of an item, but memcached
- * sets a new one with each write, and reports only the seconds left.
+ * Arithmetic of times to live. A rewrite must preserve the time to live of an item, but
+ * memcached sets a new one with each write, and reports only the seconds left.
  */
 #ifndef COLLECTION_TTL_H
 #define COLLECTION_TTL_H
 
 #include "collection/env.h"
 
-enum { TTL_RELATIVE_MAX = 60 * 60 * 24 * 30 /* seconds; memcached takes a larger exptime as a unix time */ };
+enum { TTL_RELATIVE_MAX = 60 * 60 * 24 * 30 /* seconds; a larger exptime is a unix time */ };
 
 static inline bool ttl_is_date(int64_t exptime)
 {
@@ -15,8 +15,8 @@ static inline bool ttl_is_date(int64_t exptime)
 }
 
 /*
- * Stores in `exptime` the value with which an item lives `ttl` seconds from now. Returns false if
- * the time to live is unknown or about to run out: then it cannot be preserved.
+ * Stores in `exptime` the value with which an item lives `ttl` seconds from now. Returns false
+ * if the time to live is unknown or about to run out: then it cannot be preserved.
  */
 static inline bool ttl_exptime(const struct env *env, int64_t ttl, int64_t *exptime)
 {

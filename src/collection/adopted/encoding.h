@@ -51,10 +51,9 @@ struct snapshot {
 	struct preparation {
 		bool done;
 		uint64_t cas; /* cas id of the item that names the others, when it was prepared */
-		/* difference of the times to live of both items before that, in seconds */
+		/* Difference of the times to live of both items before that, in seconds. */
 		int64_t apart;
-		/* for the encoding: this operation has prepared an item to replace another one */
-	} prepared;
+	} prepared;  /* for the encoding: the operation has prepared an item to replace another one */
 	bool forced; /* A client requested this compaction: rewrite for any gain. */
 	struct snapshot_item **items;
 	size_t count;
@@ -95,7 +94,7 @@ struct encoding {
 	const char *name;
 	const char *reserved; /* bytes that no member may have */
 	bool delimited;       /* the delimiter of the rule is not allowed in members either */
-	/* only this byte is not a member: a removal of it is a mark in a text */
+	/* Only this byte is not a member: a removal of it is a mark in a text. */
 	char guard;
 	/* Adds the items to read next; none if the snapshot is complete. */
 	void (*name_items)(struct snapshot *s);

@@ -260,8 +260,8 @@ static void backed_off(struct waiter *waiter, const struct result *r)
 }
 
 /*
- * After more than one lost race, pauses for a random time before the retry. The limit doubles
- * with each race.
+ * After more than one lost race, pauses for a random time before the retry. The limit
+ * doubles with each race.
  */
 static void back_off(struct adopted *c)
 {
@@ -293,8 +293,8 @@ void adopted_read(struct adopted *c, struct snapshot *s, enum purpose purpose, a
 static adopted_next send_step;
 
 /*
- * Sets the flags and exptime of a step. Returns false if it must preserve a time to live that
- * is unknown.
+ * Sets the flags and exptime of a step. Returns false if it must preserve a time to
+ * live that is unknown.
  */
 static bool life_of(const struct adopted *c, const struct plan_step *step, struct call *call)
 {

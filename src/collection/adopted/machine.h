@@ -37,11 +37,13 @@ struct adopted {
 	struct set_view view;       /* a view of `all` while reads are answered */
 	bool lends;                 /* the view is initialised */
 	struct segmented_list list; /* the list that list requests read or change */
-	/* the answer: removals of the members that a pop takes; elements that list requests read */
+	/*
+	 * The answer: removals of the members that a pop takes; elements that list requests read.
+	 */
 	struct buf text;
 	unsigned rounds;
 	size_t reached; /* touch and delete: position in the order of items */
-	/* touch and delete: the collection is missing, but some of its items may exist */
+	/* Touch and delete: the collection is missing, but some of its items may exist. */
 	bool missing;
 	bool full; /* an append exceeded the server's item size limit */
 	struct failure failure;

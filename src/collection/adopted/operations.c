@@ -239,8 +239,7 @@ static struct snapshot_item *item_under_key(const struct adopted *c)
 }
 
 /*
- * Returns the item with the flags and time to live of the collection, or NULL if it was not
- * read.
+ * Returns the item with the flags and time to live of the collection, or NULL if it was not read.
  */
 static const struct snapshot_item *main_item(const struct adopted *c)
 {
@@ -613,8 +612,8 @@ static void run_round(struct adopted *c)
 }
 
 /*
- * Another delete was first. Its proxy may have been killed, so the remaining items are removed
- * anyway.
+ * Another delete was first. Its proxy may have been killed, so the remaining items
+ * are removed anyway.
  */
 static void deleted_before(struct adopted *c)
 {

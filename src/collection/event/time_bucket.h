@@ -16,14 +16,14 @@ enum { TIME_BUCKET_NAME_MAX = 12, TIME_BUCKET_RANGE_MAX = 50000 };
 int64_t time_bucket_of(enum granularity g, int64_t unix_time);
 
 /*
- * Writes a bucket's name, YYYYMMDD[HH[MM]] in UTC, and returns its length. The year must have
- * four digits.
+ * Writes a bucket's name, YYYYMMDD[HH[MM]] in UTC, and returns its length. The year
+ * must have four digits.
  */
 size_t time_bucket_name(enum granularity g, int64_t bucket, char name[TIME_BUCKET_NAME_MAX]);
 
 /*
- * The last name that was written: nearly all events are in the current bucket. All zeroes is
- * none.
+ * The last name that was written: nearly all events are in the current bucket. All
+ * zeroes is none.
  */
 struct time_bucket_memo {
 	enum granularity granularity;
@@ -44,9 +44,9 @@ struct time_bucket_range {
 };
 
 /*
- * Stores the buckets of the last `seconds`, which must be above 0: whole buckets, ending with
- * the current one. Returns their total duration in seconds, or 0 if there are more than `most`
- * buckets.
+ * Stores the buckets of the last `seconds`, which must be above 0: whole buckets, ending
+ * with the current one. Returns their total duration in seconds, or 0 if there are more
+ * than `most` buckets.
  */
 int64_t time_bucket_last(
 	enum granularity g, int64_t unix_time, uint64_t seconds, int64_t most, struct time_bucket_range *out);

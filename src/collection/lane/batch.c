@@ -56,8 +56,8 @@ void lane_measured_runs(struct lane *lane, uint64_t members, uint64_t bytes, str
 }
 
 /*
- * A set may have a longer log when it is not crowded, but with many writers this must be
- * noticed soon.
+ * A set may have a longer log when it is not crowded, but with many writers this must
+ * be noticed soon.
  */
 bool lane_by_chance(struct lane *lane, size_t bytes)
 {

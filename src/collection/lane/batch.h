@@ -91,8 +91,8 @@ void lane_measured_runs(struct lane *lane, uint64_t members, uint64_t bytes, str
 enum outcome_status lane_unreadable(struct lane *lane, enum oplog_form form);
 
 /*
- * Returns whether a base is that of a list, by its mark or, without a mark, by the rule of the
- * key.
+ * Returns whether a base is that of a list, by its mark or, without a mark, by the
+ * rule of the key.
  */
 bool lane_is_list(const struct lane *lane, const struct oplog_base *base);
 

@@ -27,9 +27,9 @@
 enum {
 	CROWD_SLOTS = 256,
 	CROWD_SHARE_MAX = 64,
-	/* milliseconds after the last lost rewrite until the key counts as quiet */
+	/* Milliseconds after the last lost rewrite until the key counts as quiet. */
 	CROWD_FORGET = 10 * 1000,
-	/* a crowded key may have a base this many times larger than the usual limit */
+	/* A crowded key may have a base this many times larger than the usual limit. */
 	CROWD_GROWTH = 4,
 	HOLD_MAX = 256, /* milliseconds */
 	COLLECT_MS = 1,
@@ -37,12 +37,12 @@ enum {
 };
 
 /*
- * A hash table without chains: a key overwrites the previous one in its slot. All zeroes is an
- * empty table.
+ * A hash table without chains: a key overwrites the previous one in its slot. All zeroes
+ * is an empty table.
  */
 struct crowds {
 	struct crowd {
-		/* hash of the key; time of the last lost rewrite, in milliseconds */
+		/* Hash of the key; time of the last lost rewrite, in milliseconds. */
 		uint64_t hash, lost;
 		unsigned share;
 		unsigned appended; /* operations in the last append */
@@ -50,8 +50,8 @@ struct crowds {
 };
 
 /*
- * Returns the share of a key: 1 if it is not crowded. `hash` is that of the key, `now` is in
- * milliseconds.
+ * Returns the share of a key: 1 if it is not crowded. `hash` is that of the key, `now`
+ * is in milliseconds.
  */
 unsigned crowd_share(const struct crowds *crowds, uint64_t hash, uint64_t now);
 

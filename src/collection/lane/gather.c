@@ -6,7 +6,7 @@
 enum {
 	CLIENTS = 256,   /* clients that are tracked; the operations of all others stay queued */
 	LOOK_MAX = 4096, /* operations that are examined */
-	/* comparisons of members of logs and of reads; this many take a millisecond */
+	/* Comparisons of members of logs and of reads; this many take a millisecond. */
 	COMPARED_MAX = 64 * 1024
 };
 

@@ -201,8 +201,7 @@ static bool mergeable(const struct op *first, const struct op *op, size_t bytes)
 	if (op->kind == OP_LIST)
 		return list_kind(op) == list_kind(first) && list_kind(op) != LIST_ALONE;
 	/*
-	 * Of several lease requests the first gets the lease, and the others get
-	 * OUTCOME_LOADING.
+	 * Of several lease requests the first gets the lease, and the others get OUTCOME_LOADING.
 	 */
 	if (op->kind == OP_LEASE)
 		return op->push == first->push;
@@ -210,8 +209,8 @@ static bool mergeable(const struct op *first, const struct op *op, size_t bytes)
 }
 
 /*
- * Fills the batch: in oplog with appends, followed by reads, otherwise with adjacent operations
- * of one kind.
+ * Fills the batch: in oplog with appends, followed by reads, otherwise with adjacent
+ * operations of one kind.
  */
 static void take_batch(struct lane *lane)
 {
@@ -269,8 +268,8 @@ static void run(struct lane *lane)
 }
 
 /*
- * Starts the reads that follow appends. If the appends created the collection, early reads end
- * as missing.
+ * Starts the reads that follow appends. If the appends created the collection, early
+ * reads end as missing.
  */
 static void start_reads(struct lane *lane)
 {
@@ -459,8 +458,7 @@ static size_t expected(const struct lane *lane, size_t waiting)
 }
 
 /*
- * Starts to collect if more operations than the queued ones are expected. Returns whether it
- * did.
+ * Starts to collect if more operations than the queued ones are expected. Returns whether it did.
  */
 static bool collect_start(struct lane *lane)
 {

@@ -1,7 +1,6 @@
 /*
- * A lane, as machines see it. A machine carries out the lane's batch, whose operations are of
- * one kind. It finishes with lane_end, or calls lane_end_first for each operation and then
- * lane_next.
+ * A lane, as machines see it. A machine carries out the lane's batch, whose operations are of one
+ * kind. It finishes with lane_end, or calls lane_end_first for each operation and then lane_next.
  */
 #ifndef COLLECTION_LANE_LANE_H
 #define COLLECTION_LANE_LANE_H
@@ -14,17 +13,17 @@ enum { LANES_MEASURED = 1024 };
 
 enum {
 	LANE_ATTEMPTS = 16, /* races that a batch may lose to other writers */
-	/* how often an operation that depends on other proxies may repeat such attempts */
+	/* How often an operation that depends on other proxies may repeat such attempts. */
 	LANE_ROUNDS = 32,
-	/* maximum bytes of log in one append; a longer log is sent in chunks */
+	/* Maximum bytes of log in one append; a longer log is sent in chunks. */
 	LANE_MERGE_MAX = 32 * 1024
 };
 
 /* Receives the result of lane_call. */
 typedef void lane_step(struct lane *lane, const struct result *r);
 /*
- * Receives the outcome of a sub-operation of a machine. `failure` is set with OUTCOME_FAILED,
- * and borrowed.
+ * Receives the outcome of a sub-operation of a machine. `failure` is set with
+ * OUTCOME_FAILED, and borrowed.
  */
 typedef void lane_after(struct lane *lane, enum outcome_status status, const struct result *failure);
 
@@ -46,8 +45,8 @@ struct lanes {
 	struct crowds crowds;
 	struct lanes_stats stats;
 	/*
-	 * the last key of each hash and the second of its measurement, mixed; see
-	 * lane_is_measured
+	 * The last key of each hash and the second of its measurement, mixed; see
+	 * lane_is_measured.
 	 */
 	uint64_t measured[LANES_MEASURED];
 };
@@ -57,12 +56,12 @@ struct lane {
 	uint64_t hash;
 	struct lanes *lanes;
 	const struct collection_rule *rule; /* of the key */
-	/* of the call in flight; waiter.key is the lane's copy of its key */
+	/* Waiter of the call in flight; waiter.key is the lane's copy of its key. */
 	struct waiter waiter;
 	lane_step *step; /* receives the result of that call */
-	/* of a read of the base's size, in flight at the same time as that call */
+	/* Waiter of a read of the base's size, in flight at the same time as that call. */
 	struct waiter look;
-	struct waiter behind;   /* of a read of the base, in flight after a write */
+	struct waiter behind;   /* waiter of a read of the base, in flight after a write */
 	lane_step *behind_read; /* receives the result of that read; NULL: it is discarded */
 	struct op_queue waiting;
 	struct op_queue batch; /* operations that the machine carries out */
@@ -80,9 +79,9 @@ struct lane {
 	struct waiter hold;
 	uint64_t hold_until; /* milliseconds of env.now; 0 if the lane does not hold */
 	struct waiter collect;
-	/* while the lane collects: number of operations that have not arrived yet; else 0 */
+	/* While the lane collects: number of operations that have not arrived yet; else 0. */
 	size_t missing;
-	/* right after an append: number of operations that it carried out; else 0 */
+	/* Right after an append: number of operations that it carried out; else 0. */
 	size_t appended;
 	bool collect_runs;         /* the timer of `collect` is running */
 	bool compaction_requested; /* the lane has queued a COMPACT */
@@ -131,8 +130,8 @@ void lane_read_behind(struct lane *lane, lane_step *step);
 void lane_forget_behind(struct lane *lane);
 
 /*
- * Redirects the result of that read to `step`. Returns false if none is in flight, or if it was
- * cancelled.
+ * Redirects the result of that read to `step`. Returns false if none is in flight, or
+ * if it was cancelled.
  */
 bool lane_await_behind(struct lane *lane, lane_step *step) __attribute__((warn_unused_result));
 
@@ -153,8 +152,8 @@ void lane_end_first(struct lane *lane, const struct outcome *outcome);
 void lane_end_all(struct lane *lane, const struct outcome *outcome);
 
 /*
- * Ends all operations of the batch, and calls lane_next. `result` becomes outcome.result, and
- * may be NULL.
+ * Ends all operations of the batch, and calls lane_next. `result` becomes
+ * outcome.result, and may be NULL.
  */
 void lane_end(struct lane *lane, enum outcome_status status, const struct result *result);
 

@@ -19,11 +19,11 @@ struct lanes;
 
 /* The machines that carry out operations; machines.h declares those of the daemon. */
 struct lane_machines {
-	/* allocates the state that machines share between lanes */
+	/* Allocates the state that machines share between lanes. */
 	void (*open)(struct lanes *lanes);
 	void (*close)(struct lanes *lanes);                  /* frees that state */
 	void (*start)(struct lane *lane, enum op_kind kind); /* carries out the lane's batch */
-	/* bytes of log that trigger compaction */
+	/* Bytes of log that trigger compaction. */
 	size_t (*log_size)(const struct lane *lane);
 };
 
@@ -45,9 +45,9 @@ void lanes_destroy(struct lanes *lanes);
 void lanes_submit(struct lanes *lanes, struct op *op);
 
 /*
- * Sends a plain call at once if its key has no operations in flight, else after them. `call` is
- * borrowed until the return. The waiter and its key must stay valid until the result arrives;
- * see env.call.
+ * Sends a plain call at once if its key has no operations in flight, else after them. `call`
+ * is borrowed until the return. The waiter and its key must stay valid until the result
+ * arrives; see env.call.
  */
 void lanes_call(struct lanes *lanes, const struct call *call, struct waiter *waiter);
 

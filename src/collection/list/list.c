@@ -51,15 +51,14 @@ struct list_store {
 	size_t taken;    /* segments that were read and are already in the list */
 	bool writes;     /* the writer is in use */
 	/*
-	 * receives the outcome, perhaps before the call returns; OUTCOME_MISSING: a segment is
-	 * missing
+	 * Receives the outcome, perhaps before the call returns; OUTCOME_MISSING: a
+	 * segment is missing.
 	 */
 	lane_after *done;
 };
 
 /*
- * Only segments from small reads are cached: the ends of a list, and repeated reads of one
- * place.
+ * Only segments from small reads are cached: the ends of a list, and repeated reads of one place.
  */
 enum { CACHED_MAX = 2, CACHE_FRACTION = 8 };
 
@@ -280,7 +279,7 @@ struct list_work {
 	struct list_store store;
 	struct cas cas;
 	int64_t exptime; /* preserves the time to live of the base */
-	/* the base was read after the last write: it can only be used for a CAS */
+	/* The base was read after the last write: it can only be used for a CAS. */
 	bool ahead;
 	struct result read;  /* the reply about the base, without its slices */
 	bool missing;        /* a segment of this base is missing */

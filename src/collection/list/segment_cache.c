@@ -71,8 +71,8 @@ struct log_index *segment_cache_find(struct segment_cache *cache, struct slice k
 }
 
 /*
- * Returns an empty place, otherwise the least recently used one. With `in_use`, empty places
- * are skipped.
+ * Returns an empty place, otherwise the least recently used one. With `in_use`, empty
+ * places are skipped.
  */
 static struct segment_cache_place *oldest(struct segment_cache *cache, bool in_use)
 {

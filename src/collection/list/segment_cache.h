@@ -19,14 +19,14 @@ void segment_cache_destroy(struct segment_cache *cache);
 size_t segment_cache_memory(const struct segment_cache *cache);
 
 /*
- * Returns the cached segment of this part key, or NULL. Borrowed until the next call on the
- * cache.
+ * Returns the cached segment of this part key, or NULL. Borrowed until the next call
+ * on the cache.
  */
 struct log_index *segment_cache_find(struct segment_cache *cache, struct slice key, uint64_t now);
 
 /*
- * Caches a segment, and drops the least recently used ones while the cache exceeds `budget`
- * bytes.
+ * Caches a segment, and drops the least recently used ones while the cache exceeds
+ * `budget` bytes.
  */
 void segment_cache_put(
 	struct segment_cache *cache, struct slice key, struct log_index *log_index, uint64_t now, size_t budget);

@@ -29,16 +29,16 @@ void elements_free(struct elements *elements);
 void elements_add(struct elements *elements, struct slice element);
 
 struct list_piece {
-	/* the reference to the segment, with its window; a log of the base has no id */
+	/* The reference to the segment, with its window; a log of the base has no id. */
 	struct oplog_ref ref;
 	bool needed; /* must be loaded */
-	/* a log: the segment next to it is merged with it into a new segment */
+	/* A log: the segment next to it is merged with it into a new segment. */
 	bool absorbs;
 	bool rewritten;              /* must be written to a new segment */
 	struct log_index *log_index; /* the loaded elements */
-	/* the elements after a change of the piece; they override log_index */
+	/* The elements after a change of the piece; they override log_index. */
 	struct elements elements;
-	/* byte range of the references to its new segments in the writer's refs */
+	/* Byte range of the references to its new segments in the writer's refs. */
 	size_t refs_from, refs_to;
 };
 
@@ -63,8 +63,8 @@ struct segmented_list {
 bool segmented_list_read(struct segmented_list *list, struct slice base) __attribute__((warn_unused_result));
 
 /*
- * Makes a list of one piece, for an encoding that stores its elements itself. Takes ownership
- * of the elements.
+ * Makes a list of one piece, for an encoding that stores its elements itself. Takes
+ * ownership of the elements.
  */
 void segmented_list_of(struct segmented_list *list, struct elements *elements);
 
@@ -90,8 +90,8 @@ bool segmented_list_limit_log(struct slice log, uint64_t max, bool newest_first,
 	__attribute__((warn_unused_result));
 
 /*
- * Marks the segments to load: for a request, for adjacent pops of `front` and `back` elements,
- * or all.
+ * Marks the segments to load: for a request, for adjacent pops of `front` and `back`
+ * elements, or all.
  */
 void segmented_list_need(struct segmented_list *list, const struct list_request *request);
 void segmented_list_need_ends(struct segmented_list *list, uint64_t front, uint64_t back);
@@ -120,9 +120,8 @@ void segmented_list_settle(struct segmented_list *list, uint64_t seed);
 bool segmented_list_apply(struct segmented_list *list, struct list_request *request, struct buf *text);
 
 /*
- * The same for a slice of a RANGE, LENGTH or POSITION. Returns false if it must be called
- * again; the content of `text` must be kept until then. At the first call `text` may have any
- * content.
+ * The same for a slice of a RANGE, LENGTH or POSITION. Returns false if it must be called again;
+ * the content of `text` must be kept until then. At the first call `text` may have any content.
  */
 bool segmented_list_read_slice(struct segmented_list *list, struct list_request *request, struct buf *text)
 	__attribute__((warn_unused_result));

@@ -13,7 +13,7 @@ enum { FOUND = 16384 };
 
 struct found {
 	uint64_t hash;
-	/* after this time, another proxy may have written it to its former server again */
+	/* After this time, another proxy may have written it to its former server again. */
 	uint64_t until;
 	uint64_t late; /* until this time, the claim of a mover may still arrive; 0: no longer */
 };

@@ -76,8 +76,8 @@ bool join_has_parts(struct slice value)
 }
 
 /*
- * Appends the references of another base, except for those already there: both bases may be of
- * one item.
+ * Appends the references of another base, except for those already there: both bases
+ * may be of one item.
  */
 static void add_refs(struct buf *out, struct slice there, struct slice refs)
 {

@@ -1,6 +1,6 @@
 /*
- * Decides how to resolve an item that two servers have because a setlistd with another list
- * of servers wrote to the former one. Sets and lists are joined, and event counts are added up.
+ * Decides how to resolve an item that two servers have because a setlistd with another list of
+ * servers wrote to the former one. Sets and lists are joined, and event counts are added up.
  * For all other items, including numbers, the one on the new server is kept: a setlistd with
  * the new list of servers has acknowledged it.
  */
@@ -20,9 +20,8 @@ enum join {
 };
 
 /*
- * Decides how to resolve an item that is on both servers. If `is_copy`, `here` is only a copy
- * of the former server's item, so no client has written it to the new server. `rules` may be
- * NULL.
+ * Decides how to resolve an item that is on both servers. If `is_copy`, `here` is only a copy of
+ * the former server's item, so no client has written it to the new server. `rules` may be NULL.
  */
 enum join join_of(const struct rules *rules, struct slice key, struct slice former, struct slice here, bool is_copy);
 

@@ -19,7 +19,7 @@ enum {
 	CLAIM_SECONDS = 60,
 	WAITS = 8,
 	WAIT_MS = 4,
-	/* ATTEMPTS_MAX such pauses take longer than the last second of an item's life */
+	/* ATTEMPTS_MAX such pauses take longer than the last second of an item's life. */
 	EXPIRY_MS = 64
 };
 enum { ALL = WANT_VALUE | WANT_CAS | WANT_TTL };
@@ -344,9 +344,9 @@ static struct call write_call(const struct mover *m, struct slice value, uint32_
 }
 
 /*
- * The time to live of a copy is read before the deletion. A touch that corrects it right after
- * the write could arrive after the item was moved, and undo the touch of a client. Only a date
- * needs cas_send.
+ * The time to live of a copy is read before the deletion. A touch that corrects it right
+ * after the write could arrive after the item was moved, and undo the touch of a client. Only
+ * a date needs cas_send.
  */
 static void write_copy(struct mover *m, struct slice value, uint32_t flags)
 {
@@ -735,8 +735,8 @@ static bool take_id(const struct buf *ids, size_t *next, struct slice *id)
 }
 
 /*
- * The parts of the item on n are read when all parts of the item on o are known: common parts
- * are left out.
+ * The parts of the item on n are read when all parts of the item on o are known: common
+ * parts are left out.
  */
 static void next_parts(struct mover *m)
 {

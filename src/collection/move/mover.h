@@ -37,8 +37,8 @@
 #include "protocol/failure.h"
 
 /*
- * An env with one of the two rings: it sends a call with CALL_ANY_SERVER to the key's server by
- * that ring.
+ * An env with one of the two rings: it sends a call with CALL_ANY_SERVER to the key's
+ * server by that ring.
  */
 struct mover_side {
 	struct env env;
@@ -81,8 +81,8 @@ static inline bool mover_moves(const struct mover_world *world, struct slice key
 struct slice mover_unit(const struct mover_world *world, struct slice key);
 
 /*
- * Sends a call to a server. A key with spaces or control bytes is sent in base64; then a TOUCH
- * becomes a GAT.
+ * Sends a call to a server. A key with spaces or control bytes is sent in base64; then a
+ * TOUCH becomes a GAT.
  */
 void mover_send(const struct mover_world *world, const struct call *call, struct waiter *waiter, int server);
 
@@ -97,7 +97,7 @@ struct mover_item {
 struct mover_parts {
 	struct buf ids;       /* ids of all known parts, each followed by a space */
 	size_t next, pending; /* bytes of `ids` that were begun; parts in flight */
-	/* ids of the parts of the item on n, which are read to join both, in the same form */
+	/* Ids of the parts of the item on n, which are read to join both, in the same form. */
 	struct buf own;
 	size_t next_own; /* bytes of `own` that were begun */
 	bool reads_own;  /* the parts in `ids` are done, those in `own` follow */
@@ -119,7 +119,7 @@ struct mover {
 	struct mover_item o, n;
 	struct mark mark; /* parsed from n.value */
 	struct buf here;  /* the item on n to be joined, without marks */
-	/* time to live of the item on o, right before its deletion; 0 if it was not read */
+	/* Time to live of the item on o, right before its deletion; 0 if it was not read. */
 	int64_t last_ttl;
 	struct mover_parts parts;
 	struct failure failure;

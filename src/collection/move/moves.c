@@ -2,11 +2,10 @@
  * The layer before the servers. Calls on a unit are queued while it is looked up and moved, and
  * are then sent to its new server in their order. found.h caches which units were found.
  *
- * The claim of a mover may arrive after another proxy has moved the unit and a client has
- * deleted it. memcached would treat that mark as an item: an append would succeed, and an add
- * would fail. No claim arrives later than the margin. So for that time after a unit was found,
- * and until a later read has found no mark, calls that depend on the existence of the item are
- * guarded.
+ * The claim of a mover may arrive after another proxy has moved the unit and a client has deleted
+ * it. memcached would treat that mark as an item: an append would succeed, and an add would fail.
+ * No claim arrives later than the margin. So for that time after a unit was found, and until a
+ * later read has found no mark, calls that depend on the existence of the item are guarded.
  *
  * A call that only reads, and has no write before it in the queue, is sent to both servers in
  * parallel (peek.h). It is queued only if their replies are not conclusive. Such a read also
@@ -391,8 +390,8 @@ static void retry(struct moved_call *c, bool marked)
 }
 
 /*
- * After an error, the value shows whether the item itself caused it; after a META, whether the
- * item is a mark.
+ * After an error, the value shows whether the item itself caused it; after a META, whether
+ * the item is a mark.
  */
 static bool shows_value(const struct moved_call *c)
 {
@@ -580,8 +579,8 @@ static void start_again(struct unit *u)
 }
 
 /*
- * Sends the queued calls in their order, up to the first one whose result is needed before the
- * next.
+ * Sends the queued calls in their order, up to the first one whose result is needed
+ * before the next.
  */
 static void go_on(struct unit *u)
 {
@@ -748,8 +747,7 @@ static void looked_aside(struct waiter *waiter, const struct result *r)
 
 /*
  * Returns whether the unit was found before. If that was long ago, its former server is read
- * again, in parallel to the call: a proxy that still has the old servers may have written
- * there.
+ * again, in parallel to the call: a proxy that still has the old servers may have written there.
  */
 static bool was_found(struct moves *m, struct slice key, uint64_t hash)
 {
@@ -778,10 +776,9 @@ static void find(struct moves *m, const struct call *call, struct waiter *waiter
 	}
 	c = keep_call(m, call, waiter);
 	/*
-	 * A touch is not queued: an item moves with its time to live, and the touch that
-	 * corrects a rewrite must not be late. A read that precedes a rewrite is queued with
-	 * it: if it were answered at once, it would miss a touch made while the rewrite is
-	 * queued.
+	 * A touch is not queued: an item moves with its time to live, and the touch that corrects
+	 * a rewrite must not be late. A read that precedes a rewrite is queued with it: if it
+	 * were answered at once, it would miss a touch made while the rewrite is queued.
 	 */
 	if (env->unix_time < m->at && ((verb_only_reads(call) && !call->leads) || call->verb == CALL_TOUCH)) {
 		send_kept(c, &c->call, true, read_former);

@@ -46,7 +46,7 @@ struct moves_options {
 struct moves_stats {
 	uint64_t moved;  /* units that were found at their former server, and are no longer there */
 	uint64_t merged; /* of these, units that both servers had, and that were joined */
-	/* of these, units of which the new server had a different item, which was kept */
+	/* Of these, units of which the new server had a different item, which was kept. */
 	uint64_t dropped;
 	uint64_t waited; /* calls that were queued until the time */
 	uint64_t failed; /* moves that failed because of a server */

@@ -31,8 +31,8 @@ struct peek {
 /*
  * Sends a GET, of a base or another item, or of a part of one that moves. `done` is called
  * once, never within this call. Its result is the item of PEEK_FORMER or PEEK_HERE, or the
- * failure; valid until `done` returns. The slices of the call other than its key are borrowed
- * until the return.
+ * failure; valid until `done` returns. The slices of the call other than its key are
+ * borrowed until the return.
  */
 void peek_start(struct peek *peek, struct mover_world *world, const struct call *call, bool is_part,
 	void (*done)(struct peek *peek, enum peek_place place, const struct result *r));

@@ -10,8 +10,8 @@
 struct moves;
 
 /*
- * A queued call, with a copy of its slices; or a call in flight whose result is checked before
- * it is passed on.
+ * A queued call, with a copy of its slices; or a call in flight whose result is checked
+ * before it is passed on.
  */
 struct moved_call {
 	STAILQ_ENTRY(moved_call) link;
@@ -25,7 +25,7 @@ struct moved_call {
 	struct failure failure; /* an error that a mark may have caused */
 	uint64_t number;        /* world.calls when the call was queued */
 	bool part;              /* the part was copied from the former server, if it was there */
-	/* the key has an item with the flags of a mark that is not a mark */
+	/* The key has an item with the flags of a mark that is not a mark. */
 	bool imitated;
 	unsigned tries; /* attempts that met a mark, or a write of another client */
 	char bytes[];
@@ -39,7 +39,7 @@ struct unit {
 	uint64_t hash;
 	struct mover mover;
 	struct waiter waiter; /* of a timer, or of a lookup of its key */
-	/* env.now when that lookup, or the first read of both servers, was sent */
+	/* env.now when that lookup, or the first read of both servers, was sent. */
 	uint64_t looked;
 	/*
 	 * Reads that were sent to both servers and could not be answered yet. They precede
@@ -48,7 +48,7 @@ struct unit {
 	struct moved_calls reads;
 	struct moved_calls calls;
 	uint64_t former; /* number of the last call before the lookup at its former server */
-	/* number of the last call before that lookup, or before the one that set `there` */
+	/* Number of the last call before that lookup, or before the one that set `there`. */
 	uint64_t asked;
 	size_t peeks; /* reads of both servers in flight; no call is sent until they are answered */
 	bool writes;  /* one of the calls may be more than a read */

@@ -58,8 +58,8 @@ bool verb_met_mark(const struct call *call, const struct result *r, bool imitate
 }
 
 /*
- * Returns whether it is the reply to a meta get that has a value without flags, and may be a
- * mark.
+ * Returns whether it is the reply to a meta get that has a value without flags, and
+ * may be a mark.
  */
 static bool may_show_mark(const struct call *call, const struct result *r)
 {

@@ -17,8 +17,8 @@ enum guard {
 };
 
 /*
- * Returns how to protect the call from marks. `late`: a mover's claim may still arrive at the
- * new server.
+ * Returns how to protect the call from marks. `late`: a mover's claim may still arrive
+ * at the new server.
  */
 enum guard verb_guard(const struct call *call, bool late);
 
@@ -29,8 +29,8 @@ bool verb_met_mark(const struct call *call, const struct result *r, bool imitate
 bool verb_is_doubtful(const struct call *call, const struct result *r, bool imitated);
 
 /*
- * Returns whether the key may have no item after the call: a deletion, or a time to live in the
- * past.
+ * Returns whether the key may have no item after the call: a deletion, or a time to
+ * live in the past.
  */
 bool verb_removes(const struct call *call, int64_t unix_time);
 

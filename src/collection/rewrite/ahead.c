@@ -7,9 +7,9 @@
 #include "util/alloc.h"
 
 /*
- * FRESH: the time for which a base is used, in milliseconds. A touch by another client does not
- * change the cas id, so a rewrite based on an old read sets the old time to live, and corrects
- * it: see cas.h.
+ * FRESH: the time for which a base is used, in milliseconds. A touch by another client does
+ * not change the cas id, so a rewrite based on an old read sets the old time to live, and
+ * corrects it: see cas.h.
  */
 enum { PLACES = 64, FRESH = 10 * 1000, PAUSE_MAX = 64, GAP_MAX = 1000, GAP_UNKNOWN = GAP_MAX + 1 };
 
@@ -85,8 +85,8 @@ static struct ahead *make(const struct lane *lane)
 }
 
 /*
- * Returns the maximum size of a base to keep: all of them together may take a fixed part of the
- * memory for views.
+ * Returns the maximum size of a base to keep: all of them together may take a fixed part of
+ * the memory for views.
  */
 static size_t most(const struct lane *lane)
 {
@@ -262,8 +262,8 @@ void ahead_give(struct lane *lane, lane_step *step)
 }
 
 /*
- * If the key was touched meanwhile, the read after the CAS has the time to live before it was
- * corrected.
+ * If the key was touched meanwhile, the read after the CAS has the time to live
+ * before it was corrected.
  */
 void ahead_ended(struct lane *lane, const struct cas *cas, enum result_status status, bool tried)
 {

@@ -38,8 +38,8 @@ bool ahead_has(const struct lane *lane);
 void ahead_give(struct lane *lane, lane_step *step);
 
 /*
- * After a lost CAS: redirects the reply to the read after it to `step`. Returns false if there
- * is none.
+ * After a lost CAS: redirects the reply to the read after it to `step`. Returns false
+ * if there is none.
  */
 bool ahead_reads(struct lane *lane, lane_step *step) __attribute__((warn_unused_result));
 
@@ -51,8 +51,8 @@ void ahead_rewrites(struct lane *lane, int64_t exptime);
 void ahead_appends(struct lane *lane);
 
 /*
- * Called when the base was read for a client. `r` is the reply about it, perhaps without its
- * value.
+ * Called when the base was read for a client. `r` is the reply about it, perhaps
+ * without its value.
  */
 void ahead_saw(struct lane *lane, const struct result *r, struct slice base);
 
@@ -63,8 +63,8 @@ void ahead_saw(struct lane *lane, const struct result *r, struct slice base);
 void ahead_ended(struct lane *lane, const struct cas *cas, enum result_status status, bool tried);
 
 /*
- * Called when the base is written, or its time to live changed, in another way: drops the copy
- * of the base.
+ * Called when the base is written, or its time to live changed, in another way: drops
+ * the copy of the base.
  */
 void ahead_forget(struct lane *lane);
 

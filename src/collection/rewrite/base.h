@@ -32,8 +32,8 @@ void base_rewrite_head(struct base_rewrite *rewrite, struct lane *lane, struct s
 	const struct result *read, lane_after *after);
 
 /*
- * The same for `old` at any position in the base. The replacement must have the same meaning at
- * any position.
+ * The same for `old` at any position in the base. The replacement must have the same
+ * meaning at any position.
  */
 void base_rewrite_anywhere(
 	struct base_rewrite *rewrite, struct lane *lane, struct slice old, struct slice replacement, lane_after *after);

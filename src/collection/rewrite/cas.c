@@ -43,8 +43,8 @@ static void looked(struct waiter *waiter, const struct result *r)
 }
 
 /*
- * Returns the server's clock, from the result of a STATS: seconds since 1970, or 0 if it is not
- * there.
+ * Returns the server's clock, from the result of a STATS: seconds since 1970, or 0 if
+ * it is not there.
  */
 static int64_t clock_of(const struct result *stats)
 {
@@ -164,8 +164,8 @@ static void measured(struct cas *cas)
 }
 
 /*
- * Sends a read of the item, then the call. Both may be queued until the key has moved, except
- * for a TOUCH.
+ * Sends a read of the item, then the call. Both may be queued until the key has moved,
+ * except for a TOUCH.
  */
 static void send(struct cas *cas)
 {

@@ -33,8 +33,8 @@ struct cas {
 	struct failure failure;
 	int64_t now; /* seconds by the server's clock; 0 if unknown */
 	/*
-	 * when the write was answered, and when the clock was requested: milliseconds by our
-	 * clock
+	 * When the write was answered, and when the clock was requested: milliseconds
+	 * by our clock.
 	 */
 	uint64_t written, asked;
 	struct call call;
@@ -43,22 +43,17 @@ struct cas {
 	bool exact; /* the exptime is a date by the server's clock */
 	unsigned tries;
 	int64_t ttl; /* seconds; time to live of the item when `done` is called */
-	uint64_t since,
-		/*
-		 * in the same unit as `written`: the time to live was read, or copied, after
-		 * `since`; the last calls were sent at `sent`
-		 */
-		sent;
+	/*
+	 * In the same unit as `written`: the time to live was read, or copied, after `since`;
+	 * the last calls were sent at `sent`.
+	 */
+	uint64_t since, sent;
 	struct cas_life {
 		int64_t ttl;
 		uint64_t since; /* a moment before it was set or read */
-		/* the date by the server's clock; 0 if it is unknown or the item never expires */
+		/* The date by the server's clock; 0 if it is unknown or the item never expires. */
 		int64_t end;
-		/*
-		 * what the write set; what our call before the last one set; what the last one
-		 * set
-		 */
-	} first, former, given;
+	} first, former, given; /* set by the write; our call before the last; the last call */
 	void (*next)(struct cas *cas);
 	void (*done)(struct cas *cas, const struct result *r);
 };

@@ -153,8 +153,8 @@ void parts_call(struct parts *s, struct call call, void (*done)(struct parts *pa
 }
 
 /*
- * indexes->arg is the object for all parts; it has the ids of the indexes, and of the tables
- * without an index.
+ * indexes->arg is the object for all parts; it has the ids of the indexes, and of the
+ * tables without an index.
  */
 static void indexes_read(struct parts *indexes)
 {

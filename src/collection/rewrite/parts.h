@@ -1,7 +1,7 @@
 /*
- * The parts of a collection, items <key>.<id> in addition to its base: the segments of a list,
- * the indexes and tables of a set. Makes calls on many parts with one callback, and writes new
- * parts.
+ * The parts of a collection, items <key>.<id> in addition to its base: the segments of a
+ * list, the indexes and tables of a set. Makes calls on many parts with one callback,
+ * and writes new parts.
  */
 #ifndef COLLECTION_REWRITE_PARTS_H
 #define COLLECTION_REWRITE_PARTS_H
@@ -25,10 +25,10 @@ struct part {
  * One call on each part. `missing` counts the misses, and the values that do not match the
  * check of their reference.
  *
- * A missing part may be missing only here: a setlistd with another list of servers looks for it
- * on a different server. That is impossible if the part is on the server of the base, and this
- * server reports the miss on the same connection on which it returned the base. `missing_on` is
- * this connection.
+ * A missing part may be missing only here: a setlistd with another list of servers looks for
+ * it on a different server. That is impossible if the part is on the server of the base, and
+ * this server reports the miss on the same connection on which it returned the base.
+ * `missing_on` is this connection.
  */
 struct parts {
 	struct lanes *lanes;
@@ -106,8 +106,8 @@ void part_writer_init(struct part_writer *w, struct lanes *lanes, struct slice k
 void part_writer_fini(struct part_writer *w);
 
 /*
- * Writes a part by ADD. Slices are borrowed until the return. A base may refer to the part once
- * pending is 0.
+ * Writes a part by ADD. Slices are borrowed until the return. A base may refer to the part
+ * once pending is 0.
  */
 void part_writer_add(struct part_writer *w, struct slice id, struct slice data);
 

@@ -195,7 +195,7 @@ enum { DRAWS_EACH = 32, DRAWS_MORE = 64, LARGE_PART = 4, LARGE = 4096 };
 struct drawing {
 	struct set_view *view;
 	struct set_request *request;
-	/* the members drawn, unless repeats are allowed; borrows from `names` */
+	/* The members drawn, unless repeats are allowed; borrows from `names`. */
 	struct fold chosen;
 	struct buf names; /* is never reallocated */
 	uint64_t total, taken;

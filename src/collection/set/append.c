@@ -91,8 +91,8 @@ static void chunk_done(struct lane *lane)
 static void appended(struct lane *lane, const struct result *r)
 {
 	/*
-	 * A refused append stored nothing, so the base that was read after it lacks the words
-	 * of the batch.
+	 * A refused append stored nothing, so the base that was read after it lacks the
+	 * words of the batch.
 	 */
 	lane->reads_along = lane->reads_along && r->status == RESULT_DONE;
 	if (r->status == RESULT_DONE)

@@ -13,15 +13,15 @@ struct cache_entry {
 	TAILQ_ENTRY(cache_entry) link; /* in order of use */
 	struct cache_entry *next;      /* in the same bucket */
 	uint64_t hash;
-	/* the store's clock at the last use, and at the last move to the front */
+	/* The store's clock at the last use, and at the last move to the front. */
 	uint64_t when, moved;
 	size_t memory;
 	/*
-	 * reads that must still find the base unchanged before a read first compares only its
-	 * CAS token
+	 * Reads that must still find the base unchanged before a read first compares
+	 * only its CAS token.
 	 */
 	unsigned churning;
-	/* env.now when all parts were last found on the server; 0 before the first check */
+	/* env.now when all parts were last found on the server; 0 before the first check. */
 	uint64_t present;
 	uint64_t connects; /* env.connects at the last read */
 	bool asking;       /* such a check is in flight */
@@ -45,8 +45,8 @@ void cache_destroy(struct cache *cache);
 struct cache_entry *cache_find(struct cache *cache, struct slice key, uint64_t hash);
 
 /*
- * Returns the entry of a key, creates it if necessary, and pins it until a cache_close for each
- * cache_open.
+ * Returns the entry of a key, creates it if necessary, and pins it until a cache_close
+ * for each cache_open.
  */
 struct cache_entry *cache_open(struct cache *cache, struct slice key, uint64_t hash);
 

@@ -35,7 +35,7 @@ struct compaction {
 	struct base_rewrite rewrite;
 	lane_after *after;
 	struct buf prefix, replacement; /* prefix: the base that was read */
-	/* the parsed prefix; all zeroes while a client loads the set */
+	/* The parsed prefix; all zeroes while a client loads the set. */
 	struct oplog_base base;
 	struct lease_base words;             /* the parsed prefix in that case */
 	struct fold log;                     /* fold of the part of its log that was read */

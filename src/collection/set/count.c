@@ -3,7 +3,7 @@
 #include "collection/set/walk.h"
 #include "util/alloc.h"
 
-/* members that are compared in one step of work */
+/* Members that are compared in one step of work. */
 enum { COMPARED = 8 };
 
 static const struct set_range everything;
@@ -218,8 +218,8 @@ static bool count_overlay(struct set_view *v, const struct set_range *range, int
 /* --- all members --- */
 
 /*
- * Counts all members without the overlay by walking, if the newer runs have too many entries
- * for lookups.
+ * Counts all members without the overlay by walking, if the newer runs have too many
+ * entries for lookups.
  */
 static bool walk_runs(struct set_view *v)
 {
@@ -258,8 +258,8 @@ static bool too_much_to_look_up(const struct set_view *v)
 }
 
 /*
- * Counts the members without the overlay. The view keeps the number of members of the oldest
- * runs.
+ * Counts the members without the overlay. The view keeps the number of members of the
+ * oldest runs.
  */
 static bool count_below(struct set_view *v, struct set_counting *c)
 {

@@ -36,8 +36,7 @@
 /*
  * COMPARE_MIN: a base below this size is read at once, without comparing its CAS token first.
  * CALM: a base that has changed is also read at once, until this number of reads has found it
- * unchanged. For a set that is read as often as written, every second comparison would be
- * wasted.
+ * unchanged. For a set that is read as often as written, every second comparison would be wasted.
  */
 enum { COMPARE_MIN = 512, CALM = 2, PRESENCE_EVERY_MS = 60 * 1000 };
 
@@ -208,8 +207,8 @@ static void view_updated(struct lane *lane, const struct result *r)
 	struct set_view *view = &f->entry->view;
 
 	/*
-	 * The server may have been restarted or replaced: it may lack parts that the view has
-	 * in memory.
+	 * The server may have been restarted or replaced: it may lack parts that the
+	 * view has in memory.
 	 */
 	f->entry->suspect |= view->run_count && view->connection && view->connection != r->connection;
 	view->cas = r->cas;

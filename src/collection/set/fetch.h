@@ -18,20 +18,20 @@ struct fetch {
 	struct parts *parts;
 	lane_step *folded; /* follows when the base is folded */
 	size_t checked;    /* parts that the view has accepted */
-	/* operations of the batch that need tables which are not loaded yet */
+	/* Operations of the batch that need tables which are not loaded yet. */
 	struct op_queue wanting;
 	size_t segment_bytes;   /* bytes of the segments of a list */
 	char missing[OPLOG_ID]; /* id of a run with a missing part; empty for none */
 	uint64_t missing_refs;  /* check of the references when a part was missing; 0 for none */
 	uint64_t missing_on;    /* parts.missing_on, while either of these is set */
 	bool loading;           /* another client is loading it, so it counts as missing */
-	/* the base is a list with segments or a limit, whose view is dropped at the end */
+	/* The base is a list with segments or a limit, whose view is dropped at the end. */
 	bool is_list;
 	bool rewrites; /* the base is read for a CAS */
 	bool ahead;    /* the base was read after the last write: it can only be used for a CAS */
 	/*
-	 * the base lacks a part, and is not removed: later reads that do not need the part
-	 * notice this too
+	 * The base lacks a part, and is not removed: later reads that do not need the
+	 * part notice this too.
 	 */
 	bool stays;
 	/* The base of the list; the view has all elements as one log instead. */
@@ -49,8 +49,8 @@ void fetch_begin(struct fetch *f, struct lane *lane, struct set_request *only, b
 void fetch_read_base(struct lane *lane);
 
 /*
- * Reads the base and answers again. If the batch has lost too many races, `after` receives
- * OUTCOME_BUSY.
+ * Reads the base and answers again. If the batch has lost too many races, `after`
+ * receives OUTCOME_BUSY.
  */
 void fetch_again(struct lane *lane);
 /* The same after a lost CAS, which the base may have been read along with. */

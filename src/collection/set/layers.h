@@ -16,7 +16,7 @@ struct set_part {
 	TAILQ_ENTRY(set_part) spare; /* in set_view.spare */
 	struct set_view *view;       /* the owner */
 	struct set_slot *slot;       /* the slot of the part; NULL for a spare part */
-	/* of a spare part: number of changes of the references since it was added */
+	/* Of a spare part: number of changes of the references since it was added. */
 	unsigned age;
 	uint64_t when; /* the store's clock at the last use */
 	struct buf data;

@@ -32,8 +32,8 @@
 #include "util/alloc.h"
 
 /*
- * Races that may be lost. Loads are rare, and restarting one is expensive; words may arrive
- * fast meanwhile.
+ * Races that may be lost. Loads are rare, and restarting one is expensive; words may
+ * arrive fast meanwhile.
  */
 enum { ATTEMPTS = 16 * LANE_ATTEMPTS };
 
@@ -252,7 +252,7 @@ struct loading {
 	struct result read; /* the reply about the base, without slices */
 	struct buf base;    /* as it was read */
 	int64_t exptime;    /* preserves the time to live of the base */
-	/* the members are written to parts: by `run` for a set, by `segments` for a list */
+	/* The members are written to parts: by `run` for a set, by `segments` for a list. */
 	bool writes;
 	struct run_writer run;
 	struct part_writer segments;

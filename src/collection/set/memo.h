@@ -25,8 +25,8 @@ struct set_memos {
 };
 
 /*
- * Returns whether the answer to a request is memoized, and stores it in `number` or `shared` of
- * the request.
+ * Returns whether the answer to a request is memoized, and stores it in `number` or
+ * `shared` of the request.
  */
 bool memos_find(const struct set_memos *memos, struct set_request *request);
 

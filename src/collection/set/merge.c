@@ -22,8 +22,8 @@
 enum {
 	WRITES_AT_ONCE = 4, /* table writes in flight */
 	/*
-	 * entries merged in one slice, plus SLICE_EACH_MS for each millisecond since the last
-	 * slice
+	 * Entries merged in one slice, plus SLICE_EACH_MS for each millisecond since
+	 * the last slice.
 	 */
 	SLICE_LEAST = 1024,
 	SLICE_EACH_MS = 2048,
@@ -49,8 +49,8 @@ struct merge {
 	struct op_queue waiting; /* COMPACT operations, ended when the merge ends */
 	struct buf block;        /* the block of references at the start */
 	/*
-	 * bytes at its start that the commit keeps; 0 for a set that is being loaded, whose
-	 * block has only references
+	 * Bytes at its start that the commit keeps; 0 for a set that is being loaded, whose
+	 * block has only references.
 	 */
 	size_t kept;
 	struct merge_input *inputs;
@@ -78,7 +78,7 @@ static void committed(struct op *op, const struct outcome *outcome);
 /* --- the plan --- */
 
 enum {
-	/* all runs are merged if the newer ones have 1 / OLDEST_PART of the oldest one's bytes */
+	/* All runs are merged if the newer ones have 1 / OLDEST_PART of the oldest one's bytes. */
 	OLDEST_PART = 2,
 	TIER = 4,        /* runs that make a merge; the factor between the sizes of two tiers */
 	SMALLEST = 4096, /* bytes; smaller runs are of the lowest tier */
@@ -108,8 +108,8 @@ bool merge_plan(const struct oplog_run *runs, size_t count, size_t *from, size_t
 	if (newer * OLDEST_PART >= runs[0].bytes && count <= WIDTH)
 		return true;
 	/*
-	 * Find the lowest tier that, together with the tiers below it, has enough of the newest
-	 * runs.
+	 * Find the lowest tier that, together with the tiers below it, has enough of
+	 * the newest runs.
 	 */
 	for (unsigned tier = 0; tier < TIERS; tier++) {
 		for (*from = count; *from > 1 && tier_of(&runs[*from - 1]) <= tier; --*from)

@@ -13,8 +13,8 @@
 void merge_consider(struct lanes *lanes, struct slice key, struct slice block, int64_t exptime);
 
 /*
- * The same for the references to the loaded part of a set whose load is not complete: see
- * text/lease.h.
+ * The same for the references to the loaded part of a set whose load is not complete:
+ * see text/lease.h.
  */
 void merge_consider_loaded(struct lanes *lanes, struct slice key, struct slice refs, int64_t exptime);
 

@@ -21,7 +21,7 @@ struct replacement {
 	struct run_writer writer; /* all zeroes if the base contains the log itself */
 	struct fold fold;         /* fold of the part of the log that was read */
 	struct slice rest;        /* unread rest of the log */
-	/* the base was sent, and the last reply does not show that it was refused */
+	/* The base was sent, and the last reply does not show that it was refused. */
 	bool sent;
 	struct buf base;     /* the new base */
 	struct buf old_refs; /* references of the old base */
@@ -31,8 +31,8 @@ static lane_step base_read, written;
 static void run_written(void *arg);
 
 /*
- * Deletes the old parts after success. After a failure deletes the new run, if no base can
- * refer to it.
+ * Deletes the old parts after success. After a failure deletes the new run, if no
+ * base can refer to it.
  */
 static void end(struct lane *lane, enum outcome_status status, const struct result *failure)
 {
@@ -139,8 +139,8 @@ static void run_written(void *arg)
 }
 
 /*
- * Keeps the references of the old base, and returns OPLOG_GOOD or OPLOG_LOADING if it may be
- * replaced.
+ * Keeps the references of the old base, and returns OPLOG_GOOD or OPLOG_LOADING if it
+ * may be replaced.
  */
 static enum oplog_form read_old(struct lane *lane, struct slice value)
 {

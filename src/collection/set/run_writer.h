@@ -10,7 +10,7 @@
 struct run_writer {
 	struct part_writer parts; /* for part_writer_follow and part_writer_forget */
 	struct table_writer table;
-	/* the fence of this table; the last member of the previous table */
+	/* The fence of this table; the last member of the previous table. */
 	char first[MEMBER_MAX], last[MEMBER_MAX];
 	size_t first_size, last_size;
 	bool reused; /* the previous table was reused */
@@ -52,9 +52,9 @@ bool run_writer_fill_slice(struct run_writer *w, struct lane *lane, lane_step *s
 	__attribute__((warn_unused_result));
 
 /*
- * Reuses a table of another run instead of writing its entries. Its fence must be above all
- * members so far. Returns false if the table, or the unfinished one before it, is too small for
- * that.
+ * Reuses a table of another run instead of writing its entries. Its fence must be above
+ * all members so far. Returns false if the table, or the unfinished one before it, is
+ * too small for that.
  */
 bool run_writer_reuse(struct run_writer *w, const struct fence *fence);
 

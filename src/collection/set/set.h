@@ -8,15 +8,14 @@
 #include "collection/lane/lane.h"
 
 /*
- * Compacts the base of the lane's key, as a sub-operation of another machine, which must have
- * set lane->work to NULL. Folds the log, and spills a long log to a run. For lists see
- * list/list.h.
+ * Compacts the base of the lane's key, as a sub-operation of another machine, which must have set
+ * lane->work to NULL. Folds the log, and spills a long log to a run. For lists see list/list.h.
  */
 void compact_run(struct lane *lane, lane_after *after);
 
 /*
- * Called when a part of a set is missing: a background read checks the set, and removes it if
- * it is incomplete.
+ * Called when a part of a set is missing: a background read checks the set, and removes it
+ * if it is incomplete.
  */
 void fetch_suspect(struct lanes *lanes, struct slice key);
 

@@ -125,8 +125,8 @@ static void base_read(struct lane *lane, const struct result *r)
 		end_with(lane, r);
 	} else if (!may_be_base(r->value) || (!oplog_split(r->value, &base) && base.form != OPLOG_LOADING)) {
 		/*
-		 * The parts of a newer form cannot be found, so they would expire before the
-		 * base.
+		 * The parts of a newer form cannot be found, so they would expire
+		 * before the base.
 		 */
 		if (base.form == OPLOG_NEWER)
 			end(lane, OUTCOME_NEWER, NULL);
@@ -164,8 +164,8 @@ static void parts_touched(struct parts *parts)
 }
 
 /*
- * Touches the parts, if that has not been done yet or if a compaction has replaced them after
- * the read.
+ * Touches the parts, if that has not been done yet or if a compaction has replaced
+ * them after the read.
  */
 static void base_touched(struct lane *lane, const struct result *r)
 {

@@ -10,8 +10,8 @@
 /* --- parts --- */
 
 /*
- * A spare part is dropped after this many changes of the references: a new base may be about to
- * refer to its run.
+ * A spare part is dropped after this many changes of the references: a new base may be about
+ * to refer to its run.
  */
 enum { SPARE_AGE = 4 };
 
@@ -178,8 +178,8 @@ static void age_spares(struct set_view *v, unsigned most)
 
 /*
  * Moves the parts of the equal old run to `run`. Parts point to their slots, and the slot of
- * the index moves. Slots and filter are sized by the reference, so a different reference must
- * not get them.
+ * the index moves. Slots and filter are sized by the reference, so a different reference
+ * must not get them.
  */
 static void take_old(struct set_view *v, struct set_run *run)
 {
@@ -351,8 +351,8 @@ static void add_to_filter(struct set_view *v, struct set_run *run, struct set_sl
 }
 
 /*
- * Returns whether the filter of a run excludes all members with this hash. Needs no table in
- * memory.
+ * Returns whether the filter of a run excludes all members with this hash. Needs no
+ * table in memory.
  */
 static bool excludes(const struct set_view *v, size_t run, uint64_t hash)
 {
@@ -613,8 +613,8 @@ void set_view_compacted(struct set_view *v, struct slice base)
 }
 
 /*
- * Returns SET_IN if a run has an entry of the member; stores in `removed` whether that is a
- * removal.
+ * Returns SET_IN if a run has an entry of the member; stores in `removed` whether
+ * that is a removal.
  */
 static enum set_found look_in_run(struct set_view *v, size_t run, struct slice member, uint64_t hash, bool *removed)
 {

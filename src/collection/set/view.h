@@ -37,23 +37,23 @@ struct set_view {
 	struct hash_secret secret; /* for the hashes of members */
 	struct fold overlay, head;
 	struct oplog_base split; /* the parsed base */
-	/* the parts of head and log that are not folded yet */
+	/* The parts of head and log that are not folded yet. */
 	struct slice unfolded_head, unfolded;
 	uint64_t version;                       /* changes when the set may have changed */
 	struct buf sorted_head, sorted_overlay; /* both as tables; empty if not computed */
 	struct shared *text;                    /* the text of all members; NULL if not computed */
 	struct buf unfinished;                  /* the finished slices of that text */
 	struct set_memos memos;                 /* other answers */
-	/* the oldest runs, whose members are already counted */
+	/* The oldest runs, whose members are already counted. */
 	size_t counted_runs;
 	uint64_t counted; /* the number of those members */
-	/* sorts one of the folds, while it is written as a table; else NULL */
+	/* Sorts one of the folds, while it is written as a table; else NULL. */
 	struct table_sorting *sorting;
 	struct buf walked;       /* the last member that was counted by walking; empty for none */
 	uint64_t walked_members; /* number of members counted by walking, including that one */
 	/*
-	 * for each member of the overlay, whether layers below it have the member; NULL if not
-	 * computed
+	 * For each member of the overlay, whether layers below it have the member;
+	 * NULL if not computed.
 	 */
 	char *below;
 	size_t below_size;
@@ -117,29 +117,29 @@ void set_view_end_wants(struct set_view *v);
 void set_view_keep(struct set_view *v, struct slice id, bool table, struct slice data);
 
 /*
- * Return the index of a run, or a table by its number. NULL if it must be loaded; then it is
- * wanted.
+ * Return the index of a run, or a table by its number. NULL if it must be loaded;
+ * then it is wanted.
  */
 const struct fences *set_view_index(struct set_view *v, size_t run);
 const struct table *set_view_table(struct set_view *v, size_t run, size_t table);
 
 /*
- * Returns the bytes of a table of a run if it is in memory; else an empty slice. Borrowed from
- * the view.
+ * Returns the bytes of a table of a run if it is in memory; else an empty slice.
+ * Borrowed from the view.
  */
 struct slice set_view_table_data(const struct set_view *v, const struct oplog_run *ref, size_t table);
 
 /*
- * Returns the number of the only table of a run that can hold a member; SIZE_MAX if the index
- * must be loaded.
+ * Returns the number of the only table of a run that can hold a member; SIZE_MAX if the
+ * index must be loaded.
  */
 size_t set_view_table_of(struct set_view *v, size_t run, struct slice member);
 
 enum set_found { SET_OUT, SET_IN, SET_WANTED /* a part must be loaded first */ };
 
 /*
- * Look up a member in the layers that consist of the head and the `runs` oldest runs; or in the
- * whole set.
+ * Look up a member in the layers that consist of the head and the `runs` oldest runs;
+ * or in the whole set.
  */
 enum set_found set_view_below(struct set_view *v, size_t runs, struct slice member);
 enum set_found set_view_find(struct set_view *v, struct slice member);
@@ -168,8 +168,8 @@ enum { LOOKUP_STEPS = 8 };
 void set_view_end_walk(struct set_view *v);
 
 /*
- * Count steps of work, in the unit of env_is_over. set_view_spend only makes a later pause
- * earlier.
+ * Count steps of work, in the unit of env_is_over. set_view_spend only makes a later
+ * pause earlier.
  */
 static inline bool set_view_is_over(struct set_view *v, size_t steps)
 {

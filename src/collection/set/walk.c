@@ -5,8 +5,8 @@
 #include "util/alloc.h"
 
 /*
- * Writes a fold as a table; with removals only if there are layers below. Returns false if the
- * slice is over.
+ * Writes a fold as a table; with removals only if there are layers below. Returns false if
+ * the slice is over.
  */
 static bool sort_fold(struct set_view *v, const struct fold *fold, bool removals, struct buf *text)
 {
@@ -37,8 +37,8 @@ static void feed_sorted(struct walk *w, size_t stream, struct buf *text, struct 
 }
 
 /*
- * Notes all tables for about `expect` entries of a run as wanted. Returns false if some must be
- * loaded.
+ * Notes all tables for about `expect` entries of a run as wanted. Returns false if
+ * some must be loaded.
  */
 static bool look_ahead(struct walk *w, size_t run, uint64_t expect)
 {

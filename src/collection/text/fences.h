@@ -21,7 +21,7 @@ struct fence {
 	uint64_t check;
 	uint32_t bytes, entries, removals;
 	uint64_t before; /* entries of all tables before it */
-	/* the fence: at most its first member, and above the last member of the previous table */
+	/* The fence: at most its first member, and above the last member of the previous table. */
 	struct slice first;
 };
 
@@ -29,14 +29,14 @@ struct fences {
 	struct fence *list;
 	size_t count;
 	uint64_t entries, removals, bytes; /* of all tables */
-	/* ranks of the fences: word_rank of their first bytes after `common` */
+	/* Ranks of the fences: word_rank of their first bytes after `common`. */
 	uint64_t *ranks;
 	size_t common;
 };
 
 /*
- * Parses an index. The fences borrow `data`. Returns false if it is malformed; then there is
- * nothing to free.
+ * Parses an index. The fences borrow `data`. Returns false if it is malformed; then there
+ * is nothing to free.
  */
 bool fences_read(struct fences *f, struct slice data) __attribute__((warn_unused_result));
 void fences_free(struct fences *f);
@@ -45,8 +45,8 @@ void fences_free(struct fences *f);
 size_t fences_find(const struct fences *f, struct slice member);
 
 /*
- * Returns whether a table matches entry `i`: its count, and all members between its fence and
- * the next one.
+ * Returns whether a table matches entry `i`: its count, and all members between its
+ * fence and the next one.
  */
 bool fences_hold(const struct fences *f, size_t i, const struct table *t);
 
@@ -55,8 +55,8 @@ void fences_begin(struct buf *out);
 void fences_add(struct buf *out, const struct fence *fence);
 
 /*
- * Returns the size of the shortest prefix of `first` that is above `last`. Requires `last` <
- * `first`.
+ * Returns the size of the shortest prefix of `first` that is above `last`. Requires
+ * `last` < `first`.
  */
 size_t fence_size(struct slice last, struct slice first);
 

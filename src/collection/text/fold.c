@@ -229,8 +229,8 @@ size_t fold_joined_size(const struct fold *f)
 }
 
 /*
- * Writes each live member, or all members, followed by a space and, if `sign`, preceded by its
- * sign.
+ * Writes each live member, or all members, followed by a space and, if `sign`,
+ * preceded by its sign.
  */
 static void write_members(const struct fold *f, char *p, bool sign, bool all)
 {

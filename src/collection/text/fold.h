@@ -96,9 +96,9 @@ size_t fold_memory(const struct fold *f);
 bool fold_find(const struct fold *f, struct slice member, size_t *i);
 
 /*
- * Return whether any token named the member, and store in `live` whether the last one added it.
- * fold_mentions_hashed takes the hash of the member, computed by hash_member with the secret of
- * the seed.
+ * Return whether any token named the member, and store in `live` whether the last one added
+ * it. fold_mentions_hashed takes the hash of the member, computed by hash_member with the
+ * secret of the seed.
  */
 bool fold_mentions(const struct fold *f, struct slice member, bool *live);
 bool fold_mentions_hashed(const struct fold *f, struct slice member, uint64_t hash, bool *live);

@@ -61,8 +61,8 @@ void lease_write(const struct lease_base *base, struct slice more, struct buf *o
 void lease_complete(const struct lease_base *base, struct slice more, struct slice log, struct buf *out);
 
 /*
- * Appends all references of a base that can be read, or is being loaded; they lead to all its
- * parts.
+ * Appends all references of a base that can be read, or is being loaded; they lead to
+ * all its parts.
  */
 void lease_add_refs(struct slice base, struct buf *out);
 

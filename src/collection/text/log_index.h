@@ -13,7 +13,7 @@ struct log_index {
 	unsigned users;
 	size_t count;    /* tokens */
 	size_t removals; /* number of tokens that remove */
-	/* offset of the sign of each token, and one more for the end of the log */
+	/* Offset of the sign of each token, and one more for the end of the log. */
 	uint32_t *offsets;
 	struct slice log;
 	struct buf own; /* the memory of the log, if the index owns it */

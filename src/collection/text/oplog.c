@@ -22,8 +22,8 @@ static bool is_word(struct slice s)
 }
 
 /*
- * Removes a number from the front, up to and including the byte `end`; if `end` is 0, up to the
- * end of `rest`.
+ * Removes a number from the front, up to and including the byte `end`; if `end` is 0, up to
+ * the end of `rest`.
  */
 static bool take_number(struct slice *rest, char end, uint32_t *out)
 {

@@ -59,8 +59,8 @@ enum oplog_form {
 	OPLOG_CORRUPT,
 	OPLOG_NEWER, /* a later version, which must not be read or rewritten */
 	/*
-	 * a client is loading it, so it reads as missing: see lease.h. The other fields except
-	 * `refs` are valid.
+	 * A client is loading it, so it reads as missing: see lease.h. The other fields
+	 * except `refs` are valid.
 	 */
 	OPLOG_LOADING,
 	OPLOG_OUTDATED /* version 0.1.0, which is no longer supported */
@@ -94,7 +94,7 @@ struct oplog_ref {
 /* A reference to a run of a set. */
 struct oplog_run {
 	struct slice id;
-	/* the item is an index; else it is the only table */
+	/* The item is an index; else it is the only table. */
 	bool indexed;
 	uint64_t tables, entries, removals, bytes; /* each below 2^32 */
 	uint64_t check;

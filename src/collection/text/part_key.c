@@ -11,8 +11,8 @@ static bool is_digit(char c)
 }
 
 /*
- * Returns the offset of the id at the end of a key, after a dot; 0 if the key is too short, or
- * has no dot there.
+ * Returns the offset of the id at the end of a key, after a dot; 0 if the key is too short,
+ * or has no dot there.
  */
 static size_t find_id(struct slice key)
 {
@@ -40,8 +40,8 @@ static bool drop_number(struct slice *key)
 }
 
 /*
- * The same as part_key_base. `old`: the part is a segment of 0.1.0, whose ids have any letters
- * and digits.
+ * The same as part_key_base. `old`: the part is a segment of 0.1.0, whose ids have any
+ * letters and digits.
  */
 static struct slice find_base(struct slice key, bool *old)
 {

@@ -14,8 +14,8 @@
 enum { PART_PLACES = 10 };
 
 /*
- * Returns the key of the base if the key ends in the id of a part; else empty. Borrowed from
- * the key.
+ * Returns the key of the base if the key ends in the id of a part; else empty.
+ * Borrowed from the key.
  */
 struct slice part_key_base(struct slice key);
 
@@ -26,8 +26,8 @@ struct slice part_key_base(struct slice key);
 struct slice part_key_place(struct slice key, unsigned *behind);
 
 /*
- * Returns whether it is the key of a part that is on the server of its base for any list of
- * servers.
+ * Returns whether it is the key of a part that is on the server of its base for any
+ * list of servers.
  */
 bool part_key_is_at_base(struct slice key);
 

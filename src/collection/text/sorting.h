@@ -1,7 +1,7 @@
 /*
- * Sorts the members of a fold by name, in portions: a bottom-up merge sort that keeps its state
- * between calls. Knuth, The Art of Computer Programming 3, 5.2.4, algorithm S, with short runs
- * sorted first.
+ * Sorts the members of a fold by name, in portions: a bottom-up merge sort that keeps its
+ * state between calls. Knuth, The Art of Computer Programming 3, 5.2.4, algorithm S, with
+ * short runs sorted first.
  */
 #ifndef COLLECTION_TEXT_SORTING_H
 #define COLLECTION_TEXT_SORTING_H
@@ -23,8 +23,8 @@ struct sorting {
 enum { SORTING_STEPS = 2048 };
 
 /*
- * Begins with the live members, or all members if `removals`. The fold is borrowed until
- * sorting_free.
+ * Begins with the live members, or all members if `removals`. The fold is borrowed
+ * until sorting_free.
  */
 void sorting_begin(struct sorting *s, const struct fold *fold, bool removals);
 void sorting_free(struct sorting *s);
@@ -37,8 +37,8 @@ const struct fold_member *sorting_get(const struct sorting *s, size_t i);
 
 /*
  * Sorts the members of a fold, which is borrowed, and writes them as a table, in portions.
- * table_sorting_finish appends the table once table_sorting_step has returned true, and frees
- * the sorting.
+ * table_sorting_finish appends the table once table_sorting_step has returned true, and
+ * frees the sorting.
  */
 struct table_sorting;
 struct table_sorting *table_sorting_create(const struct fold *fold, bool removals);

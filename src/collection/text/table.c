@@ -65,8 +65,8 @@ static bool is_member_text(const char *p, size_t n)
 }
 
 /*
- * Reads the entry at `c->next` of an unchecked table. Returns false if it is malformed or out
- * of order.
+ * Reads the entry at `c->next` of an unchecked table. Returns false if it is
+ * malformed or out of order.
  */
 static bool check_entry(struct table_cursor *c)
 {

@@ -42,8 +42,7 @@ struct table {
 bool table_open(struct table *t, struct slice data) __attribute__((warn_unused_result));
 
 /*
- * The same for a table that was checked before, or written by table_writer: it checks no
- * entries.
+ * The same for a table that was checked before, or written by table_writer: it checks no entries.
  */
 bool table_trust(struct table *t, struct slice data) __attribute__((warn_unused_result));
 
@@ -84,8 +83,8 @@ static inline struct slice table_member(const struct table_cursor *c)
 }
 
 /*
- * Returns whether the table has an entry of the member; stores in `removed` whether it is a
- * removal.
+ * Returns whether the table has an entry of the member; stores in `removed` whether
+ * it is a removal.
  */
 bool table_find(const struct table *t, struct slice member, bool *removed);
 
@@ -109,9 +108,9 @@ static inline size_t member_shared(struct slice a, struct slice b)
 }
 
 /*
- * Narrows the search for a member from the first `*high` ranks to those equal to its own rank,
- * and the one before. `common` is the prefix that all ranked members share, perhaps except for
- * the first one.
+ * Narrows the search for a member from the first `*high` ranks to those equal to its own
+ * rank, and the one before. `common` is the prefix that all ranked members share, perhaps
+ * except for the first one.
  */
 static inline void ranks_narrow(
 	const uint64_t *ranks, struct slice common, struct slice member, size_t *low, size_t *high)

@@ -10,14 +10,14 @@
 
 struct merge_stream {
 	struct table_cursor cursor;
-	/* DRY: the stream needs its next table, or its end */
+	/* DRY: the stream needs its next table, or its end. */
 	enum { STREAM_DRY, STREAM_ON, STREAM_ENDED } state;
 };
 
 struct table_merge {
 	struct merge_stream *streams; /* oldest stream first */
 	size_t count, dry;            /* number of streams; number of dry streams */
-	/* the streams that are ON, ordered by their entries; for equal members the newest first */
+	/* The streams that are ON, ordered by their entries; for equal members the newest first. */
 	size_t *order;
 	size_t on;     /* the number of streams in `order` */
 	size_t equals; /* streams in `order` whose member equals that of the stream before */

@@ -511,8 +511,8 @@ static void compact(struct snapshot *s, const struct fold *all, struct plan *pla
 }
 
 /*
- * A list or the pointer is lost, so the remaining words are not a set. The pointer is kept, for
- * a new set.
+ * A list or the pointer is lost, so the remaining words are not a set. The pointer is
+ * kept, for a new set.
  */
 static void clear(const struct snapshot *s, struct plan *plan)
 {

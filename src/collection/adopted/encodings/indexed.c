@@ -86,8 +86,8 @@ static enum adopted_status fold(const struct snapshot *s, struct fold *out)
 }
 
 /*
- * Returns the number after the largest one from `from` to `through` in the index, or `from` if
- * there is none.
+ * Returns the number after the largest one from `from` to `through` in the index, or
+ * `from` if there is none.
  */
 static uint64_t behind(const struct fold *names, uint64_t from, uint64_t through)
 {
@@ -159,9 +159,9 @@ static enum adopted_status change(struct snapshot *s, bool create, struct plan *
 		plan->check = true;
 	} else if (status == ADOPTED_OK || (status == ADOPTED_MISSING && create)) {
 		/*
-		 * An index without lists gets its first list like a new collection. It avoids
-		 * the numbers of lists that an earlier collection left, and to which writers
-		 * may still append.
+		 * An index without lists gets its first list like a new collection. It
+		 * avoids the numbers of lists that an earlier collection left, and to which
+		 * writers may still append.
 		 */
 		number = free_numbers(s, 1, random_gap(s));
 		signed_encode(s->change, true, plan_list(s, number, NULL, plan));

@@ -51,8 +51,8 @@ struct counted {
 void counted_free(struct counted *c);
 
 /*
- * Counts the members of a delimited text, as added or as removed. Returns false if it is
- * malformed.
+ * Counts the members of a delimited text, as added or as removed. Returns false if it
+ * is malformed.
  */
 bool counted_read(struct counted *c, struct slice text, char delimiter, bool removed)
 	__attribute__((warn_unused_result));
@@ -67,9 +67,8 @@ void counted_to_fold(struct counted *c, struct fold *out);
 int32_t counted_net(const struct counted *c, struct slice member);
 
 /*
- * Appends the additions and removals, as delimited texts, that carry out `change`. Returns
- * false if a member would have to be repeated too often: then the items should be rewritten
- * first.
+ * Appends the additions and removals, as delimited texts, that carry out `change`. Returns false
+ * if a member would have to be repeated too often: then the items should be rewritten first.
  */
 bool counted_change(
 	const struct counted *c, const struct fold *change, char delimiter, struct buf *added, struct buf *removed);

@@ -28,7 +28,7 @@ enum encoding_id {
 #undef ENCODING
 };
 
-/* The end of a list with a maximum that has its newest element. */
+/* The end at which a list with a maximum has its newest element. */
 enum newest { NEWEST_LAST, NEWEST_FIRST };
 
 /* A rule; rules.def lists its options. All zeroes are a valid rule; a `spread` of 0 counts as 1. */

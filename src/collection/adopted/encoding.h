@@ -53,7 +53,7 @@ struct snapshot {
 		uint64_t cas; /* cas id of the item that names the others, when it was prepared */
 		/* Difference of the times to live of both items before that, in seconds. */
 		int64_t apart;
-	} prepared;  /* for the encoding: the operation has prepared an item to replace another one */
+	} prepared;  /* for the encoding: an item was prepared to replace another one */
 	bool forced; /* A client requested this compaction: rewrite for any gain. */
 	struct snapshot_item **items;
 	size_t count;

@@ -561,7 +561,7 @@ static void here_is(struct mover *m)
 	buf_free(&text);
 }
 
-/* Another client touched the item on o between its copy and its deletion. */
+/* Repeats the touch of another client between the copy of the item on o and its deletion. */
 static void touched(struct mover *m)
 {
 	int64_t exptime, before = m->o.ttl, now = m->last_ttl;

@@ -131,7 +131,7 @@ struct mover {
 	bool moves;      /* o had the item when last read */
 	bool moved;      /* the item on o was deleted */
 	bool joined;     /* both servers had an item, and neither was a copy of the other */
-	enum join join;  /* if `joined`: what became of both; never JOIN_FORMER */
+	enum join join;  /* if `joined`: how they were resolved; never JOIN_FORMER */
 	bool dropped;    /* the item on o was a different one, and was dropped */
 	bool there;      /* n had an item without a mark when last read */
 	uint64_t asked;  /* world->calls when the call that set `there` was sent */

@@ -52,7 +52,7 @@ struct moves_stats {
 	uint64_t failed; /* moves that failed because of a server */
 };
 
-/* Borrows what the options point to until moves_destroy, which requires moves_idle. */
+/* Borrows everything that the options point to until moves_destroy, which requires moves_idle. */
 struct moves *moves_create(const struct moves_options *options);
 void moves_destroy(struct moves *moves);
 

@@ -52,7 +52,7 @@ struct unit {
 	uint64_t asked;
 	size_t peeks; /* reads of both servers in flight; no call is sent until they are answered */
 	bool writes;  /* one of the calls may be more than a read */
-	bool found;   /* the calls are sent; the mover is not needed any more */
+	bool found;   /* the calls are being sent; the mover is no longer needed */
 	bool there;   /* its item was seen just now */
 	bool failed;  /* The unit was removed from the list; the end of its last peek frees it. */
 	bool marked;  /* a call has met a mark since */

@@ -21,7 +21,7 @@ struct ahead {
 	struct buf value;   /* the base, if it is known */
 	struct result read; /* the reply about it, without slices */
 	uint64_t since;     /* a moment before it was read */
-	unsigned appends;   /* since the last rewrite */
+	unsigned appends;   /* number of appends since the last rewrite */
 	unsigned gap;       /* number of appends between the last two rewrites */
 	unsigned pause;     /* the next useless read makes 2 * pause + 1 rewrites go without */
 	unsigned wait;      /* number of rewrites that still go without */

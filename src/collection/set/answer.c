@@ -87,7 +87,7 @@ static bool answer_range(struct set_view *v, struct set_request *r)
 	return written <= WRITTEN_LIMIT;
 }
 
-/* A set that is only a log needs no sorting. */
+/* Makes the text of all members. A set that is only a log needs no sorting. */
 static bool make_text(struct set_view *v)
 {
 	uint64_t written = 0;

@@ -11,7 +11,7 @@ struct set_request;
 /* A read in progress: the first member of the work of its machine. */
 struct fetch {
 	struct lane *lane;
-	struct set_request *only; /* the request to answer; NULL for those of the batch */
+	struct set_request *only; /* the request to answer; NULL for the requests of the batch */
 	lane_after *after;
 	struct cache_entry *entry;
 	struct result read; /* the reply about the base, without slices */

@@ -161,7 +161,7 @@ static inline bool set_view_has_waste(const struct set_view *v)
 
 double set_view_waste(const struct set_view *v);
 
-/* Steps of work, as env_is_over counts them, for looking up a member. */
+/* Steps of work, in the unit of env_is_over, for looking up a member. */
 enum { LOOKUP_STEPS = 8 };
 
 /* Discards the progress of a count by walking. */

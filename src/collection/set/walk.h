@@ -9,7 +9,7 @@
 #include "collection/set_request.h"
 #include "collection/text/table_merge.h"
 
-/* Steps of work, as env_is_over counts them, for one member of a walk. */
+/* Steps of work, in the unit of env_is_over, for one member of a walk. */
 enum { WALK_STEPS = 2 };
 
 struct walk {

@@ -140,13 +140,13 @@ bool oplog_matches(struct oplog_check check, struct slice data);
 /* Returns the part of a segment's log that its reference's window shows. */
 struct slice oplog_window(struct slice data, const struct oplog_ref *ref);
 
-/* Append a reference. */
+/* Append a reference to a segment, or to a run. */
 void oplog_add_ref(struct buf *out, const struct oplog_ref *ref);
 void oplog_add_run(struct buf *out, const struct oplog_run *run);
 
 /*
- * Writes a new random id, with a random place from 0 to `behind`; for a segment of a list, the
- * first part of the id.
+ * Writes a new random id, with a random place from 0 to `behind`; of a segment's id,
+ * only the first part.
  */
 void oplog_new_id(enum oplog_kind kind, unsigned behind, uint64_t *random, char id[OPLOG_ID]);
 
@@ -159,7 +159,7 @@ void oplog_add_id(struct buf *out, const char group[OPLOG_ID], size_t number, si
  */
 size_t oplog_cut(struct slice log, size_t max);
 
-/* The same for a chunk of whole tokens at the end of the log. */
+/* The same as oplog_cut for the end of the log: the longest chunk of whole tokens there. */
 size_t oplog_cut_end(struct slice log, size_t max);
 
 /* Returns whether a log consists of well-formed tokens only. */

@@ -73,7 +73,7 @@ struct table_cursor {
  */
 bool table_first(struct table_cursor *c, const struct table *t);
 bool table_nth(struct table_cursor *c, const struct table *t, uint32_t n);
-/* The first entry whose member is not below `from`. */
+/* Moves to the first entry whose member is not below `from`. */
 bool table_seek(struct table_cursor *c, const struct table *t, struct slice from);
 bool table_next(struct table_cursor *c);
 

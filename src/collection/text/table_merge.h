@@ -1,7 +1,7 @@
 /*
  * A k-way merge of sorted streams into one. A stream is a sequence of tables. If several
  * streams have an entry of a member, the newest stream decides. Tables are fed one by one, so
- * only those that are being read must be in memory.
+ * only the tables being read must be in memory.
  */
 #ifndef COLLECTION_TEXT_TABLE_MERGE_H
 #define COLLECTION_TEXT_TABLE_MERGE_H

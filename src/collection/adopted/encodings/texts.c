@@ -1,33 +1,33 @@
 /*
- * The encodings whose items are texts of members. They differ in the place of a removal, which the
- * table `places` has:
+ * Encodings whose items are texts of members. They differ in where removals are stored, as
+ * listed in the table `places`:
  *
- *     signed      `+1234+222-222`    the end of the text: the last word on a member decides
- *     csv         `a,b,c,`           none: a CAS writes the text without the member
+ *     signed      `+1234+222-222`    at the end of the text: the last word on a member decides
+ *     csv         `a,b,c,`           nowhere: a CAS writes the text without the member
  *     tombstone   `b,|a,b,c,`        before the bar; additions and removals are both counted
- *     paired      `a,b,c,` and `b,`  another item, unfollow-X next to follow-X; both are counted
+ *     paired      `a,b,c,` and `b,`  in another item, unfollow-X for follow-X; both are counted
  *
- * Adding is an APPEND. In a counted text it repeats the member as often as the removals require, so
- * a change reads the items first. It must also see the bar: in front of a text without one, a
- * removal would read as an addition.
+ * Adding is an APPEND. In a counted text it repeats the member as often as the removals
+ * require, so a change reads the items first. It must also find the bar: at the head of a text
+ * without one, a removal would read as an addition.
  *
- * In paired, a compaction between the read and the append changes the counts, so they are checked
- * after the append. No call changes both items, so a compaction has several steps of one CAS each.
- * No step changes the set:
+ * In paired, a compaction between the read and the append changes the counts, so they are
+ * checked after the append. No call changes both items, so a compaction has several steps of
+ * one CAS each. No step changes the set:
  *
  *     drop removals of members that are in the set, or were never added
  *     -> drop additions: all of members that are not in the set, and all except one of the others
- *     -> drop the removals of members that are not added any more
+ *     -> drop the removals of members that are no longer added
  *
  * Each of these depends on the counts of both items, and its CAS checks only the item that it
- * changes. So each step first writes the other item, unchanged. Of two steps that were planned from
- * the same counts, at least one then fails: otherwise one could drop a removal for which the other
- * drops the addition.
+ * changes. So each step first writes the other item, unchanged. Of two steps that were planned
+ * from the same counts, at least one then fails: otherwise one could drop a removal for which
+ * the other drops the addition.
  */
 #include "collection/adopted/encodings/encodings.h"
 #include "collection/adopted/encodings/words.h"
 
-/* The items, by their place in a snapshot. Only paired has one of removals. */
+/* The items, by their index in a snapshot. Only paired has an item of removals. */
 enum { REMOVED, ADDED };
 
 static const enum place {

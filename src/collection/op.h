@@ -15,10 +15,7 @@ struct set_request;
 struct list_request;
 
 enum op_kind {
-	/*
-	 * Add or remove members, push elements: append `log` to the stored value, or
-	 * prepend it if `front`.
-	 */
+	/* Add or remove members, push elements: append `log`, or prepend it if `front`. */
 	OP_APPEND,
 	OP_READ,    /* read a set: see `set` */
 	OP_REPLACE, /* replace the whole collection by the members of `log` */
@@ -27,20 +24,11 @@ enum op_kind {
 	OP_COMPACT, /* fold the base; if `all`, merge all runs too */
 	OP_COMMIT,  /* replace `prefix` at the head of the base by `log` */
 	OP_LIST,    /* read or rewrite a list: see `list` */
-	/*
-	 * Add the member of `log`. The outcome's `number` is 1 if this operation
-	 * added it, else 0.
-	 */
+	/* Add the member of `log`. The outcome's `number` is 1 if it was added, else 0. */
 	OP_CLAIM,
-	/*
-	 * Take the lease of a missing set or list for `count` seconds. The outcome's
-	 * `log` is its token.
-	 */
+	/* Take the lease of a missing set or list for `count` seconds. `log` is its token. */
 	OP_LEASE,
-	/*
-	 * Add the content of `log` to the data that was loaded with the lease `token`. If
-	 * `all`, complete the load.
-	 */
+	/* Add the content of `log` to the load with the lease `token`. If `all`, complete it. */
 	OP_LOAD,
 	OP_TOUCH,  /* set the time to live of a collection and all its parts to `ttl` */
 	OP_DELETE, /* delete a collection and all its parts */
@@ -73,22 +61,17 @@ enum list_verb {
 	LIST_POP_FRONT, /* remove and return the first `count` elements */
 	LIST_POP_BACK,  /* remove and return the last `count` elements, the last one first */
 	/*
-	 * Remove the first `start` elements equal to `item`; from the tail if negative; all if 0.
+	 * Remove the first `start` elements that equal `item`; from the tail if negative; all
+	 * if 0.
 	 */
 	LIST_REMOVE,
 	LIST_SET,  /* replace the element at index `start` by `item` */
 	LIST_TRIM, /* remove all elements outside of `start` to `stop` */
-	/*
-	 * Add `item` before the first `pivot`, or after it if `start` is 1. MISSING
-	 * if there is none.
-	 */
+	/* Add `item` before the first `pivot`, or after it if `start` is 1; else MISSING. */
 	LIST_INSERT,
 	/* Remove the element at index `start`, 0 or -1, if it equals `item`; else CHANGED. */
 	LIST_TAKE,
-	/*
-	 * Move the element at index `start`, 0 or -1, to index `stop`, which may be the
-	 * same; and return it.
-	 */
+	/* Move the element at index `start`, 0 or -1, to index `stop`, 0 or -1; return it. */
 	LIST_ROTATE
 };
 
@@ -104,17 +87,11 @@ struct list_find {
 	int64_t rank;
 	uint64_t count; /* maximum number of positions; 0 for all */
 	uint64_t most;  /* maximum number of elements to compare; 0 for all */
-	/*
-	 * Return all positions found, joined by spaces and possibly none, instead of
-	 * a single one.
-	 */
+	/* Return all positions found, perhaps none, joined by spaces; not a single one. */
 	bool many;
 };
 
-/*
- * A request to a list. Indexes count from 0; negative ones count from the end, -1 being the
- * last element.
- */
+/* A request to a list. Indexes count from 0; negative ones from the end, -1 is the last element. */
 struct list_request {
 	enum list_verb verb;
 	int64_t start, stop;
@@ -125,10 +102,7 @@ struct list_request {
 	size_t done;
 	/* POSITION: elements compared so far, and how many of them matched. */
 	uint64_t looked, found;
-	/*
-	 * The outcome, set by the machine. `at` and `size` are a range of the joined text of
-	 * the batch's requests.
-	 */
+	/* The outcome, set by the machine. The batch's text has `size` bytes of it from `at` on. */
 	enum outcome_status status;
 	size_t at, size;
 	uint64_t number;
@@ -139,15 +113,9 @@ struct outcome {
 	enum outcome_status status;
 	/* FAILED: the failure; READ and LIST: the reply about the base */
 	const struct result *result;
-	/*
-	 * POP: removed members, each as `-member `; LIST: elements, joined by one space; LEASE:
-	 * the token
-	 */
+	/* POP: removals of the members; LIST: elements, joined by one space; LEASE: the token. */
 	struct slice log;
-	/*
-	 * COUNT: the counter's value after this operation; LIST: a length or index; CLAIM: see
-	 * there
-	 */
+	/* COUNT: the value after this operation; LIST: a length or index; CLAIM: see there. */
 	uint64_t number;
 };
 
@@ -171,10 +139,7 @@ struct op {
 	bool anywhere;    /* COMMIT: `prefix` may be anywhere in the base */
 	bool merges_only; /* COMPACT: do not fold, only start a merge if one is due */
 	bool built;       /* REPLACE: `log` is the base of a set whose run is already written */
-	/*
-	 * APPEND: elements of a list, which must not be added twice. REPLACE, LEASE,
-	 * LOAD: of a list.
-	 */
+	/* APPEND: elements of a list, never to be added twice. REPLACE, LEASE, LOAD: of a list. */
 	bool push;
 	struct slice key;
 	struct slice log; /* APPEND, REPLACE, COMMIT, LOAD; CLAIM: one token */
@@ -187,10 +152,7 @@ struct op {
 	uint32_t flags; /* REPLACE: the client's flags */
 	uint64_t cas;   /* REPLACE_SAME */
 	enum replace_mode mode;
-	/*
-	 * The client's account, whose operations keep their order; NULL: the operation
-	 * is not for a client.
-	 */
+	/* The client's account, whose operations keep their order; NULL: there is no client. */
 	struct account *account;
 	struct list_request *list;
 	struct set_request *set; /* READ: the request, which receives the answer */

@@ -67,10 +67,7 @@ enum adopted_status {
 	ADOPTED_NEEDS_ALL /* the change needs a snapshot FOR_ALL */
 };
 
-/*
- * A call on an item. If it stores the item, that gets the flags and time to live of `like`, or
- * of the operation if `like` is NULL.
- */
+/* A call on an item. A stored item gets flags and time to live of `like`, or of the operation. */
 struct plan_step {
 	enum call_verb verb; /* ADD, APPEND, PREPEND, CAS, DELETE */
 	struct snapshot_item *item;
@@ -100,10 +97,7 @@ struct encoding {
 	void (*name_items)(struct snapshot *s);
 	/* Folds a snapshot FOR_ALL or FOR_REWRITE. */
 	enum adopted_status (*fold)(const struct snapshot *s, struct fold *out);
-	/*
-	 * Returns the item with the flags and time to live of the collection. If NULL, that is
-	 * the item under the key itself.
-	 */
+	/* Returns the item with flags and time to live of the collection. NULL: that of the key. */
 	const struct snapshot_item *(*main_item)(const struct snapshot *s);
 	/*
 	 * Returns the item without which the collection does not exist. A delete removes it
@@ -111,38 +105,26 @@ struct encoding {
 	 * and it is deleted unconditionally.
 	 */
 	struct snapshot_item *(*vital_item)(const struct snapshot *s);
-	/*
-	 * Plans s->change; without `create`, a missing collection stays missing. The plan may
-	 * be empty.
-	 */
+	/* Plans s->change, if any; a missing collection is created only with `create`. */
 	enum adopted_status (*change)(struct snapshot *s, bool create, struct plan *plan);
 	/* FOR_REWRITE: plans to replace the collection by the live members of `members`. */
 	enum adopted_status (*replace)(struct snapshot *s, const struct fold *members, struct plan *plan);
-	/*
-	 * FOR_REWRITE: plans to remove the members of `taken`, all or none, by one CAS. `all`
-	 * is the fold of the snapshot.
-	 */
+	/* FOR_REWRITE: plans to remove the members of `taken` by one CAS. `all` is the fold. */
 	void (*take)(const struct snapshot *s, const struct fold *all, const struct fold *taken, struct plan *plan);
-	/*
-	 * FOR_REWRITE: plans the next step of a compaction; an empty plan when it would save
-	 * too little.
-	 */
+	/* FOR_REWRITE: plans a step of a compaction; none when it would save too little. */
 	void (*compact)(struct snapshot *s, const struct fold *all, struct plan *plan);
-	/*
-	 * Plans to remove the remaining items of an ADOPTED_LOST collection. NULL if that state
-	 * does not occur.
-	 */
+	/* Plans to remove the other items of an ADOPTED_LOST collection. NULL if not needed. */
 	void (*clear)(const struct snapshot *s, struct plan *plan);
 	/*
-	 * Returns whether a snapshot FOR_CHECK shows that the plan from `s` went to the right
-	 * place. NULL if it always does.
+	 * Returns whether a snapshot FOR_CHECK shows the plan went right. NULL if it always
+	 * does.
 	 */
 	bool (*check)(const struct snapshot *s, const struct snapshot *now);
 };
 
 /*
- * Adds the item <before><middle><behind>, to be read unless `asked`. The rules limit the length
- * of keys so that this fits.
+ * Adds the item <before><middle><behind>, to be read unless `asked`. Rules limit the key's
+ * length.
  */
 struct snapshot_item *snapshot_add(
 	struct snapshot *s, int role, struct slice before, struct slice middle, struct slice behind, bool asked);
@@ -158,25 +140,16 @@ struct slice snapshot_item_value(const struct snapshot_item *item);
 /* Adds a step. The caller appends the value to the returned buffer. */
 struct buf *plan_add(
 	struct plan *plan, enum call_verb verb, struct snapshot_item *item, const struct snapshot_item *like);
-/*
- * Adds a step that stores a whole value with the flags and time to live of the operation, by
- * CAS or ADD.
- */
+/* Adds a CAS or ADD of a whole value with the flags and time to live of the operation. */
 struct buf *plan_store(struct plan *plan, struct snapshot_item *item);
 /* Adds a CAS of a whole value that keeps flags and time to live. */
 struct buf *plan_rewrite(struct plan *plan, struct snapshot_item *item);
-/*
- * plan_expire adds a step that removes an item if it is unchanged. With plan_drop a changed
- * item is kept, and the plan continues.
- */
+/* Removes an item if it is unchanged. With plan_drop a changed item is kept, the plan continues. */
 void plan_expire(struct plan *plan, struct snapshot_item *item);
 void plan_drop(struct plan *plan, struct snapshot_item *item);
 void plan_free(struct plan *plan);
 
-/*
- * Returns whether writing `size` bytes instead of `now` saves at least a tenth or, if the
- * snapshot is forced, anything.
- */
+/* Returns whether writing `size` bytes instead of `now` saves a tenth or, if forced, anything. */
 bool worth_rewriting(const struct snapshot *s, size_t now, size_t size);
 
 #endif

@@ -21,10 +21,7 @@ enum {
 
 /* Receives the result of lane_call. */
 typedef void lane_step(struct lane *lane, const struct result *r);
-/*
- * Receives the outcome of a sub-operation of a machine. `failure` is set with
- * OUTCOME_FAILED, and borrowed.
- */
+/* Receives the outcome of a sub-operation; `failure` is set with OUTCOME_FAILED, and borrowed. */
 typedef void lane_after(struct lane *lane, enum outcome_status status, const struct result *failure);
 
 struct cache;
@@ -44,10 +41,7 @@ struct lanes {
 	size_t background; /* calls in flight that belong to no lane and no merge */
 	struct crowds crowds;
 	struct lanes_stats stats;
-	/*
-	 * The last key of each hash and the second of its measurement, mixed; see
-	 * lane_is_measured.
-	 */
+	/* The last key of each hash, mixed with its second; see lane_is_measured. */
 	uint64_t measured[LANES_MEASURED];
 };
 
@@ -104,10 +98,7 @@ void lane_pause(struct lane *lane, lane_step *step);
 /* Counts the steps, pauses if necessary, and returns whether it paused. */
 bool lane_pauses(struct lane *lane, size_t steps, lane_step *step);
 
-/*
- * Sets the bytes that an unfinished answer to the first operation uses. They are charged to its
- * client until the operation ends.
- */
+/* Sets the bytes of an unfinished answer, charged to the first operation's client until its end. */
 void lane_use(struct lane *lane, size_t bytes);
 
 /*
@@ -129,15 +120,12 @@ void lane_look_at_size(struct lane *lane);
 void lane_read_behind(struct lane *lane, lane_step *step);
 void lane_forget_behind(struct lane *lane);
 
-/*
- * Redirects the result of that read to `step`. Returns false if none is in flight, or
- * if it was cancelled.
- */
+/* Redirects the result of that read to `step`. False if none is in flight, or it was cancelled. */
 bool lane_await_behind(struct lane *lane, lane_step *step) __attribute__((warn_unused_result));
 
 /*
- * If READ operations follow the batch: reads their base right after the last call of the batch,
- * and sets reads_along until the next batch.
+ * Reads the base for READs after the batch, behind its last call, and sets reads_along until
+ * then.
  */
 void lane_read_along(struct lane *lane);
 
@@ -151,10 +139,7 @@ struct op *lane_first(const struct lane *lane);
 void lane_end_first(struct lane *lane, const struct outcome *outcome);
 void lane_end_all(struct lane *lane, const struct outcome *outcome);
 
-/*
- * Ends all operations of the batch, and calls lane_next. `result` becomes
- * outcome.result, and may be NULL.
- */
+/* Ends all operations of the batch, and calls lane_next. `result` is outcome.result, or NULL. */
 void lane_end(struct lane *lane, enum outcome_status status, const struct result *result);
 
 /* Counts a lost race. Returns whether the batch may retry. */
@@ -165,16 +150,10 @@ bool lane_retry(struct lane *lane);
 /* Returns the bytes of log that trigger compaction of the lane's key. */
 size_t lane_log_size(const struct lane *lane);
 
-/*
- * Queues a COMPACT to run after the batch, unless the key is crowded: then the lanes that hold
- * decide which of them compacts.
- */
+/* Queues a COMPACT to run after the batch; for a crowded key the lanes that hold decide on that. */
 void lane_request_compaction(struct lane *lane);
 
-/*
- * Handles a new size of the base. If the base is too large, queues a COMPACT or, for a crowded
- * key, holds after the batch.
- */
+/* Handles a new size of the base. If too large, queues a COMPACT or, for a crowded key, holds. */
 void lane_grew(struct lane *lane, size_t size);
 
 /* Returns whether to read the size of the base after a write because the key is crowded. Random. */

@@ -62,10 +62,7 @@ struct segmented_list {
  */
 bool segmented_list_read(struct segmented_list *list, struct slice base) __attribute__((warn_unused_result));
 
-/*
- * Makes a list of one piece, for an encoding that stores its elements itself. Takes
- * ownership of the elements.
- */
+/* Makes a list of one piece, for an encoding that stores its elements itself. Owns the elements. */
 void segmented_list_of(struct segmented_list *list, struct elements *elements);
 
 void segmented_list_free(struct segmented_list *list);
@@ -76,10 +73,7 @@ size_t segmented_list_count(const struct segmented_list *list);
 /* Returns the size of the base and of all segments; segment sizes are rounded to KB. */
 uint64_t segmented_list_bytes(const struct segmented_list *list);
 
-/*
- * Leaves out all but the `max` newest elements; 0 leaves out none. Requires that the list is
- * not tangled.
- */
+/* Leaves out all but the `max` newest elements; 0 for all. The list must not be tangled. */
 void segmented_list_limit(struct segmented_list *list, uint64_t max, bool newest_first);
 
 /*
@@ -89,10 +83,7 @@ void segmented_list_limit(struct segmented_list *list, uint64_t max, bool newest
 bool segmented_list_limit_log(struct slice log, uint64_t max, bool newest_first, uint64_t seed, struct buf *out)
 	__attribute__((warn_unused_result));
 
-/*
- * Marks the segments to load: for a request, for adjacent pops of `front` and `back`
- * elements, or all.
- */
+/* Marks the segments to load: for a request, for pops of `front` and `back` elements, or all. */
 void segmented_list_need(struct segmented_list *list, const struct list_request *request);
 void segmented_list_need_ends(struct segmented_list *list, uint64_t front, uint64_t back);
 void segmented_list_need_all(struct segmented_list *list);

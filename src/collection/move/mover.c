@@ -180,10 +180,7 @@ static void again(struct mover *m)
 	}
 }
 
-/*
- * Stores the exptime of an item with this time to live. Returns false if that is unknown, or
- * about to run out; then the mover has failed or retries later.
- */
+/* Stores the exptime for `ttl`. False if it is unknown or runs out: the mover fails or retries. */
 static bool can_keep(struct mover *m, int64_t ttl, int64_t *exptime)
 {
 	if (ttl_exptime(m->world->env, ttl, exptime))
@@ -216,10 +213,7 @@ static void look(struct mover *m)
 		read_n(m, 0);
 }
 
-/*
- * If neither has the item, another mover may have moved it between the two replies. The queued
- * calls read n again.
- */
+/* If neither has the item, it may have been moved meanwhile. The queued calls read n again. */
 static void looked(struct mover *m)
 {
 	if (m->status == RESULT_HIT) {
@@ -689,8 +683,8 @@ static void begin_part(struct mover *m, struct slice id)
 	bool drops = m->joined && m->join == JOIN_HERE;
 
 	/*
-	 * An index that stays may have tables that move. Of a dropped item no part is copied,
-	 * but all are deleted.
+	 * An index that stays may have tables that move. A dropped item's parts are only
+	 * deleted.
 	 */
 	part->stays = !mover_moves(world, part->waiter.key) || (drops && !m->parts.deletes);
 	if (part->stays && (m->parts.deletes || !part->is_index)) {
@@ -734,10 +728,7 @@ static bool take_id(const struct buf *ids, size_t *next, struct slice *id)
 	return id->n > 0;
 }
 
-/*
- * The parts of the item on n are read when all parts of the item on o are known: common
- * parts are left out.
- */
+/* The parts of the item on n are read after the item on o's parts; common parts are left out. */
 static void next_parts(struct mover *m)
 {
 	struct mover_parts *parts = &m->parts;

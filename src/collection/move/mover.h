@@ -36,10 +36,7 @@
 #include "collection/rewrite/cas.h"
 #include "protocol/failure.h"
 
-/*
- * An env with one of the two rings: it sends a call with CALL_ANY_SERVER to the key's
- * server by that ring.
- */
+/* An env with one of the two rings, which determines the server of calls with CALL_ANY_SERVER. */
 struct mover_side {
 	struct env env;
 	struct mover_world *world;
@@ -75,15 +72,12 @@ static inline bool mover_moves(const struct mover_world *world, struct slice key
 }
 
 /*
- * Returns the unit of a key that moves: its base, if that moves, else the key itself. Empty if
- * neither moves. Borrowed from the key.
+ * Returns the unit of a key that moves: its base or the key itself, borrowed. Empty if none
+ * moves.
  */
 struct slice mover_unit(const struct mover_world *world, struct slice key);
 
-/*
- * Sends a call to a server. A key with spaces or control bytes is sent in base64; then a
- * TOUCH becomes a GAT.
- */
+/* Sends a call. A key with spaces or control bytes is sent in base64, a TOUCH of it as a GAT. */
 void mover_send(const struct mover_world *world, const struct call *call, struct waiter *waiter, int server);
 
 /* An item as it was read. */

@@ -205,10 +205,7 @@ static void start_unit(struct unit *u, bool at_once)
 	}
 }
 
-/*
- * Queues the call until its unit, with this key and hash, is found; with `at_once` even before
- * the time of the change.
- */
+/* Queues the call until its unit is found; with `at_once` even before the time of the change. */
 static void wait_for(struct moves *m, struct moved_call *c, struct slice key, uint64_t hash, bool at_once)
 {
 	struct unit *u = find_unit(m, hash, key);
@@ -283,10 +280,7 @@ static bool may_retry(struct moved_call *c)
 	return false;
 }
 
-/*
- * A mark shows that a proxy is moving the key, or was killed while it did. The call is retried
- * when that move has ended.
- */
+/* A mark: a proxy moves the key, or was killed while it did. Retries the call after that move. */
 static void settle(struct moved_call *c)
 {
 	struct moves *m = c->moves;
@@ -389,18 +383,15 @@ static void retry(struct moved_call *c, bool marked)
 		send_kept(c, &c->call, false, told);
 }
 
-/*
- * After an error, the value shows whether the item itself caused it; after a META, whether
- * the item is a mark.
- */
+/* After an error, the value shows if the item caused it; after a META, if the item is a mark. */
 static bool shows_value(const struct moved_call *c)
 {
 	return c->failure.happened || c->call.verb == CALL_META;
 }
 
 /*
- * Handles the reply to the read after a call. The call has met a mark, an item, or something
- * that is gone by now.
+ * Handles the reply to the read after a call. The call has met a mark, or an item that may be
+ * gone.
  */
 static void looked_behind(struct waiter *waiter, const struct result *r)
 {
@@ -464,10 +455,7 @@ static void send_on(struct moved_call *c, enum guard guard)
 	}
 }
 
-/*
- * The read has found no item. That answers the calls at the head of the queue that need one,
- * except those that were received after the read was sent.
- */
+/* The read has found no item. Answers the calls at the head that need one and are older than it. */
 static void miss(struct unit *u)
 {
 	struct moved_call *c;
@@ -578,10 +566,7 @@ static void start_again(struct unit *u)
 	mover_start(&next->mover, on_end);
 }
 
-/*
- * Sends the queued calls in their order, up to the first one whose result is needed
- * before the next.
- */
+/* Sends the queued calls in order, up to one whose result is needed before the next. */
 static void go_on(struct unit *u)
 {
 	struct moves *m = u->moves;
@@ -620,8 +605,8 @@ static void go_on(struct unit *u)
 /* --- reads that are not queued --- */
 
 /*
- * Parts never change. But the former server may have a part that the base there does not refer
- * to, and that is copied only when it is missed.
+ * Parts never change. But the former server may have a part that is copied only when it is
+ * missed.
  */
 static bool may_peek(const struct call *call, struct slice unit, const struct unit *u)
 {

@@ -51,10 +51,7 @@ struct set_view {
 	struct table_sorting *sorting;
 	struct buf walked;       /* the last member that was counted by walking; empty for none */
 	uint64_t walked_members; /* number of members counted by walking, including that one */
-	/*
-	 * For each member of the overlay, whether layers below it have the member;
-	 * NULL if not computed.
-	 */
+	/* For each member of the overlay, whether layers below have it; NULL if not computed. */
 	char *below;
 	size_t below_size;
 	struct set_want *wants;
@@ -63,10 +60,7 @@ struct set_view {
 	struct set_parts spare; /* parts without a run, to which a base may soon refer */
 };
 
-/*
- * Initialises an empty view. `seed` is that of the hashes. Parts are accounted in `store`,
- * which must outlive the view.
- */
+/* Initialises an empty view. `seed` is for the hashes. `store` accounts parts, and outlives it. */
 void set_view_init(struct set_view *v, uint64_t seed, struct set_store *store);
 void set_view_free(struct set_view *v);
 
@@ -101,8 +95,8 @@ void set_view_compacted(struct set_view *v, struct slice base);
 struct slice set_view_want_id(const struct set_view *v, const struct set_want *want);
 
 /*
- * Stores a copy of a loaded part where it is wanted. Returns false if it does not match its
- * reference: then it counts as missing.
+ * Stores a copy of a loaded part. False if it does not match its reference: it counts as
+ * missing.
  */
 bool set_view_load(struct set_view *v, const struct set_want *want, struct slice data)
 	__attribute__((warn_unused_result));
@@ -110,50 +104,29 @@ bool set_view_load(struct set_view *v, const struct set_want *want, struct slice
 /* Drops all wants, loaded or not. */
 void set_view_end_wants(struct set_view *v);
 
-/*
- * Keeps a copy of a part that was just written here as a spare part: a base will refer to it.
- * It is a table if `table`, else an index.
- */
+/* Keeps a copy of a part that was just written as a spare part: a table if `table`, or an index. */
 void set_view_keep(struct set_view *v, struct slice id, bool table, struct slice data);
 
-/*
- * Return the index of a run, or a table by its number. NULL if it must be loaded;
- * then it is wanted.
- */
+/* Return the index of a run, or a table by number. NULL if it must be loaded; then it is wanted. */
 const struct fences *set_view_index(struct set_view *v, size_t run);
 const struct table *set_view_table(struct set_view *v, size_t run, size_t table);
 
-/*
- * Returns the bytes of a table of a run if it is in memory; else an empty slice.
- * Borrowed from the view.
- */
+/* Returns the bytes of a table of a run, borrowed from the view; empty if not in memory. */
 struct slice set_view_table_data(const struct set_view *v, const struct oplog_run *ref, size_t table);
 
-/*
- * Returns the number of the only table of a run that can hold a member; SIZE_MAX if the
- * index must be loaded.
- */
+/* Returns the only table of a run that can hold a member; SIZE_MAX if the index must be loaded. */
 size_t set_view_table_of(struct set_view *v, size_t run, struct slice member);
 
 enum set_found { SET_OUT, SET_IN, SET_WANTED /* a part must be loaded first */ };
 
-/*
- * Look up a member in the layers that consist of the head and the `runs` oldest runs;
- * or in the whole set.
- */
+/* Look up a member in the head and the `runs` oldest runs, or in the whole set. */
 enum set_found set_view_below(struct set_view *v, size_t runs, struct slice member);
 enum set_found set_view_find(struct set_view *v, struct slice member);
 
-/*
- * Looks for an entry of the member, an addition or a removal, in the runs from number `from` on
- * and in the overlay.
- */
+/* Looks for any entry of the member in the runs from number `from` on and in the overlay. */
 enum set_found set_view_mentioned(struct set_view *v, size_t from, struct slice member);
 
-/*
- * set_view_has_waste returns whether folding would shorten the log; set_view_waste returns by
- * which fraction, 0 to 1.
- */
+/* Return whether folding would shorten the log, and by which fraction, 0 to 1. */
 static inline bool set_view_has_waste(const struct set_view *v)
 {
 	return v->overlay.tokens > v->overlay.live;
@@ -167,10 +140,7 @@ enum { LOOKUP_STEPS = 8 };
 /* Discards the progress of a count by walking. */
 void set_view_end_walk(struct set_view *v);
 
-/*
- * Count steps of work, in the unit of env_is_over. set_view_spend only makes a later
- * pause earlier.
- */
+/* Count steps of work, as env_is_over does. set_view_spend only makes a later pause earlier. */
 static inline bool set_view_is_over(struct set_view *v, size_t steps)
 {
 	if (!v->env || !env_is_over(v->env, steps))

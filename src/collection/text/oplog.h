@@ -46,8 +46,8 @@
 enum { OPLOG_ID_MAX = 28, OPLOG_ID = 12 };
 
 /*
- * OLD_LIST: a segment of version 0.1.0, which is placed by its own key; all others are placed
- * by the key of the base.
+ * OLD_LIST: a segment of version 0.1.0, placed by its own key; all others by the key of the
+ * base.
  */
 enum oplog_kind { OPLOG_TABLE = 't', OPLOG_INDEX = 'i', OPLOG_LIST = 's', OPLOG_OLD_LIST = 'l' };
 
@@ -58,10 +58,7 @@ enum oplog_form {
 	OPLOG_GOOD,
 	OPLOG_CORRUPT,
 	OPLOG_NEWER, /* a later version, which must not be read or rewritten */
-	/*
-	 * A client is loading it, so it reads as missing: see lease.h. The other fields
-	 * except `refs` are valid.
-	 */
+	/* A client is loading it: see lease.h. Fields except `refs` are valid. */
 	OPLOG_LOADING,
 	OPLOG_OUTDATED /* version 0.1.0, which is no longer supported */
 };
@@ -124,10 +121,7 @@ static inline const char *oplog_token_end(const char *p, const char *end)
 /* Returns whether a token begins with @, which means that there is a block. */
 bool oplog_has_block(struct slice log);
 
-/*
- * Remove the first reference from oplog_base.refs, of a list or of a set. False if there is
- * none, or it is malformed.
- */
+/* Remove the first reference from oplog_base.refs. False if there is none, or it is malformed. */
 bool oplog_next_ref(struct slice *refs, struct oplog_ref *out);
 bool oplog_next_run(struct slice *refs, struct oplog_run *out);
 
@@ -144,19 +138,13 @@ struct slice oplog_window(struct slice data, const struct oplog_ref *ref);
 void oplog_add_ref(struct buf *out, const struct oplog_ref *ref);
 void oplog_add_run(struct buf *out, const struct oplog_run *run);
 
-/*
- * Writes a new random id, with a random place from 0 to `behind`; of a segment's id,
- * only the first part.
- */
+/* Writes a new random id with a place from 0 to `behind`; of a segment's id, the first part. */
 void oplog_new_id(enum oplog_kind kind, unsigned behind, uint64_t *random, char id[OPLOG_ID]);
 
 /* Appends the id of a list's segment with `number` elements in `bytes` bytes. */
 void oplog_add_id(struct buf *out, const char group[OPLOG_ID], size_t number, size_t bytes);
 
-/*
- * Returns the size of the longest chunk of at most `max` bytes at the start of a log that ends
- * with a whole token; 0 for none.
- */
+/* Returns the size of the longest prefix of whole tokens with at most `max` bytes; 0 for none. */
 size_t oplog_cut(struct slice log, size_t max);
 
 /* The same as oplog_cut for the end of the log: the longest chunk of whole tokens there. */
@@ -168,10 +156,7 @@ bool oplog_is_log(struct slice log);
 /* Returns the number of tokens in a log. */
 size_t oplog_count(struct slice log);
 
-/*
- * Returns whether the references of a base, which may be a list or a set, lead to a part twice.
- * No writer creates such a base.
- */
+/* Returns whether references of a base lead to a part twice. No writer creates such a base. */
 bool oplog_refs_repeat(const struct oplog_base *base);
 
 #endif

@@ -35,10 +35,7 @@ struct table {
 	uint32_t common;       /* with ranks: number of leading bytes that all members share */
 };
 
-/*
- * Parses a table, and checks every byte and the order of members. `t` borrows `data`. Returns
- * false if it is malformed.
- */
+/* Parses and fully checks a table. `t` borrows `data`. Returns false if it is malformed. */
 bool table_open(struct table *t, struct slice data) __attribute__((warn_unused_result));
 
 /*
@@ -68,8 +65,8 @@ struct table_cursor {
 };
 
 /*
- * Each of these moves the cursor to an entry. They return false if there is none; then the
- * cursor is at the end.
+ * Each of these moves the cursor to an entry; false if there is none, and the cursor is at the
+ * end.
  */
 bool table_first(struct table_cursor *c, const struct table *t);
 bool table_nth(struct table_cursor *c, const struct table *t, uint32_t n);
@@ -82,10 +79,7 @@ static inline struct slice table_member(const struct table_cursor *c)
 	return slice_of(c->member, c->size);
 }
 
-/*
- * Returns whether the table has an entry of the member; stores in `removed` whether
- * it is a removal.
- */
+/* Returns whether the table has an entry of the member. Stores in `removed` if it is a removal. */
 bool table_find(const struct table *t, struct slice member, bool *removed);
 
 /* Compares like memcmp: byte order; a prefix of a member is below it. */

@@ -15,8 +15,7 @@ struct set_request;
 struct list_request;
 
 enum op_kind {
-	/* Add or remove members, push elements: append `log`, or prepend it if `front`. */
-	OP_APPEND,
+	OP_APPEND,  /* append `log`, or prepend it if `front`: additions, removals, elements */
 	OP_READ,    /* read a set: see `set` */
 	OP_REPLACE, /* replace the whole collection by the members of `log` */
 	OP_COUNT,   /* add `count` to a counter */
@@ -24,24 +23,20 @@ enum op_kind {
 	OP_COMPACT, /* fold the base; if `all`, merge all runs too */
 	OP_COMMIT,  /* replace `prefix` at the head of the base by `log` */
 	OP_LIST,    /* read or rewrite a list: see `list` */
-	/* Add the member of `log`. The outcome's `number` is 1 if it was added, else 0. */
-	OP_CLAIM,
-	/* Take the lease of a missing set or list for `count` seconds. `log` is its token. */
-	OP_LEASE,
-	/* Add the content of `log` to the load with the lease `token`. If `all`, complete it. */
-	OP_LOAD,
-	OP_TOUCH,  /* set the time to live of a collection and all its parts to `ttl` */
-	OP_DELETE, /* delete a collection and all its parts */
-	OP_CALL    /* a plain call, queued after earlier operations on its key */
+	OP_CLAIM,   /* add the member of `log`; the `number` is 1 if it was added, else 0 */
+	OP_LEASE,   /* take the lease of a missing set or list for `count` seconds */
+	OP_LOAD,    /* add `log` to the load with the lease `token`; if `all`, complete it */
+	OP_TOUCH,   /* set the time to live of a collection and all its parts to `ttl` */
+	OP_DELETE,  /* delete a collection and all its parts */
+	OP_CALL     /* a plain call, queued after earlier operations on its key */
 };
 
 enum outcome_status {
 	OUTCOME_DONE,
-	OUTCOME_MISSING, /* the key is missing */
-	OUTCOME_CORRUPT, /* the item is not a collection */
-	OUTCOME_NEWER,   /* the item has the format of a later version */
-	/* LIST: the key holds a set in sorted tables, which do not preserve insertion order. */
-	OUTCOME_IS_SET,
+	OUTCOME_MISSING,   /* the key is missing */
+	OUTCOME_CORRUPT,   /* the item is not a collection */
+	OUTCOME_NEWER,     /* the item has the format of a later version */
+	OUTCOME_IS_SET,    /* LIST: the key holds a set in sorted tables, which has no order */
 	OUTCOME_TOO_LARGE, /* the item would be too large; it was not changed */
 	OUTCOME_OVERFLOW,  /* the answer would be larger than result_max */
 	OUTCOME_BUSY,      /* every attempt lost a race to another writer */
@@ -54,25 +49,17 @@ enum outcome_status {
 };
 
 enum list_verb {
-	LIST_RANGE,  /* the elements from `start` to `stop` */
-	LIST_LENGTH, /* the number of elements */
-	/* The index of an `item`, as selected by `find`; MISSING if there is none. */
-	LIST_POSITION,
+	LIST_RANGE,     /* the elements from `start` to `stop` */
+	LIST_LENGTH,    /* the number of elements */
+	LIST_POSITION,  /* the index of an `item`, as selected by `find`, or MISSING */
 	LIST_POP_FRONT, /* remove and return the first `count` elements */
 	LIST_POP_BACK,  /* remove and return the last `count` elements, the last one first */
-	/*
-	 * Remove the first `start` elements that equal `item`; from the tail if negative; all
-	 * if 0.
-	 */
-	LIST_REMOVE,
-	LIST_SET,  /* replace the element at index `start` by `item` */
-	LIST_TRIM, /* remove all elements outside of `start` to `stop` */
-	/* Add `item` before the first `pivot`, or after it if `start` is 1; else MISSING. */
-	LIST_INSERT,
-	/* Remove the element at index `start`, 0 or -1, if it equals `item`; else CHANGED. */
-	LIST_TAKE,
-	/* Move the element at index `start`, 0 or -1, to index `stop`, 0 or -1; return it. */
-	LIST_ROTATE
+	LIST_REMOVE,    /* remove `start` elements equal to `item`; negative: from the tail; 0: all */
+	LIST_SET,       /* replace the element at index `start` by `item` */
+	LIST_TRIM,      /* remove all elements outside of `start` to `stop` */
+	LIST_INSERT,    /* insert `item` before the first `pivot`, after it if `start`; or MISSING */
+	LIST_TAKE,      /* if `item` is the element at `start`, 0 or -1, remove it; else CHANGED */
+	LIST_ROTATE     /* move the element at `start`, 0 or -1, to `stop`, 0 or -1; return it */
 };
 
 /* Returns whether such a request may change the list. */
@@ -83,12 +70,10 @@ static inline bool list_verb_writes(enum list_verb verb)
 
 /* The positions that a LIST_POSITION returns. */
 struct list_find {
-	/* Begin with the nth matching element, counted from the tail if negative; never 0. */
-	int64_t rank;
+	int64_t rank;   /* begin with the nth match; from the tail if negative; never 0 */
 	uint64_t count; /* maximum number of positions; 0 for all */
 	uint64_t most;  /* maximum number of elements to compare; 0 for all */
-	/* Return all positions found, perhaps none, joined by spaces; not a single one. */
-	bool many;
+	bool many;      /* return all positions, perhaps none, joined by spaces; not one */
 };
 
 /* A request to a list. Indexes count from 0; negative ones from the end, -1 is the last element. */
@@ -113,10 +98,8 @@ struct outcome {
 	enum outcome_status status;
 	/* FAILED: the failure; READ and LIST: the reply about the base */
 	const struct result *result;
-	/* POP: removals of the members; LIST: elements, joined by one space; LEASE: the token. */
-	struct slice log;
-	/* COUNT: the value after this operation; LIST: a length or index; CLAIM: see there. */
-	uint64_t number;
+	struct slice log; /* POP: removals; LIST: elements, joined by spaces; LEASE: the token */
+	uint64_t number;  /* COUNT: the new value; LIST: a length or index; CLAIM: see there */
 };
 
 /* The condition of a REPLACE, and its outcome if the condition does not hold. */
@@ -130,30 +113,24 @@ enum replace_mode {
 struct op {
 	STAILQ_ENTRY(op) link;
 	enum op_kind kind;
-	bool create; /* APPEND: create the collection if it is missing */
-	bool front;  /* APPEND: prepend the log to the stored value */
-	/*
-	 * COMPACT: fold even if little is gained, and merge all runs. LOAD: the load is complete.
-	 */
-	bool all;
+	bool create;      /* APPEND: create the collection if it is missing */
+	bool front;       /* APPEND: prepend the log to the stored value */
+	bool all;         /* COMPACT: fold for any gain, merge all runs; LOAD: it is complete */
 	bool anywhere;    /* COMMIT: `prefix` may be anywhere in the base */
 	bool merges_only; /* COMPACT: do not fold, only start a merge if one is due */
 	bool built;       /* REPLACE: `log` is the base of a set whose run is already written */
-	/* APPEND: elements of a list, never to be added twice. REPLACE, LEASE, LOAD: of a list. */
-	bool push;
+	bool push;        /* APPEND: elements, added at most once; REPLACE, LEASE, LOAD: of a list */
 	struct slice key;
 	struct slice log; /* APPEND, REPLACE, COMMIT, LOAD; CLAIM: one token */
 	struct slice prefix;
 	struct slice token; /* LOAD */
 	uint64_t count;     /* COUNT, POP, LEASE */
-	/* COMPACT: merges that this operation was queued for, and races that it lost. */
-	unsigned rounds;
-	int64_t ttl;    /* seconds to live of a collection that is created */
-	uint32_t flags; /* REPLACE: the client's flags */
-	uint64_t cas;   /* REPLACE_SAME */
+	unsigned rounds;    /* COMPACT: merges it was queued for, and races it lost */
+	int64_t ttl;        /* seconds to live of a collection that is created */
+	uint32_t flags;     /* REPLACE: the client's flags */
+	uint64_t cas;       /* REPLACE_SAME */
 	enum replace_mode mode;
-	/* The client's account, whose operations keep their order; NULL: there is no client. */
-	struct account *account;
+	struct account *account; /* whose operations keep their order; NULL: no client */
 	struct list_request *list;
 	struct set_request *set; /* READ: the request, which receives the answer */
 	void (*done)(struct op *op, const struct outcome *outcome);

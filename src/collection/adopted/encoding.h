@@ -67,7 +67,10 @@ enum adopted_status {
 	ADOPTED_NEEDS_ALL /* the change needs a snapshot FOR_ALL */
 };
 
-/* A call on an item. A stored item gets flags and time to live of `like`, or of the operation. */
+/*
+ * A call on an item. A stored item has flags and time to live of `like`; if NULL, of the
+ * operation.
+ */
 struct plan_step {
 	enum call_verb verb; /* ADD, APPEND, PREPEND, CAS, DELETE */
 	struct snapshot_item *item;
@@ -105,7 +108,7 @@ struct encoding {
 	 * and it is deleted unconditionally.
 	 */
 	struct snapshot_item *(*vital_item)(const struct snapshot *s);
-	/* Plans s->change, if any; a missing collection is created only with `create`. */
+	/* Plans s->change, perhaps nothing; only `create` creates a missing collection. */
 	enum adopted_status (*change)(struct snapshot *s, bool create, struct plan *plan);
 	/* FOR_REWRITE: plans to replace the collection by the live members of `members`. */
 	enum adopted_status (*replace)(struct snapshot *s, const struct fold *members, struct plan *plan);
@@ -144,7 +147,7 @@ struct buf *plan_add(
 struct buf *plan_store(struct plan *plan, struct snapshot_item *item);
 /* Adds a CAS of a whole value that keeps flags and time to live. */
 struct buf *plan_rewrite(struct plan *plan, struct snapshot_item *item);
-/* Removes an item if it is unchanged. With plan_drop a changed item is kept, the plan continues. */
+/* Adds a step that removes an item if unchanged. With plan_drop the plan continues otherwise. */
 void plan_expire(struct plan *plan, struct snapshot_item *item);
 void plan_drop(struct plan *plan, struct snapshot_item *item);
 void plan_free(struct plan *plan);

@@ -124,8 +124,8 @@ void lane_forget_behind(struct lane *lane);
 bool lane_await_behind(struct lane *lane, lane_step *step) __attribute__((warn_unused_result));
 
 /*
- * Reads the base for READs after the batch, behind its last call, and sets reads_along until
- * then.
+ * If READs follow the batch: reads the base after its last call; sets reads_along until the
+ * next one.
  */
 void lane_read_along(struct lane *lane);
 

@@ -455,7 +455,7 @@ static void send_on(struct moved_call *c, enum guard guard)
 	}
 }
 
-/* The read has found no item. Answers the calls at the head that need one and are older than it. */
+/* The read has found no item. Answers calls at the head that need one and preceded the read. */
 static void miss(struct unit *u)
 {
 	struct moved_call *c;

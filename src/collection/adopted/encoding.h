@@ -13,9 +13,8 @@
 #include "protocol/request.h"
 
 /*
- * The purpose of a snapshot. If it has several items, they are checked after the reads, so that
- * all had their values at the same moment. Items may have been appended to since, except
- * FOR_REWRITE, where none may have changed.
+ * The purpose of a snapshot. Several items are checked after the reads, so that all values are
+ * from one moment. They may have been appended to since, except FOR_REWRITE.
  */
 enum purpose {
 	FOR_WRITE,   /* adding and removing members: the items that the encoding needs for that */
@@ -50,11 +49,10 @@ struct snapshot {
 	uint64_t *random;          /* state of random_next; borrowed */
 	struct preparation {
 		bool done;
-		uint64_t cas; /* cas id of the item that names the others, when it was prepared */
-		/* Difference of the times to live of both items before that, in seconds. */
-		int64_t apart;
-	} prepared;  /* for the encoding: an item was prepared to replace another one */
-	bool forced; /* A client requested this compaction: rewrite for any gain. */
+		uint64_t cas;  /* cas id of the item that names the others, when it was prepared */
+		int64_t apart; /* seconds between their times to live before that */
+	} prepared;            /* for the encoding: an item was prepared to replace another one */
+	bool forced;           /* A client requested this compaction: rewrite for any gain. */
 	struct snapshot_item **items;
 	size_t count;
 };
@@ -67,10 +65,7 @@ enum adopted_status {
 	ADOPTED_NEEDS_ALL /* the change needs a snapshot FOR_ALL */
 };
 
-/*
- * A call on an item. A stored item has flags and time to live of `like`; if NULL, of the
- * operation.
- */
+/* A call on an item. A stored item has flags and time to live of `like`, NULL: the operation. */
 struct plan_step {
 	enum call_verb verb; /* ADD, APPEND, PREPEND, CAS, DELETE */
 	struct snapshot_item *item;
@@ -94,8 +89,7 @@ struct encoding {
 	const char *name;
 	const char *reserved; /* bytes that no member may have */
 	bool delimited;       /* the delimiter of the rule is not allowed in members either */
-	/* Only this byte is not a member: a removal of it is a mark in a text. */
-	char guard;
+	char guard;           /* only this byte is not a member: its removal marks a text */
 	/* Adds the items to read next; none if the snapshot is complete. */
 	void (*name_items)(struct snapshot *s);
 	/* Folds a snapshot FOR_ALL or FOR_REWRITE. */
@@ -103,9 +97,8 @@ struct encoding {
 	/* Returns the item with flags and time to live of the collection. NULL: that of the key. */
 	const struct snapshot_item *(*main_item)(const struct snapshot *s);
 	/*
-	 * Returns the item without which the collection does not exist. A delete removes it
-	 * first, by CAS, so that it deletes what it has read. If NULL, that is the main item,
-	 * and it is deleted unconditionally.
+	 * Returns the item without which there is no collection. A delete removes it first, by
+	 * CAS. If NULL, that is the main item, which is deleted unconditionally.
 	 */
 	struct snapshot_item *(*vital_item)(const struct snapshot *s);
 	/* Plans s->change, perhaps nothing; only `create` creates a missing collection. */
@@ -126,8 +119,7 @@ struct encoding {
 };
 
 /*
- * Adds the item <before><middle><behind>, to be read unless `asked`. Rules limit the key's
- * length.
+ * Adds the item <before><middle><behind>, to be read unless `asked`. Rules limit the key's length.
  */
 struct snapshot_item *snapshot_add(
 	struct snapshot *s, int role, struct slice before, struct slice middle, struct slice behind, bool asked);
@@ -147,7 +139,7 @@ struct buf *plan_add(
 struct buf *plan_store(struct plan *plan, struct snapshot_item *item);
 /* Adds a CAS of a whole value that keeps flags and time to live. */
 struct buf *plan_rewrite(struct plan *plan, struct snapshot_item *item);
-/* Adds a step that removes an item if unchanged. With plan_drop the plan continues otherwise. */
+/* Adds a step that removes an unchanged item. With plan_drop the plan continues otherwise. */
 void plan_expire(struct plan *plan, struct snapshot_item *item);
 void plan_drop(struct plan *plan, struct snapshot_item *item);
 void plan_free(struct plan *plan);

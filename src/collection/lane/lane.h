@@ -12,11 +12,9 @@
 enum { LANES_MEASURED = 1024 };
 
 enum {
-	LANE_ATTEMPTS = 16, /* races that a batch may lose to other writers */
-	/* How often an operation that depends on other proxies may repeat such attempts. */
-	LANE_ROUNDS = 32,
-	/* Maximum bytes of log in one append; a longer log is sent in chunks. */
-	LANE_MERGE_MAX = 32 * 1024
+	LANE_ATTEMPTS = 16,        /* races that a batch may lose to other writers */
+	LANE_ROUNDS = 32,          /* rounds of these attempts, if it depends on other proxies */
+	LANE_MERGE_MAX = 32 * 1024 /* bytes of log in one append; a longer log is sent in chunks */
 };
 
 /* Receives the result of lane_call. */
@@ -41,8 +39,7 @@ struct lanes {
 	size_t background; /* calls in flight that belong to no lane and no merge */
 	struct crowds crowds;
 	struct lanes_stats stats;
-	/* The last key of each hash, mixed with its second; see lane_is_measured. */
-	uint64_t measured[LANES_MEASURED];
+	uint64_t measured[LANES_MEASURED]; /* key hashes with seconds; see lane_is_measured */
 };
 
 struct lane {
@@ -50,13 +47,11 @@ struct lane {
 	uint64_t hash;
 	struct lanes *lanes;
 	const struct collection_rule *rule; /* of the key */
-	/* Waiter of the call in flight; waiter.key is the lane's copy of its key. */
-	struct waiter waiter;
-	lane_step *step; /* receives the result of that call */
-	/* Waiter of a read of the base's size, in flight at the same time as that call. */
-	struct waiter look;
-	struct waiter behind;   /* waiter of a read of the base, in flight after a write */
-	lane_step *behind_read; /* receives the result of that read; NULL: it is discarded */
+	struct waiter waiter;               /* of the call in flight; its key is the lane's copy */
+	lane_step *step;                    /* receives the result of that call */
+	struct waiter look;                 /* of a concurrent read of the base's size */
+	struct waiter behind;               /* waiter of a read of the base, in flight after a write */
+	lane_step *behind_read;             /* receives the result of that read; NULL: it is discarded */
 	struct op_queue waiting;
 	struct op_queue batch; /* operations that the machine carries out */
 	struct op_queue reads; /* READ operations to carry out after the batch */
@@ -73,10 +68,8 @@ struct lane {
 	struct waiter hold;
 	uint64_t hold_until; /* milliseconds of env.now; 0 if the lane does not hold */
 	struct waiter collect;
-	/* While the lane collects: number of operations that have not arrived yet; else 0. */
-	size_t missing;
-	/* Right after an append: number of operations that it carried out; else 0. */
-	size_t appended;
+	size_t missing;            /* while it collects: operations still to arrive; else 0 */
+	size_t appended;           /* right after an append: its number of operations; else 0 */
 	bool collect_runs;         /* the timer of `collect` is running */
 	bool compaction_requested; /* the lane has queued a COMPACT */
 	char key[];
@@ -88,9 +81,8 @@ struct env *lane_env(const struct lane *lane);
 void lane_call(struct lane *lane, struct call call, lane_step *step);
 
 /*
- * lane_is_over returns whether the lane must pause after so many steps of work; see
- * env_is_over. If so, lane_pause schedules `step`, which is called with an empty result in the
- * next slice of the client that sent the first operation of the batch.
+ * lane_is_over is env_is_over. If it returns true, lane_pause schedules `step`, with an empty
+ * result, in the next slice of the client of the batch's first operation.
  */
 bool lane_is_over(const struct lane *lane, size_t steps);
 void lane_pause(struct lane *lane, lane_step *step);
@@ -103,8 +95,7 @@ void lane_use(struct lane *lane, size_t bytes);
 
 /*
  * Charges the bytes of a rewritten part or base to the clients whose writes the lane carries
- * out; they share the cost. A compaction in the background is not charged. lanes_charge finds
- * the lane by its key.
+ * out, but not for background compaction. lanes_charge finds the lane by its key.
  */
 void lane_charge(struct lane *lane, size_t bytes);
 void lanes_charge(struct lanes *lanes, struct slice key, size_t bytes);
@@ -113,9 +104,8 @@ void lanes_charge(struct lanes *lanes, struct slice key, size_t bytes);
 void lane_look_at_size(struct lane *lane);
 
 /*
- * Reads the base in the background, after the calls that were already sent; there is one such
- * read at a time. `step` receives the result, never within this function, unless
- * lane_forget_behind is called first.
+ * Reads the base in the background after the calls sent so far, one such read at a time. `step`
+ * gets the result, never within this call, unless lane_forget_behind is called first.
  */
 void lane_read_behind(struct lane *lane, lane_step *step);
 void lane_forget_behind(struct lane *lane);
@@ -123,10 +113,7 @@ void lane_forget_behind(struct lane *lane);
 /* Redirects the result of that read to `step`. False if none is in flight, or it was cancelled. */
 bool lane_await_behind(struct lane *lane, lane_step *step) __attribute__((warn_unused_result));
 
-/*
- * If READs follow the batch: reads the base after its last call; sets reads_along until the
- * next one.
- */
+/* If READs follow the batch: reads the base after its last call. Sets reads_along for them. */
 void lane_read_along(struct lane *lane);
 
 /* Called when the batch is empty: starts the next one. Frees the lane if nothing is queued. */

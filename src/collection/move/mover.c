@@ -180,7 +180,7 @@ static void again(struct mover *m)
 	}
 }
 
-/* Stores the exptime for `ttl`. False if it is unknown or runs out: the mover fails or retries. */
+/* Stores the exptime for `ttl`. False if unknown or about to expire: the mover fails or retries. */
 static bool can_keep(struct mover *m, int64_t ttl, int64_t *exptime)
 {
 	if (ttl_exptime(m->world->env, ttl, exptime))
@@ -261,8 +261,8 @@ static bool is_own_copy(const struct mover *m)
 
 /*
  * If another mover moves this item, this one pauses first. If only this mover has written to n
- * since n had nothing, the copy on n is its own: when the deletion on o has failed, the item on
- * o is the one that it copied, changed since.
+ * since n had nothing, the copy there is its own. If its deletion on o failed, o's item has
+ * changed.
  */
 static void claimed(struct mover *m)
 {
@@ -338,9 +338,8 @@ static struct call write_call(const struct mover *m, struct slice value, uint32_
 }
 
 /*
- * The time to live of a copy is read before the deletion. A touch that corrects it right
- * after the write could arrive after the item was moved, and undo the touch of a client. Only
- * a date needs cas_send.
+ * The time to live of a copy is read before the deletion: a touch right after the write could
+ * arrive after the move, and undo a client's touch. Only a date needs cas_send.
  */
 static void write_copy(struct mover *m, struct slice value, uint32_t flags)
 {
@@ -450,8 +449,8 @@ static void on_last_look(struct waiter *waiter, const struct result *r)
 }
 
 /*
- * The time to live for the copy is read right before the deletion: a touch does not change the
- * cas id. n is read at the same time; its cas id shows whether that was too early.
+ * The time to live is read just before the deletion: a touch keeps the cas id. n's shows if in
+ * time.
  */
 static void delete_former(struct mover *m)
 {
@@ -603,7 +602,7 @@ static void part_ended(struct waiter *waiter, const struct result *r)
 	end_part((struct mover_part *)waiter, r);
 }
 
-/* If an earlier mover has written the part, perhaps with a shorter life, touches it. */
+/* Touches a part that an earlier mover has written, perhaps with a shorter life. */
 static void part_written(struct waiter *waiter, const struct result *r)
 {
 	struct mover_part *part = (struct mover_part *)waiter;

@@ -91,12 +91,11 @@ struct mover_item {
 struct mover_parts {
 	struct buf ids;       /* ids of all known parts, each followed by a space */
 	size_t next, pending; /* bytes of `ids` that were begun; parts in flight */
-	/* Ids of the parts of the item on n, which are read to join both, in the same form. */
-	struct buf own;
-	size_t next_own; /* bytes of `own` that were begun */
-	bool reads_own;  /* the parts in `ids` are done, those in `own` follow */
-	int64_t exptime; /* of the base */
-	bool deletes;    /* the parts are deleted; otherwise they are copied */
+	struct buf own;       /* parts of the item on n, which are read to join both */
+	size_t next_own;      /* bytes of `own` that were begun */
+	bool reads_own;       /* the parts in `ids` are done, those in `own` follow */
+	int64_t exptime;      /* of the base */
+	bool deletes;         /* the parts are deleted; otherwise they are copied */
 };
 
 struct mover {
@@ -113,8 +112,7 @@ struct mover {
 	struct mover_item o, n;
 	struct mark mark; /* parsed from n.value */
 	struct buf here;  /* the item on n to be joined, without marks */
-	/* Time to live of the item on o, right before its deletion; 0 if it was not read. */
-	int64_t last_ttl;
+	int64_t last_ttl; /* time to live on o right before the deletion; 0 if not read */
 	struct mover_parts parts;
 	struct failure failure;
 	unsigned attempts, waits;

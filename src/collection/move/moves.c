@@ -259,9 +259,8 @@ static void part_found(struct waiter *waiter, const struct result *r)
 }
 
 /*
- * Returns whether it is a part of a base that moves. A part may be written to the former server
- * before the time, by a proxy that commits the base only after it has moved. So a proxy that
- * misses the part on the new server copies it.
+ * Returns whether it is a part of a base that moves. A proxy may write it to the former server
+ * before the time, and commit the base after its move. So one that misses the part here copies it.
  */
 static bool is_moved_part(const struct moves *m, struct slice key)
 {
@@ -390,8 +389,7 @@ static bool shows_value(const struct moved_call *c)
 }
 
 /*
- * Handles the reply to the read after a call. The call has met a mark, or an item that may be
- * gone.
+ * Handles the reply to the read after a call. The call has met a mark, or an item that may be gone.
  */
 static void looked_behind(struct waiter *waiter, const struct result *r)
 {
@@ -605,8 +603,7 @@ static void go_on(struct unit *u)
 /* --- reads that are not queued --- */
 
 /*
- * Parts never change. But the former server may have a part that is copied only when it is
- * missed.
+ * Parts never change. But the former server may have a part that is copied only when it is missed.
  */
 static bool may_peek(const struct call *call, struct slice unit, const struct unit *u)
 {
@@ -761,9 +758,9 @@ static void find(struct moves *m, const struct call *call, struct waiter *waiter
 	}
 	c = keep_call(m, call, waiter);
 	/*
-	 * A touch is not queued: an item moves with its time to live, and the touch that corrects
-	 * a rewrite must not be late. A read that precedes a rewrite is queued with it: if it
-	 * were answered at once, it would miss a touch made while the rewrite is queued.
+	 * A touch is not queued: an item moves with its time to live, and the touch that
+	 * corrects a rewrite must not be late. A read before a rewrite is queued with it, to
+	 * see later touches.
 	 */
 	if (env->unix_time < m->at && ((verb_only_reads(call) && !call->leads) || call->verb == CALL_TOUCH)) {
 		send_kept(c, &c->call, true, read_former);

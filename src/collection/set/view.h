@@ -1,17 +1,16 @@
 /*
- * A view: the copy of a set in one worker. It has layers, and a newer layer overrides an older
- * one:
+ * A view: the copy of a set in one worker. It has layers, and a newer layer overrides an older one:
  *
  *     head      the log before the references; only its additions count
  *     runs      oldest first; their indexes and tables, as far as memory allows
  *     overlay   the log after the references, folded
  *
  * set_view_update applies a new version of the base. If the base only grew, the added bytes are
- * folded in. If its references changed, the remaining runs keep their tables. A lookup that
- * needs a part which is not in memory notes a want, to be loaded.
+ * folded in. If its references changed, the remaining runs keep their tables. A lookup that needs a
+ * part which is not in memory notes a want, to be loaded.
  *
- * A part never changes and is identified by its id. It stays in memory until the cache evicts
- * it or no run refers to it.
+ * A part never changes and is identified by its id. It stays in memory until the cache evicts it or
+ * no run refers to it.
  */
 #ifndef COLLECTION_SET_VIEW_H
 #define COLLECTION_SET_VIEW_H
@@ -36,23 +35,20 @@ struct set_view {
 	struct set_run *runs;
 	struct hash_secret secret; /* for the hashes of members */
 	struct fold overlay, head;
-	struct oplog_base split; /* the parsed base */
-	/* The parts of head and log that are not folded yet. */
-	struct slice unfolded_head, unfolded;
+	struct oplog_base split;                /* the parsed base */
+	struct slice unfolded_head, unfolded;   /* not folded yet */
 	uint64_t version;                       /* changes when the set may have changed */
 	struct buf sorted_head, sorted_overlay; /* both as tables; empty if not computed */
 	struct shared *text;                    /* the text of all members; NULL if not computed */
 	struct buf unfinished;                  /* the finished slices of that text */
 	struct set_memos memos;                 /* other answers */
-	/* The oldest runs, whose members are already counted. */
-	size_t counted_runs;
-	uint64_t counted; /* the number of those members */
+	size_t counted_runs;                    /* with known counts, from the oldest */
+	uint64_t counted;                       /* the number of those members */
 	/* Sorts one of the folds, while it is written as a table; else NULL. */
 	struct table_sorting *sorting;
 	struct buf walked;       /* the last member that was counted by walking; empty for none */
 	uint64_t walked_members; /* number of members counted by walking, including that one */
-	/* For each member of the overlay, whether layers below have it; NULL if not computed. */
-	char *below;
+	char *below;             /* whether layers below have each overlay member, or NULL */
 	size_t below_size;
 	struct set_want *wants;
 	size_t want_capacity;
@@ -65,16 +61,16 @@ void set_view_init(struct set_view *v, uint64_t seed, struct set_store *store);
 void set_view_free(struct set_view *v);
 
 /*
- * Makes a view of a fold of the whole set. The fold is borrowed until set_view_give_back, which
- * frees the view. Such a view never needs to load a part.
+ * Makes a view of a fold of the whole set, borrowed until set_view_give_back. It never needs a
+ * part.
  */
 void set_view_lend(struct set_view *v, const struct fold *all, struct env *env);
 void set_view_give_back(struct set_view *v);
 
 /*
- * Updates the view to a copy of the base. Returns OPLOG_GOOD, or why the base is not a set;
- * then the view is not `known`. It is not `known` either while a long log is not folded yet:
- * set_view_fold folds FOLD_STEPS steps of it, and returns false if the log is malformed.
+ * Updates the view to a copy of the base. Returns OPLOG_GOOD, or why the base is not a set. The
+ * view is not `known` then, nor while a long log is not folded: set_view_fold folds FOLD_STEPS
+ * steps of it, and returns false if it is malformed.
  */
 enum oplog_form set_view_update(struct set_view *v, struct slice base);
 bool set_view_is_unfolded(const struct set_view *v);
@@ -84,10 +80,9 @@ bool set_view_fold(struct set_view *v) __attribute__((warn_unused_result));
 bool set_view_is_of(const struct set_view *v, struct slice base);
 
 /*
- * Called after the base of the view was rewritten to `base`, whose log is the fold of the
- * former one, as written by fold_encode. Updates the view to that base; it becomes current only
- * when a read has found that base, since others may have written. If updating it is too much
- * work, the view is left unchanged.
+ * Called after the base was rewritten to `base`, whose log is the fold of the former one by
+ * fold_encode. Updates the view, which becomes current only when a read has found that base. If
+ * that is too much work, the view is unchanged.
  */
 void set_view_compacted(struct set_view *v, struct slice base);
 
@@ -95,8 +90,7 @@ void set_view_compacted(struct set_view *v, struct slice base);
 struct slice set_view_want_id(const struct set_view *v, const struct set_want *want);
 
 /*
- * Stores a copy of a loaded part. False if it does not match its reference: it counts as
- * missing.
+ * Stores a copy of a loaded part. False if it does not match its reference: it counts as missing.
  */
 bool set_view_load(struct set_view *v, const struct set_want *want, struct slice data)
 	__attribute__((warn_unused_result));

@@ -4,24 +4,23 @@
  *     +z ... @set.1 @run @run ... +a -b +c ...
  *     +z ... @list @id @id ...    +a -b +c ...
  *
- * the head, a log that was prepended; the block of references, oldest first; and the log,
- * additions and removals since the block was written. Each token ends with one space. A base
- * without a block is one log. The mark that starts the block contains the type of its
- * references and the version of the form; version 1 of a list has no number.
+ * the head, a log that was prepended; the block of references, oldest first; and the log, additions
+ * and removals since the block was written. Each token ends with one space. A base without a block
+ * is one log. The mark that starts the block contains the type of its references and the version of
+ * the form; version 1 of a list has no number.
  *
- * The log is the write-ahead log of a log-structured merge tree, and runs are its sorted runs.
- * A run is a sequence of tables (table.h) in the order of their members. A reference to a run
- * is
+ * The log is the write-ahead log of a log-structured merge tree, and runs are its sorted runs. A
+ * run is a sequence of tables (table.h) in the order of their members. A reference to a run is
  *
  *     @<id>.<tables>.<entries>.<removals>.<bytes>.<check>
  *
- * An id is a letter and eleven random letters or digits: first a digit, then a letter, and a
- * letter at the end, so that few other keys end like one. The digit is the place of the part: 0
- * is the server of the base, n the n-th one after it. `t`: the run is one table, the item
- * <key>.<id>. `i`: that item is an index (fences.h), which lists the tables. The check is that
- * of the item's value (util/check.h), 16 hexadecimal digits. Entries, removals among them, and
- * bytes are totals of the run's tables. Removals in the oldest run have no effect; it has some
- * only if all older runs were merged to nothing.
+ * An id is a letter and eleven random letters or digits: first a digit, then a letter, and a letter
+ * at the end, so that few other keys end like one. The digit is the place of the part: 0 is the
+ * server of the base, n the n-th one after it. `t`: the run is one table, the item <key>.<id>. `i`:
+ * that item is an index (fences.h), which lists the tables. The check is that of the item's value
+ * (util/check.h), 16 hexadecimal digits. Entries, removals among them, and bytes are totals of the
+ * run's tables. Removals in the oldest run have no effect; it has some only if all older runs were
+ * merged to nothing.
  *
  * A reference to a segment of a list is
  *
@@ -29,9 +28,8 @@
  *
  * The id ends with the size. The segment <key>.<id> is written once, never changed, and holds
  * `count` additions; the size is in KB. The check is as above. The last part, a window, is
- * optional: it skips the first `skip` elements of the segment, and shows the next `keep`.
- * Version 0.1.0 wrote an `l` instead of the `s`, followed by any letters and digits, and no
- * check.
+ * optional: it skips the first `skip` elements of the segment, and shows the next `keep`. Version
+ * 0.1.0 wrote an `l` instead of the `s`, followed by any letters and digits, and no check.
  */
 #ifndef COLLECTION_TEXT_OPLOG_H
 #define COLLECTION_TEXT_OPLOG_H
@@ -46,8 +44,7 @@
 enum { OPLOG_ID_MAX = 28, OPLOG_ID = 12 };
 
 /*
- * OLD_LIST: a segment of version 0.1.0, placed by its own key; all others by the key of the
- * base.
+ * OLD_LIST: a segment of version 0.1.0, placed by its own key; all others by the key of the base.
  */
 enum oplog_kind { OPLOG_TABLE = 't', OPLOG_INDEX = 'i', OPLOG_LIST = 's', OPLOG_OLD_LIST = 'l' };
 
@@ -57,9 +54,8 @@ enum oplog_kind { OPLOG_TABLE = 't', OPLOG_INDEX = 'i', OPLOG_LIST = 's', OPLOG_
 enum oplog_form {
 	OPLOG_GOOD,
 	OPLOG_CORRUPT,
-	OPLOG_NEWER, /* a later version, which must not be read or rewritten */
-	/* A client is loading it: see lease.h. Fields except `refs` are valid. */
-	OPLOG_LOADING,
+	OPLOG_NEWER,   /* a later version, which must not be read or rewritten */
+	OPLOG_LOADING, /* a client is loading it: see lease.h. Fields except `refs` are valid */
 	OPLOG_OUTDATED /* version 0.1.0, which is no longer supported */
 };
 
@@ -91,8 +87,7 @@ struct oplog_ref {
 /* A reference to a run of a set. */
 struct oplog_run {
 	struct slice id;
-	/* The item is an index; else it is the only table. */
-	bool indexed;
+	bool indexed;                              /* the item is an index; else it is the only table */
 	uint64_t tables, entries, removals, bytes; /* each below 2^32 */
 	uint64_t check;
 };
@@ -101,9 +96,8 @@ struct oplog_run {
 bool oplog_is_id(struct slice id, enum oplog_kind kind);
 
 /*
- * Splits a base; `out` borrows it. Returns false, with the reason in out->form, if the base
- * cannot be read: the head or the references are malformed, or the version is not supported.
- * The log after the block is not checked.
+ * Splits a base; `out` borrows it. Returns false, with the reason in out->form, if head or
+ * references are malformed, or the version is not supported. The last log is not checked.
  */
 bool oplog_split(struct slice base, struct oplog_base *out);
 

@@ -1,12 +1,13 @@
 /*
- * What the requests of a client cost. Each client has one account, which its operations and tasks carry. Lanes and tasks charge a cost
- * to it where the cost arises, and compare operations by it: two with the same account are of one client, and keep their order.
+ * The cost of a client's requests. Each client has one account, and its operations and tasks
+ * point to it. Lanes and tasks add a cost where it arises. Two operations with the same account
+ * belong to the same client and keep their order.
  *
- * An account is a part of its client. It stays until the last operation or task that carries it is done, also after the client has
- * gone: whoever owns the client frees it only then. From the client's end on, `gone` is set, and the account is charged as before, but
- * no longer looked at.
+ * The account is embedded in its client, and must outlive the last operation or task that points
+ * to it, even after the client has disconnected: the owner of the client frees it only then. Once
+ * the client has disconnected, `gone` is set; costs are still added, but no longer read.
  *
- * The account only counts. Its owner looks at all accounts that have changed, once a turn, and decides what follows.
+ * The account only counts. Once per turn its owner processes all accounts that have changed.
  */
 #ifndef COLLECTION_ACCOUNT_H
 #define COLLECTION_ACCOUNT_H
@@ -20,17 +21,24 @@ struct payer;
 TAILQ_HEAD(account_list, account);
 
 struct account {
-	struct payer *payer; /* pays for slices of work; NULL: the event loop does, as for a client that has gone */
-	size_t used;         /* bytes of unfinished requests, their tasks, and what these have computed so far */
-	size_t held;         /* bytes of replies that wait for earlier ones, or for the rest of their own */
-	size_t rewritten;    /* bytes that servers rewrote for its requests, and that have not counted in a turn yet */
-	bool gone;           /* the client has disconnected; outcomes are discarded */
-	bool is_changed;     /* is in the list `changed` */
+	/*
+	 * Is charged for slices of work; NULL: the event loop is, e.g. after the
+	 * client has disconnected.
+	 */
+	struct payer *payer;
+	/* Bytes of unfinished requests, their tasks, and the results computed so far. */
+	size_t used;
+	size_t held; /* bytes of replies that are queued for earlier replies, or still incomplete */
+	/* Bytes that servers rewrote for its requests and that no turn has accounted for yet. */
+	size_t rewritten;
+	bool gone;       /* The client has disconnected; outcomes are discarded. */
+	bool is_changed; /* The account is in the list `changed`. */
 	TAILQ_ENTRY(account) link;
-	struct account_list *changed; /* accounts that their owner must look at; NULL if it looks at none */
+	/* Accounts for the owner to process; NULL if it processes none. */
+	struct account_list *changed;
 };
 
-/* Something has changed that the owner must look at in this turn. */
+/* Adds the account to those that its owner processes in this turn. */
 static inline void account_change(struct account *account)
 {
 	if (account->is_changed || !account->changed)
@@ -39,7 +47,7 @@ static inline void account_change(struct account *account)
 	TAILQ_INSERT_TAIL(account->changed, account, link);
 }
 
-/* The owner has looked at the account. */
+/* Marks the account as processed. */
 static inline void account_settle(struct account *account)
 {
 	if (account->is_changed)
@@ -47,7 +55,7 @@ static inline void account_settle(struct account *account)
 	account->is_changed = false;
 }
 
-/* The client has gone. */
+/* The client has disconnected. */
 static inline void account_close(struct account *account)
 {
 	account_settle(account);
@@ -56,7 +64,10 @@ static inline void account_close(struct account *account)
 	account->changed = NULL;
 }
 
-/* Memory takes `more` bytes from now on, and `less` no longer: of requests and their work; of replies. */
+/*
+ * Adds `more` bytes and subtracts `less` from the memory of requests and their work
+ * (account_use), or of replies (account_hold).
+ */
 static inline void account_use(struct account *account, size_t more, size_t less)
 {
 	account->used += more - less;

@@ -1,6 +1,6 @@
 /*
- * The world, as machines see it: calls to servers, time, random numbers, rules, options. A worker, a test or the
- * simulation fills it in.
+ * The environment of machines: calls to servers, time, random numbers, rules, options. It is
+ * filled in by a worker, a test or the simulation.
  */
 #ifndef COLLECTION_ENV_H
 #define COLLECTION_ENV_H
@@ -11,17 +11,20 @@
 #include "protocol/call.h"
 #include "util/pool.h"
 
-/* Settings that all collections of a process share. */
+/* Settings for all collections of a process. */
 struct collection_options {
-	size_t base_size;    /* bytes of a list's base, or of an item in an adopted encoding, that trigger compaction */
+	/* Bytes of a list's base, or of an item in an adopted encoding, that trigger compaction. */
+	size_t base_size;
 	size_t segment_size; /* maximum bytes of a list's segment */
-	size_t log_size;     /* bytes of a set's log that trigger folding, and spilling to a table */
-	size_t table_size;   /* maximum bytes of a table */
-	size_t cache;        /* bytes of memory for views, tables and indexes */
-	size_t result_max;   /* bytes that a result may have which is collected before it is sent; 0 for no limit */
-	size_t block;        /* bytes that such a command reads of a set at once; 0 for as many as usual */
-	size_t merges;       /* concurrent merges of runs in one worker */
-	size_t lease_time;   /* seconds for which a lease runs that says nothing else */
+	/* Bytes of a set's log that trigger folding, and spilling to a table. */
+	size_t log_size;
+	size_t table_size; /* maximum bytes of a table */
+	size_t cache;      /* bytes of memory for views, tables and indexes */
+	/* Maximum bytes of a result that is collected before it is sent; 0 for no limit. */
+	size_t result_max;
+	size_t block;      /* bytes of a set that such a command reads at once; 0 for the default */
+	size_t merges;     /* maximum number of concurrent merges of runs in one worker */
+	size_t lease_time; /* default duration of a lease, in seconds */
 };
 
 struct account;
@@ -29,52 +32,64 @@ struct large_filter;
 
 struct env {
 	/*
-	 * Sends a call. Its slices are borrowed until the return. The waiter must stay, and gets exactly one result,
-	 * after the return.
+	 * Sends a call. Its slices are borrowed until the function returns. The waiter must
+	 * stay valid until it receives its single result, which is always after the return.
 	 */
 	void (*call)(struct env *env, const struct call *call, struct waiter *waiter);
 	/*
-	 * Calls the waiter with an empty result after `ms` milliseconds, or after all ready I/O when `ms` is 0. NULL
-	 * if there are no timers: then work is not sliced, and appends are never held back.
+	 * Calls the waiter with an empty result after `ms` milliseconds, or after all ready
+	 * I/O if `ms` is 0. NULL if there are no timers: then work is not sliced, and appends
+	 * are never delayed.
 	 */
 	void (*later)(struct env *env, struct waiter *waiter, unsigned ms);
 
 	/*
-	 * Work is done in slices. Once it has made `grain` steps, of about 50 ns each, env_is_over asks whether the slice is over,
-	 * which sets `grain` again. Then the work calls `pause`, which calls the waiter with an empty result in the next slice of
-	 * the account's payer; `account` is NULL if no client waits. NULL both if work is not sliced.
+	 * Work is done in slices. After `grain` steps of about 50 ns each, env_is_over calls
+	 * `is_over`, which returns whether the slice is over, and resets `grain`. If it is
+	 * over, the work calls `pause`, which calls the waiter with an empty result in the next
+	 * slice of the account's payer; `account` is NULL for work without a client. Both are
+	 * NULL if work is not sliced.
 	 */
 	bool (*is_over)(struct env *env);
 	void (*pause)(struct env *env, struct waiter *waiter, const struct account *account);
 	size_t grain;
 
 	/*
-	 * Reports the size of a set or list that was read or compacted: its members or elements, and its stored bytes,
-	 * approximately. Called at most once a second for a key, which is borrowed for the call. NULL for no reports.
+	 * Reports the approximate size of a set or list that was read or compacted: the number
+	 * of its members or elements, and its stored bytes. Called at most once a second for a
+	 * key. The key is borrowed until the function returns. NULL for no reports.
 	 */
 	void (*measured)(struct env *env, struct slice key, uint64_t members, uint64_t bytes);
 
-	/* A set or list under a key of this rule was read: it exists, or is missing. NULL: reads are not counted. */
+	/*
+	 * Counts a read of a set or list with this rule, and whether it exists. NULL:
+	 * reads are not counted.
+	 */
 	void (*was_read)(struct env *env, const struct collection_rule *rule, bool exists);
 
-	/* Elements were pushed to the list of this key, which is borrowed. NULL: nobody waits for any. */
+	/* Reports a push to the list `key`, which is borrowed. NULL: no client blocks on lists. */
 	void (*pushed)(struct env *env, struct slice key);
 
-	uint64_t connects; /* counts the connections to servers that came up, fixed during one turn of the event loop */
-	uint64_t now;      /* monotonic clock in milliseconds, fixed during one turn of the event loop */
+	/*
+	 * Number of connections to servers established so far, constant during one turn
+	 * of the event loop.
+	 */
+	uint64_t connects;
+	/* Monotonic clock in milliseconds, constant during one turn of the event loop. */
+	uint64_t now;
 	int64_t unix_time; /* seconds */
 	uint64_t random;   /* state of random_next() */
 	uint64_t seed;     /* of hash tables */
 	int servers;
-	unsigned
-		background_pause; /* milliseconds before each compaction, in `make check-slow`; needs `later`. Else 0 */
+	/* Milliseconds before each compaction, in `make check-slow`; needs `later`. Else 0. */
+	unsigned background_pause;
 	const struct rules *rules;
 	const struct collection_options *options;
 	struct pool *pool;
 	struct large_filter *large; /* shared by all workers; NULL for none */
 };
 
-/* Counts steps of work. True if the work must pause. */
+/* Counts steps of work. Returns true if the work must pause. */
 static inline bool env_is_over(struct env *env, size_t steps)
 {
 	if (env->grain > steps) {
@@ -84,7 +99,7 @@ static inline bool env_is_over(struct env *env, size_t steps)
 	return env->is_over && env->is_over(env);
 }
 
-/* Sends a GET of `want`. The key is the waiter's. */
+/* Sends a GET of the waiter's key; `want` are the fields to return. */
 static inline void env_get(struct env *env, unsigned want, struct waiter *waiter)
 {
 	env->call(env, &(struct call){ .verb = CALL_GET, .want = want, .server = CALL_ANY_SERVER, .key = waiter->key },

@@ -1,6 +1,7 @@
 /*
- * A lossy record of the keys that were recently seen to hold a collection with segments. All workers of a process share
- * it. A key that was forgotten counts as an ordinary item: deleting it leaves its segments to be evicted.
+ * A lossy filter of the keys that recently held a collection with segments, shared by all
+ * workers of a process. A key that is not in it is treated as an ordinary item: deleting it
+ * leaves its segments to eviction.
  */
 #ifndef COLLECTION_LARGE_H
 #define COLLECTION_LARGE_H
@@ -13,7 +14,7 @@
 
 enum { LARGE_SLOTS = 16384 };
 
-/* Each slot holds the tag of the last marked key that hashed to it; 0 for none. */
+/* Each slot holds the tag of the last marked key with this hash; 0 for none. */
 struct large_filter {
 	atomic_uint slots[LARGE_SLOTS];
 };

@@ -21,13 +21,16 @@ static machine *const oplog[] = {
 	[OP_DELETE] = delete_start,
 };
 
-/* Whether the machine of such an operation says itself what it does to the base. */
+/*
+ * Returns whether the machine of such an operation itself reports to ahead.h how it
+ * changes the base.
+ */
 static bool reads_ahead(enum op_kind kind)
 {
 	return kind == OP_APPEND || kind == OP_READ || kind == OP_POP || kind == OP_CLAIM || kind == OP_LIST;
 }
 
-/* The encoding of a key is that of its sets and lists: counters have none. */
+/* A rule's encoding applies to sets and lists; counters have none. */
 static void start(struct lane *lane, enum op_kind kind)
 {
 	if (lane->rule->encoding != ENCODING_OPLOG && kind != OP_COUNT) {
@@ -54,12 +57,16 @@ static void close(struct lanes *lanes)
 }
 
 /*
- * A long log is slow to read. A short one makes many small runs, and the larger the set, the more its merges cost. So
- * the log may be longer if this proxy does not read the set, or if its runs are large.
+ * A long log is slow to read. A short one makes many small runs, and merges cost more, the
+ * larger the set is. So the log may be longer if this proxy does not read the set, or if
+ * its runs are large.
  */
 static size_t log_size(const struct lane *lane)
 {
-	/* Factors of the option log_size: for a set that this proxy does not read, and for one with LARGE_BYTES of runs. */
+	/*
+	 * Factors for the option log_size: UNREAD for a set that this proxy does not read,
+	 * LARGE for one with LARGE_BYTES of runs.
+	 */
 	enum { UNREAD = 4, LARGE = 2, LARGE_BYTES = 1 << 20 };
 	const struct collection_options *options = lane_env(lane)->options;
 	const struct cache_entry *entry;

@@ -1,7 +1,8 @@
 /*
- * Which lists clients wait for, in any worker of the process, to which of them something was pushed, and when a worker last asked the
- * server of one whether there is something. All workers share it. Keys share its slots by their hashes: what it says of a key is that
- * there may be something. A worker that asks writes a mark of its key, so that no other worker uses the answer for another key.
+ * State of blocking pops, shared by all workers of a process: the lists that clients block on,
+ * those to which elements were pushed, and when a worker last polled the server of a list. Keys
+ * share slots by hash, so all this information is only a hint. A worker that polls a key stores
+ * a mark of it, so that no other worker uses the result for a different key.
  */
 #ifndef COLLECTION_PUSH_BOARD_H
 #define COLLECTION_PUSH_BOARD_H
@@ -14,17 +15,21 @@
 enum { PUSH_BOARD_SLOTS = 4096 };
 
 struct push_board {
-	uint64_t seed;       /* of the hash; the same for all workers */
-	atomic_size_t tasks; /* waiting tasks of all workers */
+	uint64_t seed;       /* seed of the hash; the same for all workers */
+	atomic_size_t tasks; /* blocked tasks of all workers */
 	struct {
-		atomic_uint waiting; /* keys with somebody who waits, of all workers */
+		atomic_uint waiting; /* keys that tasks block on, summed over all workers */
 		atomic_uint pushes;
-		_Atomic uint64_t asked; /* the mark, and the lower half of the milliseconds */
-		_Atomic uint64_t seen;  /* the cas id in the last answer; 0 for none */
+		/*
+		 * Last poll: the mark of its key in the upper half, the low 32 bits of its time
+		 * in ms in the lower half.
+		 */
+		_Atomic uint64_t asked;
+		_Atomic uint64_t seen; /* cas id in the last reply; 0 for none */
 	} slots[PUSH_BOARD_SLOTS];
 };
 
-/* Counts one more waiting task, unless there are `max` already: then returns false. */
+/* Counts one more blocked task. Returns false, without counting, if there are `max` already. */
 static inline bool push_board_enter(struct push_board *board, size_t max)
 {
 	size_t tasks = atomic_load(&board->tasks);
@@ -46,13 +51,16 @@ static inline size_t push_board_slot(const struct push_board *board, struct slic
 	return hash_slice(key, board->seed) % PUSH_BOARD_SLOTS;
 }
 
-/* A key with this slot has somebody who waits for it, or none any more. */
+/* Counts a key of this slot that tasks now block on, or, if not `waits`, no longer block on. */
 static inline void push_board_wait(struct push_board *board, size_t slot, bool waits)
 {
 	atomic_fetch_add(&board->slots[slot].waiting, waits ? 1u : -1u);
 }
 
-/* Whether more than one worker has somebody who waits for such a key. */
+/*
+ * Returns whether tasks block on more than one key of this slot, counting each key
+ * once for each worker.
+ */
 static inline bool push_board_is_shared(struct push_board *board, size_t slot)
 {
 	return atomic_load(&board->slots[slot].waiting) > 1;
@@ -64,8 +72,8 @@ static inline uint32_t push_board_mark(const struct push_board *board, struct sl
 }
 
 /*
- * A worker is about to ask the server for a key. Gives 0 if it may. If any has asked in the `pause` milliseconds before, gives how many of
- * them are left.
+ * Returns 0 if the worker may poll the server for a key now. If the key was polled less than
+ * `pause` milliseconds ago, returns the milliseconds left.
  */
 static inline unsigned push_board_ask(
 	struct push_board *board, size_t slot, uint32_t mark, uint64_t now, unsigned pause)
@@ -82,7 +90,7 @@ static inline unsigned push_board_ask(
 	return 0;
 }
 
-/* Notes the answer of the server: the cas id of the list, for the workers that have not asked. */
+/* Stores the result of a poll: the cas id of the list, for the workers that did not poll. */
 static inline void push_board_see(struct push_board *board, size_t slot, uint64_t cas)
 {
 	atomic_store(&board->slots[slot].seen, cas);
@@ -93,7 +101,7 @@ static inline uint64_t push_board_seen(struct push_board *board, size_t slot)
 	return atomic_load(&board->slots[slot].seen);
 }
 
-/* Something was pushed to a list. Whether anybody may wait for it. */
+/* Notes a push to a list. Returns whether a task may be blocked on the list. */
 static inline bool push_board_note(struct push_board *board, struct slice key)
 {
 	size_t slot = push_board_slot(board, key);

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-/* What can be done with a value, by its kind. */
+/* Operations on a value, by its kind. */
 #define INITIAL_WORD(value) value
 #define INITIAL_NUMBER(value) value
 #define INITIAL_FLAG(value) value

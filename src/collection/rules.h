@@ -1,4 +1,7 @@
-/* The rules of the configuration: by prefix of the key, how collections are stored and how events are counted. */
+/*
+ * The rules of the configuration: how collections are stored and events are counted,
+ * by key prefix.
+ */
 #ifndef COLLECTION_RULES_H
 #define COLLECTION_RULES_H
 
@@ -9,8 +12,8 @@
 #include "util/slice.h"
 
 /*
- * The type of a collection whose base has no mark. Compaction drops repeated members of a set, and keeps repeated
- * elements of a list.
+ * The type of a collection whose base has no mark. Compaction drops repeated members of a set,
+ * and keeps repeated elements of a list.
  */
 enum collection_type { COLLECTION_SET, COLLECTION_LIST };
 
@@ -25,10 +28,10 @@ enum encoding_id {
 #undef ENCODING
 };
 
-/* The end of a list with a maximum that has its newest element. */
+/* The end at which a list with a maximum has its newest element. */
 enum newest { NEWEST_LAST, NEWEST_FIRST };
 
-/* A rule, as rules.def says. Zeroes are a rule too; its `spread` counts as 1. */
+/* A rule; rules.def lists its options. All zeroes are a valid rule; a `spread` of 0 counts as 1. */
 struct collection_rule {
 	struct slice prefix;
 #define COLLECTION_RULE(type, kind, name, ...) type name;
@@ -47,36 +50,43 @@ struct rules {
 	const struct event_rule *events;
 	size_t event_count;
 	struct command_keys commands;
-	bool plain_events; /* any rule for events has plain_verbs */
-	bool reserves;     /* any rule for collections has `only` */
+	bool plain_events; /* at least one rule for events has plain_verbs */
+	bool reserves;     /* at least one rule for collections has `only` */
 };
 
-/* The rule of a key that matches no prefix. */
+/* The rule of a key that no prefix matches. */
 extern const struct collection_rule rules_default_collection;
 
-/* The rule with the longest matching prefix, or the default rule. Borrowed from `rules`, or static. */
+/*
+ * Returns the rule with the longest matching prefix, or the default rule. Borrowed from
+ * `rules`, or static.
+ */
 const struct collection_rule *rules_find_collection(const struct rules *rules, struct slice key);
 const struct event_rule *rules_event(const struct rules *rules, struct slice type);
 
 /*
- * Whether a rule with `only` reserves the key for sets and lists. Plain writes of such a key are refused, and so are sets and lists
- * under all other keys. The keys in which such a rule stores removals are reserved too.
+ * Returns whether a rule with `only` reserves the key for sets and lists. Plain writes of such
+ * a key are rejected, and so are sets and lists under all other keys. The keys under which such
+ * a rule stores removals are reserved too.
  */
 bool rules_reserve(const struct rules *rules, struct slice key);
 
-/* Whether both hold the same rules, in the same order. */
+/* Returns whether both hold the same rules in the same order. */
 bool rules_same(const struct rules *a, const struct rules *b);
 
-/* Frees the rules for collections and events, and their texts, all of which were allocated. */
+/*
+ * Frees the rules for collections and events, and their strings. All of them must have been
+ * allocated with malloc.
+ */
 void rules_free(struct rules *rules);
 
-/* rules_find_collection, inline for a configuration without rules. */
+/* The same as rules_find_collection, with a fast path for a configuration without rules. */
 static inline const struct collection_rule *rules_collection(const struct rules *rules, struct slice key)
 {
 	return rules->collection_count ? rules_find_collection(rules, key) : &rules_default_collection;
 }
 
-/* How many servers after that of the base may have new parts of a collection. */
+/* Returns how many servers following that of the base may store new parts of a collection. */
 static inline unsigned rules_behind(const struct collection_rule *rule)
 {
 	return rule->spread > 1 ? rule->spread - 1 : 0;

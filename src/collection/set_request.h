@@ -1,4 +1,4 @@
-/* A request to a set, and its answer. Each command that reads a set is one of these. */
+/* A request to a set, and its answer. Every command that reads a set makes one. */
 #ifndef COLLECTION_SET_REQUEST_H
 #define COLLECTION_SET_REQUEST_H
 
@@ -11,30 +11,39 @@
 #include "util/shared.h"
 
 enum set_verb {
-	SET_ALL,    /* all members, to `shared` */
-	SET_TEST,   /* for each of `members` 1 or 0, to `text`, joined by spaces */
-	SET_HAS,    /* whether `members` is a member: 1 or 0, to `number` */
-	SET_SAMPLE, /* `count` random members, distinct unless `repeats`, or all if there are fewer, to `text` */
-	SET_RANGE, /* the first `count` members of `range` in byte order, to `text` or, if they are many, to `shared` */
-	SET_COUNT, /* the number of members in `range`, to `number` */
-	SET_INFO   /* how the set is stored, to `info` */
+	SET_ALL,  /* all members; result in `shared` */
+	SET_TEST, /* for each of `members` 1 or 0, separated by spaces; result in `text` */
+	SET_HAS,  /* whether `members` is a member, 1 or 0; result in `number` */
+	/*
+	 * `count` random members, distinct unless `repeats`, or all if there are
+	 * fewer; result in `text`.
+	 */
+	SET_SAMPLE,
+	/*
+	 * The first `count` members of `range` in byte order; result in `text` or, if there are
+	 * many, in `shared`.
+	 */
+	SET_RANGE,
+	SET_COUNT, /* the number of members in `range`; result in `number` */
+	SET_INFO   /* how the set is stored; result in `info` */
 };
 
 /* A range of members in byte order. All zeroes is the range of all members. */
 struct set_range {
 	struct slice from, to;
 	bool after;  /* the range excludes `from` */
-	bool has_to; /* the range ends with `to`, included; else it has no upper bound */
+	bool has_to; /* the upper bound is `to`, inclusive; else there is none */
 };
 
 struct set_info {
 	uint64_t members;
-	size_t base_bytes, log_bytes, tokens; /* the base; the log in it, in bytes and tokens */
+	/* Size of the base; size of its log, in bytes and in tokens. */
+	size_t base_bytes, log_bytes, tokens;
 	uint64_t runs, tables, entries, removals, table_bytes;
 	double waste; /* the fraction of the log that folding would remove, 0 to 1 */
 };
 
-/* How far a COUNT has come: the sum of what stands before an entry. */
+/* Progress of a COUNT: the sum of everything before an entry. */
 struct set_place {
 	size_t run, table;
 	uint32_t entry;
@@ -49,7 +58,8 @@ struct set_counting {
 
 struct set_request {
 	enum set_verb verb;
-	bool repeats; /* SAMPLE: each member is drawn from all members, so that some may come again */
+	/* SAMPLE: each draw is from all members, so a member may be drawn repeatedly. */
+	bool repeats;
 	struct slice members;
 	struct set_range range;
 	uint64_t count;
@@ -58,36 +68,46 @@ struct set_request {
 	uint64_t random;  /* SAMPLE: the seed */
 
 	/*
-	 * The answer, which set_request_free frees. In `text` each member is followed by a space, except for TEST. In `shared` none is behind
-	 * the last member.
+	 * The answer, freed by set_request_free. In `text` each member is followed by a space,
+	 * except for TEST. In `shared` the last member has no space after it.
 	 */
 	bool answered;
-	bool too_large; /* it would have more bytes than result_max, and there is none */
+	bool too_large; /* the answer would be larger than result_max, and is not set */
 	bool more;      /* RANGE: the range may have more members */
-	bool begun;     /* what follows `shared` is set: few requests need any of it */
+	/* The fields after `shared` are initialised; few requests need any of them. */
+	bool begun;
 	uint64_t number;
 	struct buf text;
 	struct shared *shared;
 
-	uint64_t version; /* of the view that `text` and what follows are from */
-	uint64_t written; /* RANGE: members in `text`; SAMPLE: draws, or members that are left to choose from */
-	uint64_t next;    /* SAMPLE: the state of random_next() */
-	size_t done;   /* TEST: bytes of `members` that are answered; SAMPLE: bytes of all members that are decided */
-	size_t looked; /* TEST: bytes of `members` that were looked up; SAMPLE: draws in vain, or members to choose yet */
+	uint64_t version; /* version of the view that `text` and the following fields are from */
+	/* RANGE: members in `text`; SAMPLE: draws made, or members left to choose from. */
+	uint64_t written;
+	uint64_t next; /* SAMPLE: the state of random_next() */
+	/*
+	 * TEST: bytes of `members` that are answered; SAMPLE: bytes of all members that are
+	 * decided
+	 */
+	size_t done;
+	/*
+	 * TEST: bytes of `members` that were looked up; SAMPLE: draws that need a part which is
+	 * not in memory, or number of members still to choose.
+	 */
+	size_t looked;
 	bool from_all;      /* SAMPLE: chooses from all members */
-	bool wanted;        /* TEST: something was not in memory */
-	struct buf offsets; /* SAMPLE: of the members in the text of all, 32 bits each */
+	bool wanted;        /* TEST: some part was not in memory */
+	struct buf offsets; /* SAMPLE: 32-bit offsets of the members in the text of all members */
 	struct set_counting counting;
 	struct set_info info;
 };
 
-/* Clears what a request needs before its answer begins. */
+/* Clears the fields that a request needs before its answer begins. */
 static inline void set_request_init(struct set_request *r)
 {
 	memset(r, 0, offsetof(struct set_request, version));
 }
 
-/* Clears the rest, once. */
+/* Clears the remaining fields, once. */
 static inline void set_request_begin(struct set_request *r)
 {
 	if (!r->begun)

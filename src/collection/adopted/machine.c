@@ -1,13 +1,16 @@
 /*
- *     adopted_read -> read_more, until the encoding names no more items -> one item: next
- *                                                                       -> several: look at the CAS tokens of all
- *         looked_at -> none has changed:  next
- *                   -> a pivot has:       start over
- *                   -> other items have:  reread these -> FOR_REWRITE:         look at all again
- *                                                      -> not just appended to: start over
- *                                                      -> else: look at the others -> none has changed: next
- *                                                                                  -> else: start over
+ * Takes snapshots and carries out plans:
  *
+ *     adopted_read -> read_more, until the encoding names no more items
+ *         -> one item: next
+ *         -> several:  read the CAS tokens of all
+ *     looked_at -> none has changed: next
+ *               -> a pivot has:      start over
+ *               -> other items have: reread these
+ *                     -> FOR_REWRITE:          read all tokens again
+ *                     -> not just appended to: start over
+ *                     -> else: read the tokens of the others -> none has changed: next
+ *                                                            -> else: start over
  *     adopted_run -> send_step -> step_done, for each step -> next; a step lost a race: lost
  */
 #include "collection/adopted/machine.h"
@@ -87,7 +90,10 @@ enum { WANT_ITEM = WANT_VALUE | WANT_CAS | WANT_TTL };
 
 static adopted_next read_more, look_again;
 
-/* Whether the item has been appended to. A very short value does not show that: another one may begin with it by chance. */
+/*
+ * Returns whether the item has been appended to. A very short value is no proof of that: a
+ * different value may begin with it by chance.
+ */
 static bool has_grown(const struct snapshot_item *item, const struct result *r)
 {
 	enum { SHORT = 4 };
@@ -119,7 +125,7 @@ static void compare(struct snapshot_item *item, const struct result *r)
 		hit != item->there || (hit && (r->cas != item->reply.cas || r->connection != item->reply.connection));
 }
 
-/* Takes a reply, and after the last one goes on, unless any has failed. */
+/* Handles a reply. After the last one calls the next function, unless a call has failed. */
 static void replied(struct waiter *waiter, const struct result *r)
 {
 	struct snapshot_item *item = (struct snapshot_item *)waiter;
@@ -154,7 +160,10 @@ static bool is_which(const struct snapshot_item *item, enum which which)
 	return item->read && (which == ALL || (which == CHANGED ? item->changed : !item->grown));
 }
 
-/* Reads these items of the snapshot, or with WANT_CAS alone looks at them, and calls `next`; false if there are none. */
+/*
+ * Reads these items of the snapshot, or with just WANT_CAS only their tokens, and calls `next`.
+ * Returns false if there are none.
+ */
 static bool ask_for(struct adopted *c, enum which which, unsigned want, adopted_next *next)
 {
 	const struct snapshot *s = c->taking;
@@ -187,7 +196,7 @@ static void start_over(struct adopted *c)
 	read_more(c);
 }
 
-/* The appended bytes count if all other items were unchanged when they were read. */
+/* The appended bytes are valid if all other items were unchanged when these were read. */
 static void others_looked_at(struct adopted *c)
 {
 	if (any_changed(c->taking, false))
@@ -217,7 +226,10 @@ static void looked_at(struct adopted *c)
 		c->next(c);
 }
 
-/* All items have been read. Several items need not have had these values at one moment, so their tokens are checked. */
+/*
+ * All items have been read. If there are several, they may not have had these values at the
+ * same moment, so their tokens are checked.
+ */
 static void look_again(struct adopted *c)
 {
 	const struct snapshot *s = c->taking;
@@ -233,7 +245,7 @@ static void look_again(struct adopted *c)
 		ask_for(c, ALL, WANT_CAS, looked_at);
 }
 
-/* Reads the items that the encoding has named since: the content of one item may name others. */
+/* Reads the items that the encoding has added since: the content of an item may name others. */
 static void read_more(struct adopted *c)
 {
 	c->encoding->name_items(c->taking);
@@ -247,7 +259,10 @@ static void backed_off(struct waiter *waiter, const struct result *r)
 	read_more((struct adopted *)((char *)waiter - offsetof(struct adopted, waiter)));
 }
 
-/* After more than one lost race, waits for a random time before the retry. The limit doubles with each race. */
+/*
+ * After more than one lost race, pauses for a random time before the retry. The limit
+ * doubles with each race.
+ */
 static void back_off(struct adopted *c)
 {
 	enum { DOUBLED_MAX = 5 };
@@ -277,7 +292,10 @@ void adopted_read(struct adopted *c, struct snapshot *s, enum purpose purpose, a
 
 static adopted_next send_step;
 
-/* Sets the flags and expiry of a step; false when it must keep a time to live that is not known. */
+/*
+ * Sets the flags and exptime of a step. Returns false if it must preserve a time to
+ * live that is unknown.
+ */
 static bool life_of(const struct adopted *c, const struct plan_step *step, struct call *call)
 {
 	const struct op *op = lane_first(c->lane);
@@ -294,7 +312,7 @@ static bool life_of(const struct adopted *c, const struct plan_step *step, struc
 	return true;
 }
 
-/* Whether the step must find the item as the plan expects it. */
+/* Returns whether the step must find the item as the plan expects it. */
 static bool must_be_done(const struct adopted *c, const struct plan_step *step)
 {
 	if (c->kind == OP_TOUCH || c->kind == OP_DELETE)

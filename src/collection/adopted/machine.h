@@ -1,6 +1,6 @@
 /*
- * The machine for adopted encodings, which are all except oplog: it takes snapshots of a collection, and carries out plans.
- * operations.c has the operations.
+ * The machine for adopted encodings, which are all except oplog: takes snapshots of a
+ * collection, and carries out plans. The operations are in operations.c.
  */
 #ifndef COLLECTION_ADOPTED_MACHINE_H
 #define COLLECTION_ADOPTED_MACHINE_H
@@ -22,26 +22,30 @@ struct adopted {
 	const struct flow *flow; /* of the operation */
 	struct snapshot s;       /* for making plans */
 	struct snapshot now;     /* taken after a plan was carried out, to check it */
-	struct snapshot *taking; /* the one of these that is being read */
+	struct snapshot *taking; /* the snapshot, one of these two, that is being read */
 	size_t pending;          /* reads in progress */
-	unsigned want;           /* of these reads */
-	adopted_next *replied;   /* after all of them */
+	unsigned want;           /* the fields requested by these reads: WANT_... */
+	adopted_next *replied;   /* called after all of them */
 	unsigned looks;          /* checks of the snapshot so far */
 	struct plan plan;
 	size_t step;          /* index of the current step of the plan */
-	struct waiter waiter; /* of the step; before a retry, of the timer */
-	struct cas cas;       /* of a step that keeps the time to live */
-	adopted_next *next;   /* after a read, or after the plan was carried out */
-	adopted_next *lost;   /* after a step lost a race */
+	struct waiter waiter; /* of the step; or of the timer before a retry */
+	struct cas cas;       /* of a step that preserves the time to live */
+	adopted_next *next;   /* called after a read, or after the plan was carried out */
+	adopted_next *lost;   /* called after a step lost a race */
 	struct fold change, all;
-	struct set_view view;       /* lends `all` while reads are answered */
-	bool lends;                 /* the view is there */
-	struct segmented_list list; /* that list requests read or change */
-	struct buf text; /* the answer: members that a pop takes, as removals; elements that list requests read */
+	struct set_view view;       /* a view of `all` while reads are answered */
+	bool lends;                 /* the view is initialised */
+	struct segmented_list list; /* the list that list requests read or change */
+	/*
+	 * The answer: removals of the members that a pop takes; elements that list requests read.
+	 */
+	struct buf text;
 	unsigned rounds;
 	size_t reached; /* touch and delete: position in the order of items */
-	bool missing;   /* touch and delete: the collection is missing, but some of its items may exist */
-	bool full;      /* an append exceeded the item size of the server */
+	/* Touch and delete: the collection is missing, but some of its items may exist. */
+	bool missing;
+	bool full; /* an append exceeded the server's item size limit */
 	struct failure failure;
 };
 
@@ -51,13 +55,19 @@ struct adopted *adopted_create(struct lane *lane, enum op_kind kind);
 /* Takes a snapshot and calls `next`. If a server fails, ends the batch instead. */
 void adopted_read(struct adopted *c, struct snapshot *s, enum purpose purpose, adopted_next *next);
 
-/* Carries out c->plan and calls `next`; or `lost` if a call found an item that the plan did not expect. */
+/*
+ * Carries out c->plan and calls `next`; or `lost` if a call found an item in a different state
+ * than the plan expects.
+ */
 void adopted_run(struct adopted *c, adopted_next *next, adopted_next *lost);
 
 /* Ends the batch and frees `c`. */
 void adopted_end(struct adopted *c, enum outcome_status status);
 
-/* Counts a retry. After too many, ends the batch with OUTCOME_BUSY or OUTCOME_TOO_LARGE and returns false. */
+/*
+ * Counts a retry. After too many, ends the batch with OUTCOME_BUSY or OUTCOME_TOO_LARGE and
+ * returns false.
+ */
 bool adopted_retry(struct adopted *c);
 
 #endif

@@ -1,19 +1,20 @@
 /*
- * The operations on collections in adopted encodings. Those on sets:
+ * The operations on collections in adopted encodings. For sets:
  *
- *     change   read the items that it needs -> plan -> run -> check -> done
+ *     change   read the needed items -> plan -> run -> check -> done
  *     answer   read all -> fold -> answer
  *     replace  read all -> plan -> run -> check -> done
  *     take     read all -> fold -> choose -> plan -> run -> done
  *     compact  read all -> fold -> plan -> run -> and so on, until the plan is empty
  *
- * A call that loses a race changes nothing, and the operation retries from the read, a bounded number of times. If an item of
- * the collection is missing, the remaining items are cleared first.
+ * A call that loses a race changes nothing, and the operation retries from the read, a bounded
+ * number of times. If an item of the collection is missing, the remaining items are cleared
+ * first.
  *
  * Lists are in the csv encoding. A push is an APPEND or PREPEND without a read:
  *
- *     append or prepend -> not stored: read -> the list is there: append or prepend
- *                                           -> it is missing:     add
+ *     append or prepend -> not stored: read -> the list exists:  append or prepend
+ *                                           -> it is missing:    add
  *
  * All other requests of a batch are one read and at most one CAS of the whole list:
  *
@@ -24,9 +25,10 @@
  *
  *     read all -> delete the item that decides -> delete the others
  *
- * A compaction of flip makes another list the active one. So a delete removes first what names the active list, if it is unchanged.
- * If there is no collection, the delete leaves that item: somebody may be about to use it for a new collection.
- * A touch looks afterwards whether there are items that it did not touch, and then touches all once more.
+ * A compaction of flip makes the other list the active one. So a delete first removes the item
+ * that names the active list, if it is unchanged. If there is no collection, the delete leaves
+ * that item: another client may be about to use it for a new collection. A touch finally checks
+ * whether there are items that it did not touch, and if so touches all of them once more.
  */
 #include <assert.h>
 
@@ -40,12 +42,12 @@
 #include "util/hash.h"
 #include "util/random.h"
 
-/* How an operation begins. */
+/* The start of an operation. */
 struct flow {
-	machine *count;        /* counts the batch; or NULL */
-	adopted_next *prepare; /* before the first read; or NULL */
+	machine *count;        /* counts the batch for statistics; or NULL */
+	adopted_next *prepare; /* called before the first read; or NULL */
 	enum purpose purpose;  /* of the first read */
-	adopted_next *read;    /* after each read: makes the plan */
+	adopted_next *read;    /* called after each read: makes the plan */
 };
 
 static adopted_next make_room;
@@ -59,7 +61,10 @@ static void start(struct adopted *c)
 	adopted_read(c, &c->s, c->flow->purpose, c->flow->read);
 }
 
-/* Plans again from a new snapshot, unless the batch had too many. A write that was planned without its items reads all now. */
+/*
+ * Plans again from a new snapshot, unless there were too many attempts. A write that was
+ * planned without reading its items now reads all of them.
+ */
 static void read_again(struct adopted *c)
 {
 	enum purpose purpose = c->flow->purpose == FOR_WRITE ? FOR_ALL : c->flow->purpose;
@@ -68,7 +73,7 @@ static void read_again(struct adopted *c)
 		adopted_read(c, &c->s, purpose, c->flow->read);
 }
 
-/* After a lost race: plans again. */
+/* Called after a lost race: plans again. */
 static void lost(struct adopted *c)
 {
 	c->s.attempt++;
@@ -77,7 +82,7 @@ static void lost(struct adopted *c)
 
 /* --- a collection with a missing item --- */
 
-/* Whether it does nothing if there is no collection. */
+/* Returns whether the operation does nothing if there is no collection. */
 static bool needs_one(const struct adopted *c)
 {
 	return c->kind == OP_READ || c->kind == OP_POP || c->kind == OP_COMPACT;
@@ -91,8 +96,8 @@ static void cleared(struct adopted *c)
 }
 
 /*
- * The missing item may be there for a setlistd with another list of servers, so a read clears nothing. Another proxy may have cleared it:
- * that is a lost race.
+ * The missing item may exist for a setlistd with another list of servers, so a read clears
+ * nothing. If another proxy has cleared the collection, that is a lost race.
  */
 static void clear(struct adopted *c)
 {
@@ -108,8 +113,9 @@ static void clear(struct adopted *c)
 }
 
 /*
- * Ends the batch, or clears the remaining items, if there is no collection to work with; true when it did. Items that grew while
- * they were read need not show one moment. If they make no sense together, they are read once more, as for a rewrite.
+ * If there is no collection to work with, ends the batch or clears the remaining items, and
+ * returns true. Items that grew while they were read may be from different moments. If they are
+ * inconsistent, they are read once more, as for a rewrite.
  */
 static bool ended(struct adopted *c, enum adopted_status status)
 {
@@ -131,7 +137,7 @@ static void done(struct adopted *c)
 	adopted_end(c, c->missing ? OUTCOME_MISSING : OUTCOME_DONE);
 }
 
-/* At random, an addition or removal requests a compaction. */
+/* Randomly, an addition or removal requests a compaction. */
 static void finish(struct adopted *c)
 {
 	if (c->kind == OP_APPEND && lane_by_chance(c->lane, c->change.all_bytes))
@@ -190,7 +196,7 @@ static void change_lost(struct adopted *c)
 		adopted_read(c, &c->s, FOR_REWRITE, make_room);
 }
 
-/* The item is full: compacts it. */
+/* Compacts an item that is full. */
 static void make_room(struct adopted *c)
 {
 	fold_reset(&c->all);
@@ -222,7 +228,7 @@ static void change_read(struct adopted *c)
 
 /* --- answer --- */
 
-/* The item under the key itself, or NULL if it was not read. */
+/* Returns the item under the key itself, or NULL if it was not read. */
 static struct snapshot_item *item_under_key(const struct adopted *c)
 {
 	for (size_t i = 0; i < c->s.count; i++) {
@@ -232,15 +238,18 @@ static struct snapshot_item *item_under_key(const struct adopted *c)
 	return NULL;
 }
 
-/* The item whose flags and time to live are those of the collection, or NULL if it was not read. */
+/*
+ * Returns the item with the flags and time to live of the collection, or NULL if it was not read.
+ */
 static const struct snapshot_item *main_item(const struct adopted *c)
 {
 	return c->encoding->main_item ? c->encoding->main_item(&c->s) : item_under_key(c);
 }
 
 /*
- * Combines the CAS tokens of all items, in any order, into one. The token of a single item stays as it is. Clients may
- * keep a token in a double, which is exact up to 53 bits. A combined token is never 0, which means no token.
+ * Combines the CAS tokens of all items, in any order, into one. The token of a single item is
+ * unchanged. Clients may keep a token in a double, which is exact up to 53 bits. A combined
+ * token is never 0, which means no token.
  */
 static uint64_t cas_of(const struct snapshot *s)
 {
@@ -295,7 +304,7 @@ static bool answer(struct adopted *c, struct set_request *request)
 	return true;
 }
 
-/* Whether the servers tell times to live and give tokens. */
+/* Returns whether the servers report times to live and CAS tokens. */
 static bool may_compact(const struct snapshot *s)
 {
 	for (size_t i = 0; i < s->count; i++) {
@@ -305,7 +314,7 @@ static bool may_compact(const struct snapshot *s)
 	return true;
 }
 
-/* Each operation is done before the next one takes memory for its answer. */
+/* Each operation is finished before the next one takes memory for its answer. */
 static void answer_batch(struct lane *lane, const struct result *r)
 {
 	struct adopted *c = lane->work;
@@ -430,7 +439,7 @@ static void compact_read(struct adopted *c)
 
 /* --- pushes to a list --- */
 
-/* A push that was not stored did not take effect, so it may be sent again. */
+/* A push that was not stored did not take effect, so it may be retried. */
 static void push_lost(struct adopted *c)
 {
 	if (c->full && c->s.attempt > 1)
@@ -532,8 +541,9 @@ static void list_read(struct adopted *c)
 /* --- touch and delete --- */
 
 /*
- * The item at position `i` in the order of a touch or delete, or NULL for none. The main item comes first, since without it
- * the collection does not exist and its other items do not count. A touch that prolongs it touches the others before it as well.
+ * Returns the item at position `i` in the order of a touch or delete, or NULL for none. The
+ * main item is first, since without it the collection does not exist and its other items do not
+ * count. A touch that extends its life touches the others before it as well.
  */
 static struct snapshot_item *next_item(const struct adopted *c, size_t i)
 {
@@ -551,8 +561,8 @@ static struct snapshot_item *next_item(const struct adopted *c, size_t i)
 }
 
 /*
- * Once the main item is deleted, others may create the collection again. So the other items are removed by CAS, if the server
- * gives tokens.
+ * Once the main item is deleted, other clients may create the collection again. So the other
+ * items are removed by CAS, if the server supports it.
  */
 static void plan_step_for(struct adopted *c, struct snapshot_item *item)
 {
@@ -601,14 +611,17 @@ static void run_round(struct adopted *c)
 	adopted_run(c, c->reached < end ? run_round : round_run, done);
 }
 
-/* Another delete was first. It may have been killed, so what it has left is removed all the same. */
+/*
+ * Another delete was first. Its proxy may have been killed, so the remaining items
+ * are removed anyway.
+ */
 static void deleted_before(struct adopted *c)
 {
 	c->missing = true;
 	run_round(c);
 }
 
-/* Of several deletes at once, the one that removes this item has deleted the collection. */
+/* Of several concurrent deletes, the one that removes this item has deleted the collection. */
 static void delete_first(struct adopted *c, struct snapshot_item *item)
 {
 	plan_free(&c->plan);
@@ -625,7 +638,10 @@ static void delete_read(struct adopted *c)
 
 	fold_reset(&c->all);
 	status = c->encoding->fold(&c->s, &c->all);
-	/* With a vital item, what another delete has not removed yet looks like a lost collection. For reads that is missing too. */
+	/*
+	 * With a vital item, a collection that another delete has not completely removed looks
+	 * like one that has lost an item. Reads report that as missing, too.
+	 */
 	c->missing = status == ADOPTED_MISSING || (status == ADOPTED_LOST && c->encoding->vital_item);
 	c->reached = 0;
 	if (status == ADOPTED_MISSING && c->encoding->vital_item)

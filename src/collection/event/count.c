@@ -1,5 +1,5 @@
 /*
- * One INCR by the sum of the batch; each operation gets the value after its own part.
+ * One INCR by the sum of the batch; each operation receives the value after its own part.
  *
  *     INCR -> missing -> ADD -> not stored, another proxy was first -> INCR again
  */
@@ -16,7 +16,7 @@ static uint64_t total(const struct lane *lane)
 	return sum;
 }
 
-/* `value` includes the whole batch. It wraps around as memcached's counters do. */
+/* `value` includes the whole batch. It wraps around like memcached's counters. */
 static void finish(struct lane *lane, uint64_t value)
 {
 	struct outcome outcome = { .status = OUTCOME_DONE, .number = value - total(lane) };

@@ -71,7 +71,7 @@ static bool parse_prefix(enum granularity g, struct slice word, struct time_buck
 	const struct {
 		int *part;
 		size_t digits;
-		int zero; /* the number that `part` stores as 0 */
+		int zero; /* the number that is stored as 0 in `part` */
 	} parts[] = {
 		{ &tm.tm_year, 4, 1900 },
 		{ &tm.tm_mon, 2, 1 },
@@ -93,7 +93,7 @@ static bool parse_prefix(enum granularity g, struct slice word, struct time_buck
 	}
 	same = tm;
 	first = timegm(&same);
-	/* timegm normalizes a part that is out of range: the calendar has no such date. */
+	/* timegm normalizes a part that is out of range: then the date is not valid. */
 	if (first < 0 || tm.tm_mon != same.tm_mon || tm.tm_mday != same.tm_mday || tm.tm_hour != same.tm_hour ||
 		tm.tm_min != same.tm_min)
 		return false;

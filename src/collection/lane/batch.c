@@ -55,7 +55,10 @@ void lane_measured_runs(struct lane *lane, uint64_t members, uint64_t bytes, str
 	lane_measured(lane, members > gone ? members - gone : 0, bytes);
 }
 
-/* A set may have a longer log for its own reasons, but many proxies that write it must notice soon. */
+/*
+ * A set may have a longer log when it is not crowded, but with many writers this must
+ * be noticed soon.
+ */
 bool lane_by_chance(struct lane *lane, size_t bytes)
 {
 	enum { LOOKS = 4 };
@@ -63,7 +66,7 @@ bool lane_by_chance(struct lane *lane, size_t bytes)
 	bool set = !lane->pushes && lane->rule->type == COLLECTION_SET && lane->rule->encoding == ENCODING_OPLOG;
 	size_t size = set ? env->options->log_size : env->options->base_size;
 
-	/* The upper half of a random number as a fraction of the range avoids a division. */
+	/* The upper half of a random number, scaled to the range, avoids a division. */
 	return (random_next(&env->random) >> 32) * (size / LOOKS) >> 32 < bytes;
 }
 
@@ -74,7 +77,7 @@ struct slice lane_log(const struct lane *lane)
 	return STAILQ_NEXT(op, link) ? buf_slice(&lane->log) : op->log;
 }
 
-/* The element that was pushed last to the head stands first. */
+/* The element that was pushed last to the head is the first one. */
 static void merge_backwards(struct lane *lane)
 {
 	size_t size = 0;
@@ -187,7 +190,7 @@ enum outcome_status lane_unreadable(struct lane *lane, enum oplog_form form)
 
 bool lane_is_list(const struct lane *lane, const struct oplog_base *base)
 {
-	/* Sorted tables hold a set even if the rule says list. */
+	/* Sorted tables hold a set even if the type in the rule is list. */
 	if (base->block.n)
 		return base->is_list;
 	return lane->rule->type == COLLECTION_LIST;

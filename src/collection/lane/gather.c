@@ -4,24 +4,25 @@
 #include "util/hash.h"
 
 enum {
-	CLIENTS = 256,           /* clients that are tracked; the operations of all others stay */
-	LOOK_MAX = 4096,         /* operations that are examined */
-	COMPARED_MAX = 64 * 1024 /* members of logs and of reads that are compared, which takes a millisecond */
+	CLIENTS = 256,   /* clients that are tracked; the operations of all others stay queued */
+	LOOK_MAX = 4096, /* operations that are examined */
+	/* Comparisons of members of logs and of reads; this many take a millisecond. */
+	COMPARED_MAX = 64 * 1024
 };
 
 struct seen {
 	const struct account *account;
-	struct op *reads; /* gathered, the last one first */
-	bool waits;       /* an operation of the client stays, and so must all behind it */
+	struct op *reads; /* gathered reads, the last one first */
+	bool waits;       /* an operation of the client stays queued, so all later ones must too */
 };
 
 struct gathering {
-	bool used[CLIENTS];     /* the entries of `clients` that are set */
-	struct seen *clients;   /* CLIENTS of them, not cleared: most calls see one client */
-	const struct op *first; /* append */
+	bool used[CLIENTS];     /* the entries of `clients` that are in use */
+	struct seen *clients;   /* CLIENTS entries, not cleared: most calls see only one client */
+	const struct op *first; /* the first append */
 	size_t bytes, most;
 	size_t compared;
-	bool makes; /* an appended operation creates a missing set */
+	bool makes; /* a gathered append creates a missing set */
 	struct op_queue *appends, *reads;
 };
 
@@ -40,8 +41,8 @@ static struct seen *find(struct gathering *g, const struct account *account)
 }
 
 /*
- * Whether a log names a member that the read tests, or may do so: not all is compared. A read that does not ask for members by
- * their names depends on all of them.
+ * Returns whether a log names a member that the read tests, or may do so if not everything was
+ * compared. A read that does not test members by name depends on all of them.
  */
 static bool concerns(struct gathering *g, const struct op *read, struct slice log)
 {

@@ -11,7 +11,7 @@
 
 enum { BUCKETS_MIN = 64 };
 
-/* A plain call that waits, with copies of its slices. */
+/* A queued plain call, with copies of its slices. */
 struct queued_call {
 	struct op op;
 	struct call call;
@@ -163,7 +163,10 @@ static void destroy(struct lane *lane)
 	pool_put(lanes->env->pool, lane, sizeof(*lane) + lane->waiter.key.n);
 }
 
-/* Plain calls on one key are pipelined on one connection, so nothing waits for the reply. */
+/*
+ * Plain calls on one key are pipelined on one connection, so the next one is sent without
+ * waiting for the reply.
+ */
 static void send_deferred(struct lane *lane, struct op *op)
 {
 	struct queued_call *d = (struct queued_call *)((char *)op - offsetof(struct queued_call, op));
@@ -197,19 +200,24 @@ static bool mergeable(const struct op *first, const struct op *op, size_t bytes)
 		return op->front == first->front && op->push == first->push && bytes + op->log.n <= LANE_MERGE_MAX;
 	if (op->kind == OP_LIST)
 		return list_kind(op) == list_kind(first) && list_kind(op) != LIST_ALONE;
-	/* Of several leases the first is given, and the others are told to wait. */
+	/*
+	 * Of several lease requests the first gets the lease, and the others get OUTCOME_LOADING.
+	 */
 	if (op->kind == OP_LEASE)
 		return op->push == first->push;
 	return op->kind == OP_READ || op->kind == OP_COUNT;
 }
 
-/* Fills the batch: in oplog with appends and the reads behind them, else with neighbours of one kind. */
+/*
+ * Fills the batch: in oplog with appends, followed by reads, otherwise with adjacent
+ * operations of one kind.
+ */
 static void take_batch(struct lane *lane)
 {
 	struct op *first = STAILQ_FIRST(&lane->waiting), *op = first;
 	size_t bytes = 0;
 
-	/* Most lanes have one operation, which is a batch as it is. */
+	/* Most lanes have one operation, which is the whole batch. */
 	if (!STAILQ_NEXT(first, link)) {
 		STAILQ_CONCAT(&lane->batch, &lane->waiting);
 		return;
@@ -243,7 +251,7 @@ static void start(struct lane *lane, enum op_kind kind)
 	lane->running = true;
 	lane->attempts = 0;
 	if (kind == OP_COMPACT && env->background_pause) {
-		/* A lane that runs is not held back, so its waiter for that is free. */
+		/* A lane that is running does not hold, so the waiter for holding is free. */
 		lane->hold.done = pause_is_over;
 		env->later(env, &lane->hold, env->background_pause);
 	} else {
@@ -251,7 +259,7 @@ static void start(struct lane *lane, enum op_kind kind)
 	}
 }
 
-/* Takes a batch off `waiting`, which must not be empty, and starts its machine. */
+/* Removes a batch from `waiting`, which must not be empty, and starts its machine. */
 static void run(struct lane *lane)
 {
 	take_batch(lane);
@@ -259,7 +267,10 @@ static void run(struct lane *lane)
 	start(lane, lane_first(lane)->kind);
 }
 
-/* Starts the reads behind appends. If the appends created the collection, early reads find nothing. */
+/*
+ * Starts the reads that follow appends. If the appends created the collection, early
+ * reads end as missing.
+ */
 static void start_reads(struct lane *lane)
 {
 	const struct outcome missing = { .status = OUTCOME_MISSING };
@@ -358,7 +369,7 @@ static void hold(struct lane *lane)
 	env->later(env, &lane->hold, (share_of(lane) > FEW) + (unsigned)(random_next(&env->random) & 1));
 }
 
-/* Starts to hold if the base has grown too large; true if it did. */
+/* Starts to hold if the base has grown too large. Returns whether it did. */
 static bool hold_start(struct lane *lane)
 {
 	if (!lane->grown)
@@ -376,7 +387,7 @@ static void stop_holding(struct lane *lane)
 	lane->hold_until = 0;
 }
 
-/* A merge that waits to commit has found its quiet moment: its COMMIT runs next. */
+/* A merge that is queued to commit can do so now that the key is quiet: its COMMIT runs next. */
 static bool take_commit(struct lane *lane)
 {
 	struct op *op;
@@ -419,8 +430,9 @@ static void stop_collecting(struct lane *lane)
 }
 
 /*
- * The last of the expected operations starts the batch at once, so this timer matters only if clients have left or pause. It cannot
- * be stopped: one that was set for an earlier batch shortens the wait.
+ * The last of the expected operations starts the batch at once, so this timer matters only if
+ * clients have disconnected or pause. It cannot be stopped: a timer that was started for an
+ * earlier batch shortens the wait.
  */
 static void collect_timed_out(struct waiter *waiter, const struct result *r)
 {
@@ -434,7 +446,10 @@ static void collect_timed_out(struct waiter *waiter, const struct result *r)
 		lane_next(lane);
 }
 
-/* The clients of the last append, and of the operations that wait when it ends, are expected to send as many again. */
+/*
+ * Returns how many operations to expect: the clients of the last append, and of the operations
+ * queued when it ends, are expected to send one each.
+ */
 static size_t expected(const struct lane *lane, size_t waiting)
 {
 	size_t n = lane->appended ? lane->appended + waiting : crowd_appended(&lane->lanes->crowds, lane->hash);
@@ -442,7 +457,9 @@ static size_t expected(const struct lane *lane, size_t waiting)
 	return n < COLLECT_MOST ? n : COLLECT_MOST;
 }
 
-/* Starts to collect if more operations than those that wait are expected; true if it did. */
+/*
+ * Starts to collect if more operations than the queued ones are expected. Returns whether it did.
+ */
 static bool collect_start(struct lane *lane)
 {
 	const struct op *op = STAILQ_FIRST(&lane->waiting);
@@ -575,7 +592,7 @@ bool lane_is_over(const struct lane *lane, size_t steps)
 	return env_is_over(lane_env(lane), steps);
 }
 
-/* The account of the first operation. */
+/* Returns the account of the first operation. */
 static struct account *first_account(const struct lane *lane)
 {
 	const struct op *op = lane_first(lane);
@@ -658,7 +675,7 @@ struct op *lane_first(const struct lane *lane)
 	return STAILQ_FIRST(&lane->batch);
 }
 
-/* Only where OUTCOME_MISSING says that the whole collection is missing. */
+/* Only for operations whose OUTCOME_MISSING means that the whole collection is missing. */
 static bool shows_existence(const struct op *op, const struct outcome *outcome)
 {
 	if (outcome->status != OUTCOME_DONE && outcome->status != OUTCOME_MISSING)

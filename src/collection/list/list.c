@@ -1,22 +1,27 @@
 /*
- * Reading and rewriting a list, once for all operations of the batch:
+ * Reads and rewrites a list, once for all operations of the batch:
  *
- *     read the base -> load the needed segments -> carry out -> only reads: answer
- *                                                            -> else:       write new segments -> CAS -> answer
+ *     read the base -> load the needed segments -> carry out
+ *         -> only reads: answer
+ *         -> else:       write new segments -> CAS -> answer
  *
- * A rewrite is a strict CAS with the token of the read that it was computed from, so a push since then makes it fail. The
- * machine then retries from the read, a bounded number of times. When a segment is missing it reads the base once more: if the
- * base is still the same, the list has lost a segment and is removed; unless the segment may be missing here alone.
+ * A rewrite is a strict CAS with the token of the read that it was computed from, so a push
+ * since then makes it fail. The machine then retries from the read, a bounded number of times.
+ * If a segment is missing, it reads the base once more: if the base is still the same, the list
+ * has lost a segment and is removed; unless the segment may be missing only here.
  *
- * A rewrite leaves out the read if the base was read ahead, see rewrite/ahead.h. If that leads to no CAS, the base is read.
+ * A rewrite omits the read if the base was read ahead, see rewrite/ahead.h. If that does not
+ * lead to a CAS, the base is read.
  *
- * Compaction runs alone in its lane; set/compact.c reads the base and starts it. The log at the tail becomes segments behind the
- * existing ones, and the log at the head becomes segments before them. If a log and the segment beside it fit into one segment,
- * they are merged, so that segments stay few.
+ * Compaction is a batch of its own; set/compact.c reads the base and starts it. The log at the
+ * tail becomes segments after the existing ones, and the log at the head becomes segments
+ * before them. If a log and the segment next to it fit into one segment, they are merged, so
+ * that the number of segments stays small.
  *
- *     plan -> load the segments beside the logs -> write new segments -> commit a base that refers to them
+ *     plan -> load the segments next to the logs -> write new segments
+ *          -> commit a base that refers to them
  *
- * Duplicates stay. If a log has removals, the whole list is loaded and rewritten.
+ * Duplicates are kept. If a log has removals, the whole list is loaded and rewritten.
  */
 #include "collection/list/list.h"
 
@@ -33,19 +38,28 @@
 #include "util/alloc.h"
 #include "util/check.h"
 
-/* The segments of a list in a machine's work, of which this is the first member. All zeroes except `lane` is an empty list. */
+/*
+ * The segments of a list, in the work of a machine; must be its first member. All zeroes except
+ * `lane` is an empty list.
+ */
 struct list_store {
 	struct lane *lane;
 	struct segmented_list list;
 	struct parts *segments;
 	struct part_writer writer;
-	struct buf refs;  /* references to the written segments, in order */
-	size_t taken;     /* of the segments that were read, those that the list has */
-	bool writes;      /* the writer is in use */
-	lane_after *done; /* gets the outcome, perhaps before the call returns; OUTCOME_MISSING: a segment is missing */
+	struct buf refs; /* references to the written segments, in order */
+	size_t taken;    /* segments that were read and are already in the list */
+	bool writes;     /* the writer is in use */
+	/*
+	 * Receives the outcome, perhaps before the call returns; OUTCOME_MISSING: a
+	 * segment is missing.
+	 */
+	lane_after *done;
 };
 
-/* The cache gets segments from small reads only: the ends of a list, and repeated reads of one place. */
+/*
+ * Only segments from small reads are cached: the ends of a list, and repeated reads of one place.
+ */
 enum { CACHED_MAX = 2, CACHE_FRACTION = 8 };
 
 static void store_fini(struct list_store *store)
@@ -65,7 +79,7 @@ static void settle(struct list_store *store)
 		segmented_list_settle(&store->list, lane_env(store->lane)->seed);
 }
 
-/* Leaves out what the rule does. Of a tangled list this is not known. */
+/* Leaves out the elements beyond the rule's limit. In a tangled list these are not known. */
 static void limit(struct list_store *store)
 {
 	const struct collection_rule *rule = store->lane->rule;
@@ -111,10 +125,10 @@ static bool take_segment(struct list_store *store, struct list_piece *piece, str
 	return good;
 }
 
-/* The segments were asked for in the order of their pieces. */
+/* The segments were requested in the order of their pieces. */
 static void take_segments(struct lane *lane, const struct result *r)
 {
-	enum { BYTES = 64 /* of a segment that are taken in one step */ };
+	enum { BYTES = 64 /* of a segment that are processed in one step */ };
 	struct list_store *store = lane->work;
 	bool good = true;
 
@@ -183,7 +197,7 @@ static void segment_written(void *arg)
 	store->done(lane, failure->happened ? OUTCOME_FAILED : OUTCOME_DONE, &failure->result);
 }
 
-/* The number in a segment's id is its count of elements. */
+/* The count in a segment's id is its number of elements. */
 static void write_segment(struct part_writer *writer, struct slice log, struct buf *refs)
 {
 	struct oplog_ref ref = { .check = { true, check_of(log) } };
@@ -237,7 +251,10 @@ static void store_write(struct list_store *store, int64_t exptime, lane_after *d
 		done(lane, OUTCOME_DONE, NULL);
 }
 
-/* After the base was written: deletes the segments that it dropped. The new ones get `ttl`, its time to live. */
+/*
+ * Called after the base was written: deletes the segments that it dropped. The new ones get the
+ * base's time to live `ttl`.
+ */
 static void store_committed(struct list_store *store, int64_t ttl)
 {
 	struct buf refs = BUF_EMPTY;
@@ -249,7 +266,7 @@ static void store_committed(struct list_store *store, int64_t ttl)
 	buf_free(&refs);
 }
 
-/* Deletes the new segments. The base must be known not to have been written. */
+/* Deletes the new segments. The base must certainly not have been written. */
 static void store_undo(struct list_store *store)
 {
 	if (store->writes)
@@ -261,10 +278,11 @@ static void store_undo(struct list_store *store)
 struct list_work {
 	struct list_store store;
 	struct cas cas;
-	int64_t exptime;     /* keeps the time to live of the base */
-	bool ahead;          /* the base was read behind the last write: it serves for a CAS alone */
+	int64_t exptime; /* preserves the time to live of the base */
+	/* The base was read after the last write: it can only be used for a CAS. */
+	bool ahead;
 	struct result read;  /* the reply about the base, without its slices */
-	bool missing;        /* a segment of this base */
+	bool missing;        /* a segment of this base is missing */
 	uint64_t missing_on; /* parts.missing_on, if `missing` */
 	struct buf text;     /* the answers to the operations */
 };
@@ -300,7 +318,7 @@ static void forget(struct list_work *w)
 	buf_consume(&w->text, buf_size(&w->text));
 }
 
-/* Whether what was read ahead leads to no CAS: then the base is read. */
+/* Returns whether the base was read ahead, and did not lead to a CAS; then the base is read. */
 static bool was_ahead(struct lane *lane)
 {
 	struct list_work *w = lane->work;
@@ -335,7 +353,7 @@ static void again(struct lane *lane)
 		end(lane, OUTCOME_BUSY, NULL);
 }
 
-/* After a lost CAS, behind which the base may have been read. */
+/* Called after a lost CAS, after which the base may have been read. */
 static void lost(struct lane *lane)
 {
 	struct list_work *w = lane->work;
@@ -360,7 +378,7 @@ static void removed(struct lane *lane, const struct result *r)
 	}
 }
 
-/* Removes the base only if nobody else can have the segment: see struct parts. */
+/* Removes the base only if no other server can have the segment: see struct parts. */
 static void give_up(struct lane *lane, const struct result *r)
 {
 	const struct list_work *w = lane->work;
@@ -485,7 +503,7 @@ static void loaded(struct lane *lane, enum outcome_status status, const struct r
 
 /* --- the read --- */
 
-/* Neighbouring pops are one rewrite, so the elements of all of them are needed. */
+/* Adjacent pops are one rewrite, so the elements of all of them are needed. */
 static void need(struct lane *lane, struct segmented_list *list)
 {
 	uint64_t front = 0, back = 0, most = segmented_list_count(list);
@@ -503,7 +521,7 @@ static void need(struct lane *lane, struct segmented_list *list)
 	segmented_list_need_ends(list, front, back);
 }
 
-/* A list with removals must be read as a whole each time, so a compaction clears them at once. */
+/* A list with removals must be read as a whole each time, so a compaction is requested at once. */
 static void request_compaction(struct lane *lane, const struct segmented_list *list, const struct result *r)
 {
 	size_t base_size = lane_env(lane)->options->base_size;
@@ -567,10 +585,10 @@ struct list_compaction {
 	struct base_rewrite rewrite;
 	lane_after *after;
 	struct buf replacement;
-	int64_t exptime; /* the expiry of new segments */
+	int64_t exptime; /* exptime of new segments */
 };
 
-/* The failure may be that of the store, which is freed last. */
+/* The failure may belong to the store, which is freed last. */
 static void end_compaction(struct lane *lane, enum outcome_status status, const struct result *failure)
 {
 	struct list_compaction *c = lane->work;
@@ -606,7 +624,10 @@ static void logs_written(struct lane *lane, enum outcome_status status, const st
 		return;
 	}
 	segmented_list_encode(&c->store.list, buf_slice(&c->store.refs), &c->replacement);
-	/* The meaning of a removal depends on the elements before it, so no push at the head may have come between. */
+	/*
+	 * The meaning of a removal depends on the elements before it, so no push at the head
+	 * may have happened in between.
+	 */
 	if (c->store.list.removes)
 		base_rewrite_head(&c->rewrite, lane, base, buf_slice(&c->replacement), NULL, compaction_committed);
 	else
@@ -620,7 +641,10 @@ static void beside_loaded(struct lane *lane, enum outcome_status status, const s
 	struct segmented_list *list = &c->store.list;
 
 	if (status == OUTCOME_MISSING && !list->tangled) {
-		/* The segment beside the log is missing. The next read reports that; here it is left alone. */
+		/*
+		 * The segment next to the log is missing. The next read reports that; the
+		 * compaction does without the merge.
+		 */
 		(void)segmented_list_plan(list, options->base_size, options->segment_size, false);
 	} else if (status != OUTCOME_DONE) {
 		end_compaction(lane, status == OUTCOME_MISSING ? OUTCOME_BUSY : status, failure);

@@ -1,11 +1,14 @@
-/* What other machines do with a list. list.c also has the machine for OP_LIST. */
+/* List functions for other machines. list.c also has the machine for OP_LIST. */
 #ifndef COLLECTION_LIST_LIST_H
 #define COLLECTION_LIST_LIST_H
 
 #include "collection/lane/lane.h"
 #include "collection/rewrite/parts.h"
 
-/* Compacts the list of the lane's key and calls `after`. `r` is the reply about its base. Requires lane->work to be NULL. */
+/*
+ * Compacts the list of the lane's key and calls `after`. `r` is the reply about its base.
+ * Requires lane->work to be NULL.
+ */
 void list_compact(struct lane *lane, const struct result *r, lane_after *after);
 
 /* Writes a log of additions to new segments. Appends the references to them to `refs`. */

@@ -70,7 +70,10 @@ struct log_index *segment_cache_find(struct segment_cache *cache, struct slice k
 	return place->log_index;
 }
 
-/* Returns an empty place, or else the least recently used one. With `in_use`, empty places do not count. */
+/*
+ * Returns an empty place, otherwise the least recently used one. With `in_use`, empty
+ * places are skipped.
+ */
 static struct segment_cache_place *oldest(struct segment_cache *cache, bool in_use)
 {
 	struct segment_cache_place *found = NULL;

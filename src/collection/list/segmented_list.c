@@ -7,12 +7,12 @@
 #include "util/alloc.h"
 #include "util/num.h"
 
-/* MOVED_FRACTION: a log shorter than this fraction of a base gets no segment. */
+/* MOVED_FRACTION: a log shorter than this fraction of a base is not moved to a segment. */
 enum { CAPACITY_MIN = 32, MOVED_FRACTION = 4 };
 
 /* --- sequences --- */
 
-/* Neighbours in a sequence. */
+/* A range of adjacent elements of a sequence. */
 struct span {
 	size_t first, count;
 };
@@ -32,13 +32,19 @@ void elements_add(struct elements *elements, struct slice element)
 	elements->list[elements->count++] = element;
 }
 
-/* The position of an index, where a negative index counts from the end. Negative when it is before the start. */
+/*
+ * Returns the position for an index, where a negative index counts from the end. Negative if it
+ * is before the start.
+ */
 static int64_t from_start(size_t count, int64_t index)
 {
 	return index < 0 ? index + (int64_t)count : index;
 }
 
-/* The elements from `start` to `stop` of a list of `count` elements: both ends belong to the range, which is clipped to the list. */
+/*
+ * Returns the elements from `start` to `stop`, inclusive, of a list of `count` elements. The
+ * range is clipped to the list.
+ */
 static struct span range_of(size_t count, int64_t start, int64_t stop)
 {
 	int64_t first = from_start(count, start), last = from_start(count, stop);
@@ -50,7 +56,7 @@ static struct span range_of(size_t count, int64_t start, int64_t stop)
 	return first > last ? (struct span){ 0, 0 } : (struct span){ (size_t)first, (size_t)(last - first) + 1 };
 }
 
-/* The position that an index means; false when the list has no such index. */
+/* Stores the position for an index. Returns false if the list has no such index. */
 static bool index_of(size_t count, int64_t index, size_t *at)
 {
 	int64_t i = from_start(count, index);
@@ -59,7 +65,7 @@ static bool index_of(size_t count, int64_t index, size_t *at)
 	return i >= 0 && i < (int64_t)count;
 }
 
-/* The elements that a pop takes from one end of a list of `count` elements. */
+/* Returns the elements that a pop takes from one end of a list of `count` elements. */
 static struct span popped(size_t count, bool front, uint64_t wanted)
 {
 	size_t n = wanted < count ? (size_t)wanted : count;
@@ -67,7 +73,7 @@ static struct span popped(size_t count, bool front, uint64_t wanted)
 	return (struct span){ front ? 0 : count - n, n };
 }
 
-/* Takes out at most `most` elements that are equal to `element`; returns how many. */
+/* Removes at most `most` elements that are equal to `element`. Returns how many were removed. */
 static size_t take_out(struct elements *elements, uint64_t most, bool from_tail, struct slice element)
 {
 	size_t removed = 0;
@@ -311,7 +317,7 @@ static void reverse(struct elements *elements)
 	}
 }
 
-/* From right to left: a removal takes back the equal elements to its left. */
+/* Goes from right to left: a removal cancels the equal elements to its left. */
 static void settle_piece(const struct list_piece *piece, struct fold *removed, struct elements *elements)
 {
 	for (size_t i = piece->ref.keep; i-- > 0;) {
@@ -349,7 +355,7 @@ static void add_elements(struct elements *elements, const struct list_piece *pie
 		elements_add(elements, element_of(piece, i));
 }
 
-/* Copies the elements of a piece to an array, in which they are about to be changed. */
+/* Copies the elements of a piece to an array, where they can be changed. */
 static void loosen(struct list_piece *piece)
 {
 	struct elements elements = { 0 };
@@ -432,7 +438,7 @@ static void join_number(struct buf *out, size_t start, uint64_t number)
 	join_element(out, start, slice_of(digits, num_format_u64(digits, number)));
 }
 
-/* Takes note of an element that is the item, as the `looked`th one. Gives true if no other one is asked for. */
+/* Handles an element that equals the item. Returns true if no further one is needed. */
 static bool found_at(struct list_request *request, uint64_t at, struct buf *text)
 {
 	const struct list_find *how = &request->find;
@@ -447,7 +453,7 @@ static bool found_at(struct list_request *request, uint64_t at, struct buf *text
 	return request->found - rank + 1 == how->count;
 }
 
-/* Looks for the element in the next piece. Gives true if the answer is complete. */
+/* Searches the next piece for the item. Returns true if the answer is complete. */
 static bool position(const struct segmented_list *list, struct list_request *request, struct buf *text)
 {
 	const struct list_find *how = &request->find;
@@ -469,7 +475,7 @@ static bool position(const struct segmented_list *list, struct list_request *req
 	return true;
 }
 
-/* Appends the next elements of a range. */
+/* Appends the next elements of a range. Returns true if the range is complete. */
 static bool join_more(const struct segmented_list *list, struct list_request *request, struct buf *text)
 {
 	struct span all = range_of(segmented_list_count(list), request->start, request->stop);
@@ -569,7 +575,7 @@ static bool insert(struct segmented_list *list, struct list_request *request)
 	return false;
 }
 
-/* The first or the last element; the list must have one. */
+/* Returns the first or the last element. Requires that the list is not empty. */
 static struct slice element_at_end(const struct segmented_list *list, bool front)
 {
 	const struct list_piece *piece = front ? head_of(list) : tail_of(list);
@@ -688,7 +694,7 @@ bool segmented_list_limit_log(struct slice log, uint64_t max, bool newest_first,
 
 /* --- compaction --- */
 
-/* If the log and the segment beside it fit into one segment, plans to merge them. */
+/* Plans to merge the log and the segment next to it, if they fit into one segment. */
 static void plan_absorption(struct list_piece *log, struct list_piece *beside, size_t segment_size)
 {
 	if (!is_segment(beside) || beside->needed || beside->ref.keep < beside->ref.count ||

@@ -1,6 +1,6 @@
 /*
- * Where units were found: on their new servers. They are remembered by their hashes, without probing: what is forgotten is looked for
- * again. Times are env.now.
+ * A cache of units that are known to be on their new servers, indexed by hash, without probing.
+ * A lost entry costs one more lookup. Times are env.now.
  */
 #ifndef COLLECTION_MOVE_FOUND_H
 #define COLLECTION_MOVE_FOUND_H
@@ -14,8 +14,9 @@ enum { FOUND = 16384, MOVES_LOOK_MS = 1000 };
 
 struct found {
 	uint64_t hash;
-	uint64_t until; /* then somebody may have put it on its former server again */
-	uint64_t late;  /* the claim of a mover may come before that; 0: none comes any more */
+	/* After this time, another proxy may have written it to its former server again. */
+	uint64_t until;
+	uint64_t late; /* until this time, the claim of a mover may still arrive; 0: no longer */
 };
 
 /* All zeroes is empty. */
@@ -30,7 +31,7 @@ static inline struct found *found_find(struct founds *all, uint64_t hash)
 	return f->hash == hash ? f : NULL;
 }
 
-/* Whether a claim may still come. */
+/* Returns whether a claim may still arrive. */
 static inline bool found_is_late(struct founds *all, uint64_t hash)
 {
 	const struct found *f = found_find(all, hash);
@@ -38,7 +39,7 @@ static inline bool found_is_late(struct founds *all, uint64_t hash)
 	return !f || f->late;
 }
 
-/* The unit was found, or was `moved` right now. */
+/* Adds a unit that was found on its new server, or `moved` there just now. */
 static inline void found_note(struct founds *all, uint64_t hash, bool moved, uint64_t until, uint64_t late)
 {
 	struct found *f = &all->list[hash % FOUND];
@@ -46,7 +47,7 @@ static inline void found_note(struct founds *all, uint64_t hash, bool moved, uin
 	*f = (struct found){ hash, until, f->hash != hash || moved ? late : f->late };
 }
 
-/* The new server has shown that it has no mark, by a read that was sent at that time. */
+/* Called when a read that was sent at the time `sent` has found no mark on the new server. */
 static inline void found_unmarked(struct founds *all, uint64_t hash, uint64_t sent)
 {
 	struct found *f = found_find(all, hash);

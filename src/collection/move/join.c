@@ -5,7 +5,7 @@
 #include "collection/text/table.h"
 #include "util/num.h"
 
-/* A count, as memcached's incr leaves it: digits, perhaps with spaces behind them. */
+/* Parses a count as memcached's incr and decr leave it: digits, perhaps followed by spaces. */
 static bool is_number(struct slice value, uint64_t *out)
 {
 	while (value.n && value.p[value.n - 1] == ' ')
@@ -13,7 +13,7 @@ static bool is_number(struct slice value, uint64_t *out)
 	return num_parse_u64(value, out);
 }
 
-/* Takes a number of two digits off the front. False if it is not in the range. */
+/* Removes a number of two digits from the front. Returns false if it is not in the range. */
 static bool take_two(struct slice *digits, int least, int most)
 {
 	int number = 10 * (digits->p[0] - '0') + (digits->p[1] - '0');
@@ -22,7 +22,7 @@ static bool take_two(struct slice *digits, int least, int most)
 	return number >= least && number <= most;
 }
 
-/* Whether these are the digits of a time bucket: YYYYMMDD[HH[MM]]. */
+/* Returns whether these are the digits of a time bucket: YYYYMMDD[HH[MM]]. */
 static bool is_bucket_name(struct slice name)
 {
 	for (size_t i = 0; i < name.n; i++) {
@@ -34,7 +34,7 @@ static bool is_bucket_name(struct slice name)
 		(!name.n || take_two(&name, 0, 59));
 }
 
-/* Whether this rule makes the key, that of a counter of events: <type><separator><bucket>. */
+/* Returns whether the key is that of an event counter with this rule: <type><separator><bucket>. */
 static bool is_made_by(const struct rules *rules, const struct event_rule *rule, struct slice key)
 {
 	static const size_t lengths[] = { [GRANULARITY_DAY] = 8, [GRANULARITY_HOUR] = 10, [GRANULARITY_MINUTE] = 12 };
@@ -75,7 +75,10 @@ bool join_has_parts(struct slice value)
 	return read_base(value, &base) && base.refs.n > 0;
 }
 
-/* The references of another base, without those that are there already: both may be of one item. */
+/*
+ * Appends the references of another base, except for those already there: both bases
+ * may be of one item.
+ */
 static void add_refs(struct buf *out, struct slice there, struct slice refs)
 {
 	struct slice word;
@@ -87,8 +90,8 @@ static void add_refs(struct buf *out, struct slice there, struct slice refs)
 }
 
 /*
- * Both have a block. What the former log says of members in runs of the new server was dropped before: see join_drop_words. So was what the
- * new server's head says of them.
+ * Both have a block. The words of the former log about members in runs of the new server were
+ * dropped before, and so were the words of the new server's head: see join_drop_words.
  */
 static void join_blocks(const struct oplog_base *former, const struct oplog_base *here, struct buf *out)
 {
@@ -100,13 +103,16 @@ static void join_blocks(const struct oplog_base *former, const struct oplog_base
 	buf_add_slice(out, here->log);
 }
 
-/* A base with only a log may be of a set or of a list. */
+/* A base with only a log may be that of a set or of a list. */
 static bool are_alike(const struct oplog_base *a, const struct oplog_base *b)
 {
 	return !a->block.n || !b->block.n || a->is_list == b->is_list;
 }
 
-/* Reads a base, or the words of others in one that is being loaded, which are put into `words`. False if it is no set or list. */
+/*
+ * Reads a base, or the words of a base that is being loaded, which are stored in `words`.
+ * Returns false if the value is not a set or list.
+ */
 static bool read_words(struct slice value, struct oplog_base *out, struct buf *words)
 {
 	struct lease_base loading;
@@ -141,7 +147,10 @@ enum join join_of(const struct rules *rules, struct slice key, struct slice form
 	if (is_number(here, &m) && is_number(former, &n)) {
 		if (is_event_counter(rules, key))
 			return JOIN_BOTH;
-		/* The counter began again at the former server after it had been moved, or it went on there after it was copied. */
+		/*
+		 * The counter was created again at the former server after it had been moved,
+		 * or was still counted there after it was copied.
+		 */
 		return !is_copy || m >= n ? JOIN_HERE : JOIN_FORMER;
 	}
 	/* An emptied set or list has no words. */

@@ -1,7 +1,8 @@
 /*
- * What becomes of an item that two servers have, since a setlistd with another list of servers wrote to the former one. Sets and lists
- * are joined, and counts of events are added up. Of other items, numbers among them, the one on the new server stays: a setlistd that
- * knows the new servers has acknowledged it.
+ * Decides how to resolve an item that two servers have because a setlistd with another list of
+ * servers wrote to the former one. Sets and lists are joined, and event counts are added up.
+ * For all other items, including numbers, the one on the new server is kept: a setlistd with
+ * the new list of servers has acknowledged it.
  */
 #ifndef COLLECTION_MOVE_JOIN_H
 #define COLLECTION_MOVE_JOIN_H
@@ -19,29 +20,29 @@ enum join {
 };
 
 /*
- * Decides what becomes of an item on both servers. If `is_copy`, `here` is only a copy of what the former server had, so no client has
- * written it to the new one. `rules` may be NULL.
+ * Decides how to resolve an item that is on both servers. If `is_copy`, `here` is only a copy of
+ * the former server's item, so no client has written it to the new server. `rules` may be NULL.
  */
 enum join join_of(const struct rules *rules, struct slice key, struct slice former, struct slice here, bool is_copy);
 
 /*
- * Appends the value of JOIN_BOTH to `out`. The former words precede those of the new server, so the latter decide about a member of which
- * both have words.
+ * Appends the value for JOIN_BOTH to `out`. The former words precede the words of the new
+ * server, so the latter decide about a member that both name.
  */
 void join_values(struct slice former, struct slice here, struct buf *out);
 
-/* Whether it is the base of a set or list that has parts. */
+/* Returns whether the value is the base of a set or list that has parts. */
 bool join_has_parts(struct slice value);
 
 /*
- * Whether the former words will follow runs of the new server, since both have runs. Then each table of those runs must be passed to
- * join_drop_words first.
+ * Returns whether the former words would follow runs of the new server, because both have runs.
+ * Then each table of those runs must be passed to join_drop_words first.
  */
 bool join_needs_runs(struct slice former, struct slice here);
 
 /*
- * Drops the words of the former item about members in a table of the new server, and what the head of the new item, which is older than the
- * table, says of them.
+ * Drops the words of the former item about members in a table of the new server, and the words
+ * about them in the head of the new item, which is older than the table.
  */
 void join_drop_words(struct buf *former, struct buf *here, struct slice table);
 

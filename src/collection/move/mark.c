@@ -41,13 +41,13 @@ void mark_add_copy(struct buf *out, struct slice key, uint32_t flags, uint64_t c
 	add_number(out, bytes, ' ');
 }
 
-/* Where `text` stands in `data`, or NULL. */
+/* Returns the position of `text` in `data`, or NULL. */
 static const char *find(struct slice data, const char *text, size_t n)
 {
 	return data.n ? memmem(data.p, data.n, text, n) : NULL;
 }
 
-/* Takes a number and the byte behind it. */
+/* Removes a number and the byte after it, which must be `end`. */
 static bool take(struct slice *rest, char end, uint64_t *out)
 {
 	if (!num_parse_u64(slice_cut(rest, end), out))

@@ -14,7 +14,8 @@ enum {
 	CLAIM_SECONDS = 60,
 	WAITS = 8,
 	WAIT_MS = 4,
-	EXPIRY_MS = 64 /* ATTEMPTS_MAX such pauses take longer than the second that an item may have left */
+	/* ATTEMPTS_MAX such pauses take longer than the last second of an item's life. */
+	EXPIRY_MS = 64
 };
 enum { ALL = WANT_VALUE | WANT_CAS | WANT_TTL };
 
@@ -83,7 +84,7 @@ static void ask(struct mover *m, struct mover_side *side, struct call call, move
 	send(m, side, call, &m->waiter);
 }
 
-/* The step behind this read and what else was sent must be set. */
+/* Requires that m->next is set, which follows this read and the other calls in flight. */
 static void read_n(struct mover *m, unsigned want)
 {
 	m->at_n.done = answered_by_n;
@@ -110,7 +111,7 @@ static void look_later(struct mover *m, unsigned ms)
 	env->later(env, &m->waiter, 1 + (unsigned)(random_next(&env->random) % ms));
 }
 
-/* Others move the unit as well, or change it. */
+/* Another proxy moves the unit too, or a client changes it. */
 static void again(struct mover *m)
 {
 	struct env *env = m->world->env;
@@ -125,7 +126,7 @@ static void again(struct mover *m)
 	}
 }
 
-/* Gives the exptime of an item with this time to live. False: it is not known, or about to run out, and the mover has gone on. */
+/* Stores the exptime for `ttl`. False if unknown or about to expire: the mover fails or retries. */
 static bool can_keep(struct mover *m, int64_t ttl, int64_t *exptime)
 {
 	if (ttl_exptime(m->world->env, ttl, exptime))
@@ -156,7 +157,7 @@ void mover_start(struct mover *m, void (*done)(struct mover *m))
 	look(m);
 }
 
-/* n has nothing to say if o has the item. */
+/* The reply of n is not used if o has the item. */
 static void look(struct mover *m)
 {
 	m->moves = m->there = false;
@@ -166,7 +167,7 @@ static void look(struct mover *m)
 		read_n(m, 0);
 }
 
-/* If both say that they have nothing, another mover may have moved the item between the two answers. The calls that wait ask n again. */
+/* If neither has the item, it may have been moved meanwhile. The queued calls read n again. */
 static void looked(struct mover *m)
 {
 	if (m->status == RESULT_HIT) {
@@ -181,7 +182,7 @@ static void looked(struct mover *m)
 
 /* --- the copy --- */
 
-/* The addition fails if n has anything. The read behind it shows that. */
+/* The addition fails if n has any item. The read after it returns that. */
 static void on_claim(struct waiter *waiter, const struct result *r)
 {
 	struct mover *m = (struct mover *)((char *)waiter - offsetof(struct mover, second));
@@ -213,8 +214,9 @@ static bool is_own_copy(const struct mover *m)
 }
 
 /*
- * If another mover moves this item, this one waits for a while first. If this mover alone has written to n since n had nothing, it knows
- * its own copy there: when the deletion on o has failed, the item on o is the one that it copied, changed since.
+ * If another mover moves this item, this one pauses first. If only this mover has written to n
+ * since n had nothing, the copy there is its own. If its deletion on o failed, o's item has
+ * changed.
  */
 static void claimed(struct mover *m)
 {
@@ -272,7 +274,7 @@ static void on_copy(struct waiter *waiter, const struct result *r)
 	copied(&m->cas, r);
 }
 
-/* A write to n of what it had has become. */
+/* A write that replaces the item read on n. */
 static struct call write_call(const struct mover *m, struct slice value, uint32_t flags, int64_t ttl)
 {
 	struct call call = {
@@ -290,8 +292,8 @@ static struct call write_call(const struct mover *m, struct slice value, uint32_
 }
 
 /*
- * The time to live of a copy is looked at before the deletion. A touch that corrects it right behind the write could come when the item
- * has moved, and undo that of a client. Only a date needs what cas_send does.
+ * The time to live of a copy is read before the deletion: a touch right after the write could
+ * arrive after the move, and undo a client's touch. Only a date needs cas_send.
  */
 static void write_copy(struct mover *m, struct slice value, uint32_t flags)
 {
@@ -311,9 +313,11 @@ static void write_copy(struct mover *m, struct slice value, uint32_t flags)
 }
 
 /*
- * Whether what n has is more than an earlier copy of what o has. A copy of another item than o has now may be all that is left of that:
- * its mover deleted it, and then a setlistd that does not know the new ring made the item on o. Or such a setlistd changed the item
- * before it could be deleted: so it is if words were appended, or if it has parts, which nothing new has so soon.
+ * Returns whether n has more than an earlier copy of the item on o. A copy of a different item
+ * than o has now may be the only copy left: its mover deleted that item, and then a setlistd
+ * that still has the old ring created the item on o. Or such a setlistd changed the item before
+ * it could be deleted. The latter is true if words were appended, or if the item has parts,
+ * which no new item has so soon.
  */
 static bool is_truth(const struct mover *m)
 {
@@ -332,15 +336,15 @@ static void take_here(struct mover *m)
 	buf_add_slice(&m->here, m->mark.behind);
 }
 
-/* Whether the item on o is dropped, and n has nothing to be written. */
+/* Returns whether the item on o is dropped, and nothing has to be written to n. */
 static bool keeps_here(const struct mover *m)
 {
 	return m->join == JOIN_HERE && m->mark.kind == MARK_NONE;
 }
 
 /*
- * Words around a mark were written through a proxy that uses the new ring, so they win. For the same reason a joined item keeps the
- * time to live of the item on n.
+ * Words around a mark were written through a proxy that has the new ring, so they take
+ * precedence. For the same reason a joined item keeps the time to live of the item on n.
  */
 static void decide(struct mover *m)
 {
@@ -387,7 +391,7 @@ static void copy_item(struct mover *m)
 	buf_free(&text);
 }
 
-/* --- the one step --- */
+/* --- the deletion --- */
 
 static void on_last_look(struct waiter *waiter, const struct result *r)
 {
@@ -398,8 +402,8 @@ static void on_last_look(struct waiter *waiter, const struct result *r)
 }
 
 /*
- * The time to live that a copy has to get is read right before: a touch does not change the cas id. n is read meanwhile: its cas id tells
- * if that was too early.
+ * The time to live is read just before the deletion: a touch keeps the cas id. n's shows if in
+ * time.
  */
 static void delete_former(struct mover *m)
 {
@@ -503,7 +507,7 @@ static void here_is(struct mover *m)
 	buf_free(&text);
 }
 
-/* Another client touched the item on o between its copy and its deletion. */
+/* Repeats the touch of another client between the copy of the item on o and its deletion. */
 static void touched(struct mover *m)
 {
 	int64_t exptime, before = m->o.ttl, now = m->last_ttl;

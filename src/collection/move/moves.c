@@ -55,7 +55,7 @@ const struct moves_stats *moves_statistics(const struct moves *m)
 	return &m->world.stats;
 }
 
-/* Sends a call that concerns nobody here. */
+/* Sends a call that is not affected by the moves. */
 static void pass_to(struct moves *m, const struct call *call, struct waiter *waiter, int server)
 {
 	struct call copy = *call;
@@ -69,10 +69,10 @@ static struct moved_call *keep_call(struct moves *m, const struct call *call, st
 	return moved_call_keep(m, &m->world, call, asker);
 }
 
-/* --- reads that do not wait --- */
+/* --- reads that are not queued --- */
 
 /*
- * Parts never change. But the former server may have one that the base there does not know, and that is copied only when it is missed.
+ * Parts never change. But the former server may have a part that is copied only when it is missed.
  */
 static bool may_peek(const struct call *call, struct slice unit, const struct unit *u)
 {
@@ -81,7 +81,7 @@ static bool may_peek(const struct call *call, struct slice unit, const struct un
 	return call->key.n == unit.n ? call->only_reads : u && u->mover.moves;
 }
 
-/* Whether the unit may stay where it is for now. */
+/* Returns whether the unit may stay where it is for now. */
 static bool may_leave(const struct unit *u)
 {
 	return u->peeks == 0 && STAILQ_EMPTY(&u->reads) && STAILQ_EMPTY(&u->calls) &&
@@ -158,9 +158,9 @@ static void moves_on_former(struct waiter *waiter, const struct result *r)
 	}
 }
 
-/* --- the door --- */
+/* --- entry --- */
 
-/* Of a unit that was found. */
+/* Sends a call on a unit that was found. */
 static void send_here(struct moves *m, const struct call *call, struct waiter *waiter, struct slice key, uint64_t hash)
 {
 	enum guard guard = call->key.n == key.n ? verb_guard(call, found_is_late(&m->found, hash)) : GUARD_NONE;
@@ -197,8 +197,8 @@ static void moves_on_look_aside(struct waiter *waiter, const struct result *r)
 }
 
 /*
- * Whether the unit was found before. If that was long ago, its former server is asked again, beside the call and not before it: a proxy
- * that does not know the new servers may have written there.
+ * Returns whether the unit was found before. If that was long ago, its former server is read
+ * again, in parallel to the call: a proxy that still has the old servers may have written there.
  */
 static bool was_found(struct moves *m, struct slice key, uint64_t hash)
 {
@@ -215,7 +215,7 @@ static bool was_found(struct moves *m, struct slice key, uint64_t hash)
 	return true;
 }
 
-/* Of a unit that nobody waits for. */
+/* Handles a call on a unit that has no queue. */
 static void find(struct moves *m, const struct call *call, struct waiter *waiter, struct slice key, uint64_t hash)
 {
 	struct env *env = m->world.env;
@@ -227,8 +227,9 @@ static void find(struct moves *m, const struct call *call, struct waiter *waiter
 	}
 	c = keep_call(m, call, waiter);
 	/*
-	 * A touch need not wait: an item moves with its time to live, and the touch that corrects a rewrite must not be late. A read that
-	 * precedes a rewrite waits with it: if it were answered at once, it would miss a touch made while the rewrite is queued.
+	 * A touch is not queued: an item moves with its time to live, and the touch that
+	 * corrects a rewrite must not be late. A read before a rewrite is queued with it, to
+	 * see later touches.
 	 */
 	if (env->unix_time < m->at && ((verb_only_reads(call) && !call->leads) || call->verb == CALL_TOUCH)) {
 		moved_call_send(c, &c->call, true, moves_on_former);

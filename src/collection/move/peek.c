@@ -3,8 +3,8 @@
 #include <stddef.h>
 
 /*
- * Whether the new server has nothing but a claim, or a copy of this very item. A copy of another one may be all that is left of that, and
- * words around a mark may be the truth.
+ * Returns whether the new server has only a claim, or a copy of this very item. A copy of a
+ * different item may be the only copy left, and words around a mark may be the newest.
  */
 static bool is_behind(struct slice key, const struct result *here, const struct result *former)
 {

@@ -40,9 +40,13 @@ struct unit {
 	uint64_t hash;
 	enum unit_state state;
 	struct mover mover;
-	struct waiter waiter; /* of a timer, or of a look at its key */
-	uint64_t looked;      /* env.now when that look was sent, or the first look at both servers */
-	/* Reads that were sent to both servers and could not be answered yet. They precede `calls`. */
+	struct waiter waiter; /* of a timer, or of a lookup of its key */
+	/* env.now when that lookup, or the first read of both servers, was sent. */
+	uint64_t looked;
+	/*
+	 * Reads that were sent to both servers and could not be answered yet. They precede
+	 * `calls`.
+	 */
 	struct moved_calls reads;
 	struct moved_calls calls;
 	uint64_t former; /* the number of the last call before the look at its former server */

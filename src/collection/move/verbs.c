@@ -18,7 +18,7 @@ enum guard verb_guard(const struct call *call, bool late)
 		return late && call->compare ? GUARD_HOLD : GUARD_NONE;
 	case CALL_ADD:
 	case CALL_CAS:
-	case CALL_TOUCH: /* it may have to follow a read of the time to live at once */
+	case CALL_TOUCH: /* it may have to follow a read of the time to live immediately */
 		return late ? GUARD_HOLD : GUARD_NONE;
 	case CALL_INCR:
 	case CALL_DECR:
@@ -29,7 +29,7 @@ enum guard verb_guard(const struct call *call, bool late)
 	}
 }
 
-/* The flags in the reply to a meta get. False if it has none. */
+/* Stores the flags in the reply to a meta get. Returns false if it has none. */
 static bool take_flags(const struct result *r, uint32_t *flags)
 {
 	struct slice rest = r->line, word;
@@ -57,7 +57,10 @@ bool verb_met_mark(const struct call *call, const struct result *r, bool imitate
 		mark_is_met(call->key, r->flags, r->value, call->want & WANT_VALUE, imitated);
 }
 
-/* A meta get that shows a value, and not its flags. */
+/*
+ * Returns whether it is the reply to a meta get that has a value without flags, and
+ * may be a mark.
+ */
 static bool may_show_mark(const struct call *call, const struct result *r)
 {
 	uint32_t flags;
@@ -72,7 +75,7 @@ bool verb_is_doubtful(const struct call *call, const struct result *r, bool imit
 
 	if (call->verb == CALL_META)
 		return !imitated && may_show_mark(call, r);
-	/* With a time in the past it leaves nothing that could be read. */
+	/* After a touch with a time in the past, nothing is left to read. */
 	if (call->verb == CALL_TOUCH)
 		return r->status == RESULT_DONE && call->exptime >= 0;
 	return r->status == RESULT_EXISTS || (r->status == RESULT_NOT_STORED && call->verb == CALL_ADD) ||
@@ -89,13 +92,16 @@ bool verb_is_number(struct slice value)
 	return value.n <= NUM_U64_MAX && num_parse_u64(value, &number);
 }
 
-/* A call that compares with a cas id of its client fails on a mark anyway. */
+/* A call that compares with the client's cas id fails on a mark anyway. */
 bool verb_compares(const struct call *call)
 {
 	return (call->verb == CALL_REPLACE || call->verb == CALL_DELETE) && !call->compare;
 }
 
-/* A deletion by cas id stores an item that has expired already, as not all servers have a delete that compares. */
+/*
+ * A deletion by cas id stores an item that has already expired, as not all servers have a
+ * delete that compares.
+ */
 struct call verb_compare(const struct call *call, const struct result *look)
 {
 	struct call cas = { .key = call->key, .value = SLICE(""), .exptime = -1 };
@@ -113,7 +119,7 @@ enum result_status verb_status_of_miss(const struct call *call)
 	return call->verb == CALL_DELETE ? RESULT_MISS : RESULT_NOT_STORED;
 }
 
-/* A meta get may also touch an item, or make one. STATS reads the clock of a server. */
+/* A meta get may also touch or create an item. STATS reads the clock of a server. */
 bool verb_only_reads(const struct call *call)
 {
 	struct slice rest = call->line, word;
@@ -135,7 +141,7 @@ static bool is_past(int64_t exptime, int64_t unix_time)
 	return exptime < 0 || (ttl_is_date(exptime) && exptime <= unix_time);
 }
 
-/* Whether a meta command deletes, or gives a time in the past. */
+/* Returns whether a meta command deletes, or sets a time in the past. */
 static bool meta_removes(struct slice line, int64_t unix_time)
 {
 	struct slice word;

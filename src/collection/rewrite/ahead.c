@@ -7,26 +7,27 @@
 #include "util/alloc.h"
 
 /*
- * FRESH: the time for which a base is used, in milliseconds. A touch by another client changes no cas id, so a rewrite that is computed
- * from an old read gives the old time to live, and corrects it: see cas.h.
+ * FRESH: the time for which a base is used, in milliseconds. A touch by another client does
+ * not change the cas id, so a rewrite based on an old read sets the old time to live, and
+ * corrects it: see cas.h.
  */
 enum { PLACES = 64, FRESH = 10 * 1000, PAUSE_MAX = 64, GAP_MAX = 1000, GAP_UNKNOWN = GAP_MAX + 1 };
 
-/* Of a key that was rewritten. */
+/* State of a key that was rewritten. */
 struct ahead {
-	uint64_t hash; /* of the key; 0 and no key for an empty place */
+	uint64_t hash; /* of the key; an empty slot has 0 and no key */
 	struct buf key;
 	bool known;
 	struct buf value;   /* the base, if it is known */
 	struct result read; /* the reply about it, without slices */
-	uint64_t since;     /* before it was read */
-	unsigned appends;   /* since the last rewrite */
-	unsigned gap;       /* the same between the last two rewrites */
-	unsigned pause;     /* rewrites that go without after the next one that is in vain, less one, halved */
-	unsigned wait;      /* as many are left to do so */
+	uint64_t since;     /* a moment before it was read */
+	unsigned appends;   /* number of appends since the last rewrite */
+	unsigned gap;       /* number of appends between the last two rewrites */
+	unsigned pause;     /* the next useless read makes 2 * pause + 1 rewrites go without */
+	unsigned wait;      /* number of rewrites that still go without */
 };
 
-/* A hash table without chains: a key overwrites another one in its place. */
+/* A hash table without chains: a key overwrites the previous one in its slot. */
 struct aheads {
 	struct ahead places[PLACES];
 	size_t memory; /* of keys and values */
@@ -83,7 +84,10 @@ static struct ahead *make(const struct lane *lane)
 	return a;
 }
 
-/* Bytes of a base that is kept: all of them together take a part of the memory for views. */
+/*
+ * Returns the maximum size of a base to keep: all of them together may take a fixed part of
+ * the memory for views.
+ */
 static size_t most(const struct lane *lane)
 {
 	enum { MOST = 32 * 1024, PART = 16 };
@@ -106,9 +110,9 @@ void ahead_forget(struct lane *lane)
 		forget(lane, a);
 }
 
-/* --- the read behind a write --- */
+/* --- the read after a write --- */
 
-/* The reply as it would be now. False if it is too old. */
+/* Computes the reply as it would be now. Returns false if it is too old. */
 static bool as_of_now(const struct lane *lane, const struct ahead *a, struct result *r)
 {
 	enum { SECOND = 1000 };
@@ -122,7 +126,7 @@ static bool as_of_now(const struct lane *lane, const struct ahead *a, struct res
 	return age <= FRESH && ttl_exptime(lane_env(lane), r->ttl, &exptime) && !ttl_is_date(exptime);
 }
 
-/* A read was of use, or in vain. */
+/* Records whether a read was useful. */
 static void count(struct ahead *a, bool used)
 {
 	if (used) {
@@ -133,7 +137,10 @@ static void count(struct ahead *a, bool used)
 	}
 }
 
-/* Keeps what `r` says of `base`, which was read after a->since. False if no rewrite could begin with it. */
+/*
+ * Keeps the reply `r` and `base`, which was read after a->since. Returns false if no rewrite
+ * could begin with it.
+ */
 static bool keep(struct lane *lane, struct ahead *a, const struct result *r, struct slice base)
 {
 	struct result now;
@@ -160,7 +167,10 @@ static bool is_rewrite(const struct op *op)
 	return op->kind == OP_POP || op->kind == OP_CLAIM || (op->kind == OP_LIST && list_verb_writes(op->list->verb));
 }
 
-/* Whether the next write of the key is expected to be a rewrite: the one that waits or, if there is none, as it was last time. */
+/*
+ * Returns whether the next write of the key is expected to be a rewrite, from the queued
+ * operations or, if there are none, from the last time.
+ */
 static bool expects_rewrite(const struct lane *lane, const struct ahead *a)
 {
 	enum { LOOKS = 16 };
@@ -192,7 +202,7 @@ void ahead_rewrites(struct lane *lane, int64_t exptime)
 {
 	struct ahead *a = find(lane);
 
-	/* A date is computed from what is read again. */
+	/* A date is computed from values that are read again. */
 	if (ttl_is_date(exptime) || most(lane) == 0)
 		return;
 	if (!a) {
@@ -251,7 +261,10 @@ void ahead_give(struct lane *lane, lane_step *step)
 	step(lane, &r);
 }
 
-/* After a touch in between, what was read behind the CAS shows the time to live before it was corrected. */
+/*
+ * If the key was touched meanwhile, the read after the CAS has the time to live
+ * before it was corrected.
+ */
 void ahead_ended(struct lane *lane, const struct cas *cas, enum result_status status, bool tried)
 {
 	struct ahead *a = find(lane);

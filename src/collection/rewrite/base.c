@@ -31,7 +31,10 @@ static void read_base(struct base_rewrite *rewrite)
 	env_get(lane_env(rewrite->lane), WANT_VALUE | WANT_CAS | WANT_TTL, &rewrite->cas.waiter);
 }
 
-/* Finds the old bytes at a token boundary. Without a block they must be in a base without one: else the base was replaced. */
+/*
+ * Finds the old bytes at a token boundary. If they have no block, the base must not have one
+ * either: otherwise the base was replaced.
+ */
 static bool find_old(const struct base_rewrite *rewrite, struct slice base, size_t *at)
 {
 	struct slice old = rewrite->old;

@@ -1,8 +1,10 @@
 /*
- * Rewriting some bytes of a base. Other writers only prepend and append to a base, so the rewrite stays valid whatever they add.
- * The bytes around it are kept as the last read shows them:
+ * Rewrites some bytes of a base. Other writers only prepend and append to a base, so the
+ * rewrite stays valid whatever they add. The bytes around it are kept as found by the last
+ * read:
  *
- *     read the base -> find the bytes -> CAS with the token of that read -> lost the race: read the base again
+ *     read the base -> find the bytes -> CAS with the token of that read
+ *                                        -> lost the race: read the base again
  */
 #ifndef COLLECTION_REWRITE_BASE_H
 #define COLLECTION_REWRITE_BASE_H
@@ -11,7 +13,7 @@
 #include "collection/rewrite/cas.h"
 
 struct base_rewrite {
-	struct cas cas; /* cas.ttl: the time to live that the base has at the end */
+	struct cas cas; /* cas.ttl is the time to live of the base at the end */
 	struct lane *lane;
 	struct slice old, replacement;
 	bool anywhere;
@@ -21,20 +23,24 @@ struct base_rewrite {
 };
 
 /*
- * Replaces `prefix` at the head of the base by `replacement`; keeps time to live and flags. Both slices and `rewrite`
- * must stay until `after`. It gets OUTCOME_BUSY if the base does not begin with the prefix, or each attempt lost a
- * race. `read` is a reply with value, CAS token and time to live to start from; if it is NULL, the base is read first.
+ * Replaces `prefix` at the head of the base by `replacement`; keeps time to live and flags.
+ * Both slices and `rewrite` must stay valid until `after` is called. It receives OUTCOME_BUSY
+ * if the base does not begin with the prefix, or if each attempt lost a race. `read` is a reply
+ * with value, CAS token and time to live to start from; if it is NULL, the base is read first.
  */
 void base_rewrite_head(struct base_rewrite *rewrite, struct lane *lane, struct slice prefix, struct slice replacement,
 	const struct result *read, lane_after *after);
 
-/* The same for `old` at any place in the base. The replacement must mean the same at any place. */
+/*
+ * The same for `old` at any position in the base. The replacement must have the same
+ * meaning at any position.
+ */
 void base_rewrite_anywhere(
 	struct base_rewrite *rewrite, struct lane *lane, struct slice old, struct slice replacement, lane_after *after);
 
 /*
- * Removes the base that `read` is a reply about, by a CAS with an exptime in the past. If the base changed since, it
- * stays.
+ * Removes the base that `read` is a reply about, by a CAS with an exptime in the past. If the
+ * base has changed since, it is not removed.
  */
 void base_expire(struct lane *lane, const struct result *read, lane_step *step);
 

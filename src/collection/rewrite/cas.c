@@ -27,7 +27,7 @@ static void ask(struct cas *cas, struct waiter *waiter, struct slice key, struct
 static const struct call read_ttl = { .verb = CALL_GET, .want = WANT_TTL };
 static const struct call read_clock = { .verb = CALL_STATS };
 
-/* A call that cannot be sent may be answered before those that were sent. */
+/* If a call cannot be sent, its result may precede the replies to earlier calls. */
 static void count_answer(struct cas *cas)
 {
 	if (--cas->pending == 0)
@@ -42,7 +42,10 @@ static void looked(struct waiter *waiter, const struct result *r)
 	count_answer(cas);
 }
 
-/* The server's clock, from the result of a STATS: seconds since 1970, or 0 if it does not say. */
+/*
+ * Returns the server's clock, from the result of a STATS: seconds since 1970, or 0 if
+ * it is not there.
+ */
 static int64_t clock_of(const struct result *stats)
 {
 	struct slice text = stats->status == RESULT_TEXT ? stats->line : SLICE(""), line;
@@ -133,8 +136,9 @@ static void measure(struct cas *cas)
 }
 
 /*
- * Gives the exptime of an item that had `ttl` seconds left when the server's clock showed cas->now: a date by that clock. If the clock
- * is not known, as ttl_exptime. False as there.
+ * Stores the exptime of an item that had `ttl` seconds left when the server's clock showed
+ * cas->now: a date by that clock. If the clock is unknown, works like ttl_exptime. Returns
+ * false in the same cases.
  */
 static bool date_of(const struct cas *cas, int64_t ttl, int64_t *exptime)
 {
@@ -159,7 +163,10 @@ static void measured(struct cas *cas)
 		cas->ttl = ttl, write_item(cas);
 }
 
-/* Sends a look at the item, then the call. Both may have to wait until the key has moved; a TOUCH never does. */
+/*
+ * Sends a read of the item, then the call. Both may be queued until the key has moved,
+ * except for a TOUCH.
+ */
 static void send(struct cas *cas)
 {
 	struct call look = read_ttl, clock = read_clock;
@@ -175,7 +182,10 @@ static void send(struct cas *cas)
 	ask(cas, &cas->waiter, cas->call.key, cas->call, answered);
 }
 
-/* The end of an item that is written with `exptime`, by the server's clock. 0 if that clock is not known, or for never. */
+/*
+ * Returns the end of an item that is written with `exptime`, by the server's clock. 0 if that
+ * clock is unknown, or for never.
+ */
 static int64_t end_of(const struct cas *cas, int64_t exptime)
 {
 	return cas->exact && cas->now ? exptime : 0;
@@ -189,9 +199,10 @@ static void write_item(struct cas *cas)
 }
 
 /*
- * Whether `looked`, a read right before the write, shows that another client touched the item after its time to live was read. Then the
- * item is touched with `exptime`. For a date, cas->now is the server's clock at the time of `looked`, or later. As cas->ttl was read
- * before, a longer time is the touch of another client.
+ * Returns whether `looked`, a read right before the write, shows that another client touched
+ * the item after its time to live was read. If so, the item must be touched with `exptime`. For
+ * a date, cas->now is the server's clock at the time of `looked`, or later. As cas->ttl was
+ * read before, a longer time is the touch of another client.
  */
 static bool touch_is_due(const struct cas *cas, int64_t *exptime)
 {
@@ -214,7 +225,7 @@ static void touch(struct cas *cas, int64_t exptime)
 	send(cas);
 }
 
-/* Gives the item the time to live that `looked` shows. */
+/* Sets the time to live of the item to the one in `looked`. */
 static void correct(struct cas *cas, int64_t exptime)
 {
 	if (cas->exact || !ttl_is_date(exptime))
@@ -242,8 +253,9 @@ static void read_clock_for_date(struct cas *cas)
 }
 
 /*
- * The time to live was read before the server's clock. The moment of reading the clock is known up to the time that its reply
- * took. If there is no reply, the connection broke, and the clock is read on another.
+ * The time to live was read before the server's clock. The moment of reading the clock is known
+ * to within the time that its reply took. If there was no reply, the connection broke, and the
+ * clock is read on another one.
  */
 static void touch_with_date(struct cas *cas)
 {
@@ -260,8 +272,9 @@ static void touch_with_date(struct cas *cas)
 }
 
 /*
- * Whether `looked` shows what is left of a time to live. If the end is known by the server's clock, a later touch with the same seconds is
- * recognized. The server read its clock after `looked`, later by at most the time that the replies took.
+ * Returns whether `looked` is the rest of this time to live. If the end is known by the
+ * server's clock, a later touch with the same number of seconds is recognized. The server read
+ * its clock after `looked`, later by at most the time that the replies took.
  */
 static bool shows(const struct cas *cas, struct cas_life life)
 {
@@ -276,8 +289,9 @@ static bool shows(const struct cas *cas, struct cas_life life)
 }
 
 /*
- * Whether `looked`, a read right before our touch, shows a touch of another client, which ours undid. What our CAS gave is none: another
- * rewrite may have given it at the same time, and corrects that.
+ * Returns whether `looked`, a read right before our touch, shows a touch of another client,
+ * which ours undid. A time that our CAS has set is not one: a concurrent rewrite may have set
+ * it, and corrects it.
  */
 static bool undid_touch(const struct cas *cas)
 {
@@ -285,7 +299,7 @@ static bool undid_touch(const struct cas *cas)
 		!shows(cas, cas->first);
 }
 
-/* The touch that ours undid is done again. The write is done, even if a touch failed. */
+/* Repeats a touch that ours undid. The write is done, even if a touch failed. */
 static void touched(struct cas *cas)
 {
 	int64_t exptime;

@@ -11,7 +11,7 @@
 
 enum { CALLS_AT_ONCE = 128 };
 
-/* Makes the list of the parts that s->ids has. */
+/* Makes the list of the parts in s->ids. */
 static void make_list(struct parts *s, struct slice key)
 {
 	struct slice rest, id;
@@ -54,7 +54,10 @@ static bool refs_of_list(struct slice refs)
 	return refs.n > 1 && (refs.p[1] == (char)OPLOG_LIST || refs.p[1] == (char)OPLOG_OLD_LIST);
 }
 
-/* Appends the ids in `refs`, each followed by a space: of segments, or of runs without the tables of their indexes. */
+/*
+ * Appends the ids in `refs`, each followed by a space: the ids of segments, or of runs without
+ * the tables of their indexes.
+ */
 static void add_ids(struct slice refs, struct buf *out)
 {
 	bool list = refs_of_list(refs);
@@ -149,7 +152,10 @@ void parts_call(struct parts *s, struct call call, void (*done)(struct parts *pa
 	ask(s);
 }
 
-/* The argument is what all parts will be called by: its ids are those of the indexes and of the tables without one. */
+/*
+ * indexes->arg is the object for all parts; it has the ids of the indexes, and of the
+ * tables without an index.
+ */
 static void indexes_read(struct parts *indexes)
 {
 	struct parts *all = indexes->arg;
@@ -327,7 +333,10 @@ void part_writer_add(struct part_writer *w, struct slice id, struct slice data)
 		&write->waiter);
 }
 
-/* Whether a base that got `exptime` at `started` would now have a time to live that differs from `ttl` by more than 2 seconds. */
+/*
+ * Returns whether a base that got `exptime` at `started` would now have a time to live that
+ * differs from `ttl` by more than 2 seconds.
+ */
 static bool ttl_differs(const struct part_writer *w, int64_t ttl)
 {
 	enum { NEAR = 2 };

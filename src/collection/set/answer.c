@@ -21,7 +21,7 @@ static void void_answer(struct set_request *r)
 	buf_consume(&r->offsets, buf_size(&r->offsets));
 }
 
-/* If the set has changed, the answer begins again. */
+/* Restarts the answer if the set has changed. */
 static void begin(const struct set_view *v, struct set_request *r)
 {
 	set_request_begin(r);
@@ -31,7 +31,7 @@ static void begin(const struct set_view *v, struct set_request *r)
 	r->version = v->version;
 }
 
-/* The last member of a text in which each is followed by a space. */
+/* Returns the last member of a text in which each member is followed by a space. */
 static struct slice last_member(struct slice text)
 {
 	const char *start;
@@ -44,8 +44,8 @@ static struct slice last_member(struct slice text)
 }
 
 /*
- * Writes the next slice of a range, behind the slices in `text`. The text is complete at a limit of `count` members, of which
- * `written` are counted, or of `bytes`; 0 for none.
+ * Writes the next slice of a range, after the slices in `text`. The text is complete with
+ * `count` members, of which `written` are already counted, or with `bytes`; 0 for no limit.
  */
 static enum written write_slice(
 	struct set_view *v, struct set_range range, uint64_t count, uint64_t *written, size_t bytes, struct buf *text)
@@ -87,7 +87,7 @@ static bool answer_range(struct set_view *v, struct set_request *r)
 	return written <= WRITTEN_LIMIT;
 }
 
-/* A set that is only a log needs no sorting. */
+/* Makes the text of all members. A set that is only a log needs no sorting. */
 static bool make_text(struct set_view *v)
 {
 	uint64_t written = 0;
@@ -98,7 +98,7 @@ static bool make_text(struct set_view *v)
 		fold_join(&v->overlay, &v->unfinished);
 	else if (write_slice(v, everything, 0, &written, 0, &v->unfinished) != WRITTEN_ALL)
 		return false;
-	/* Cut the space behind the last member. */
+	/* Cut the space after the last member. */
 	else if (buf_size(&v->unfinished))
 		v->unfinished.end--;
 	v->text = shared_create(&v->unfinished);
@@ -114,8 +114,8 @@ static bool answer_all(struct set_view *v, struct set_request *r)
 }
 
 /*
- * Answers members until one needs what is not in memory. The others are looked up only to note all wants at once, and answered after
- * that.
+ * Answers members until one needs a part that is not in memory. The remaining members are
+ * looked up only to note all wants at once, and answered in the next call.
  */
 static bool answer_test(struct set_view *v, struct set_request *r)
 {
@@ -141,7 +141,7 @@ static bool answer_test(struct set_view *v, struct set_request *r)
 	return !wanted;
 }
 
-/* Most questions are of one member: no text is made for it. */
+/* Most requests test one member; they need no text. */
 static bool answer_has(struct set_view *v, struct set_request *r)
 {
 	enum set_found found = set_view_find(v, r->members);
@@ -185,17 +185,19 @@ static bool answer_info(struct set_view *v, struct set_request *r)
 /* --- random members --- */
 
 /*
- * Random members, by rejection sampling. An entry is drawn uniformly from all layers. It counts if it adds its member and no newer
- * layer mentions that. So each member has exactly one entry that counts, all members are equally likely, and only the tables drawn
- * from are read. If too many draws would be needed, all members are read instead.
+ * Random members, by rejection sampling. An entry is drawn uniformly from all layers. It counts
+ * if it adds its member and no newer layer mentions the member. So each member has exactly one
+ * entry that counts, all members are equally likely, and only the tables drawn from are read.
+ * If too many draws would be needed, all members are read instead.
  */
 enum { DRAWS_EACH = 32, DRAWS_MORE = 64, LARGE_PART = 4, LARGE = 4096 };
 
 struct drawing {
 	struct set_view *view;
 	struct set_request *request;
-	struct fold chosen; /* the members drawn, unless they may come again; borrows from `names` */
-	struct buf names;   /* never moves */
+	/* The members drawn, unless repeats are allowed; borrows from `names`. */
+	struct fold chosen;
+	struct buf names; /* is never reallocated */
 	uint64_t total, taken;
 };
 
@@ -206,7 +208,7 @@ static void write_member(const struct set_request *r, struct buf *text, struct s
 	buf_add_word(text, member);
 }
 
-/* Where each member begins in the text of all. */
+/* Stores the offset of each member in the text of all members. */
 static bool note_offsets(struct set_view *v, struct set_request *r)
 {
 	struct slice text = buf_slice(&v->text->text), rest = slice_skip(text, r->done), member;
@@ -221,7 +223,7 @@ static bool note_offsets(struct set_view *v, struct set_request *r)
 	return true;
 }
 
-/* Draws from all members, so that some may come again. */
+/* Draws from all members, with repeats. */
 static bool repeat_from_all(struct set_view *v, struct set_request *r)
 {
 	struct slice text = buf_slice(&v->text->text), rest;
@@ -242,7 +244,10 @@ static bool repeat_from_all(struct set_view *v, struct set_request *r)
 	return true;
 }
 
-/* Chooses from all members. Selection sampling: Knuth, The Art of Computer Programming 2, 3.4.2, algorithm S. */
+/*
+ * Chooses from all members by selection sampling: Knuth, The Art of Computer Programming 2,
+ * 3.4.2, algorithm S.
+ */
 static bool select_from_all(struct set_view *v, struct set_request *r)
 {
 	struct slice rest, member;
@@ -276,7 +281,7 @@ static bool select_from_all(struct set_view *v, struct set_request *r)
 	return true;
 }
 
-/* The n-th entry of a run, or NULL if it must be loaded. */
+/* Returns the n-th entry of a run, or NULL if it must be loaded. */
 static const struct table_cursor *nth_of_run(struct set_view *v, size_t run, uint64_t n, struct table_cursor *cursor)
 {
 	const struct fences *fences = NULL;
@@ -309,7 +314,7 @@ static enum set_found draw_from_fold(const struct fold *fold, uint64_t n, struct
 	return m->live ? SET_IN : SET_OUT;
 }
 
-/* One draw: SET_IN with a member, SET_OUT for a rejected entry, or SET_WANTED. */
+/* Makes one draw. Returns SET_IN with a member, SET_OUT for a rejected entry, or SET_WANTED. */
 static enum set_found draw(struct drawing *d, struct table_cursor *cursor, struct slice *member)
 {
 	struct set_view *v = d->view;
@@ -337,7 +342,7 @@ static enum set_found draw(struct drawing *d, struct table_cursor *cursor, struc
 	return newer == SET_WANTED ? SET_WANTED : newer == SET_IN ? SET_OUT : SET_IN;
 }
 
-/* `names` has room for all, so it never moves. */
+/* `names` has room for all members, so it is never reallocated. */
 static void note_chosen(struct drawing *d, struct slice member)
 {
 	char *at;
@@ -351,7 +356,7 @@ static void note_chosen(struct drawing *d, struct slice member)
 	fold_add(&d->chosen, slice_of(at, member.n));
 }
 
-/* A slice begins with what the earlier ones have chosen. */
+/* A slice begins with the members that earlier slices have chosen. */
 static void begin_drawing(struct drawing *d)
 {
 	struct set_request *r = d->request;
@@ -365,7 +370,10 @@ static void begin_drawing(struct drawing *d)
 		r->next = r->random;
 }
 
-/* A member is chosen only once, unless it may come again. Goes on drawing after a miss, so that tables of later draws are loaded together. */
+/*
+ * A member is chosen only once, unless repeats are allowed. Continues after a miss, so that the
+ * tables of later draws are loaded together.
+ */
 static bool draw_members(struct drawing *d)
 {
 	struct set_request *r = d->request;
@@ -387,7 +395,7 @@ static bool draw_members(struct drawing *d)
 	return true;
 }
 
-/* The request has the seed, so what is drawn again after a miss is the same. */
+/* The seed is in the request, so the draws after a miss are the same as before. */
 static bool answer_sample(struct set_view *v, struct set_request *r)
 {
 	struct drawing d = { .view = v, .request = r, .chosen.seed = v->overlay.seed };
@@ -423,7 +431,7 @@ size_t set_answer_memory(const struct set_view *v, const struct set_request *r)
 		(r->verb == SET_ALL || r->from_all ? buf_size(&v->unfinished) : 0);
 }
 
-/* Beyond what clients may hold there is no use in going on. Blocks of a range are small. */
+/* Stops an answer that is larger than clients may hold. Blocks of a range are small. */
 static bool is_too_large(const struct set_view *v, const struct set_request *r)
 {
 	size_t most = v->env && v->env->options ? v->env->options->result_max : 0;
@@ -441,7 +449,7 @@ static void refuse(struct set_view *v, struct set_request *r)
 	r->too_large = true;
 }
 
-/* Many members of a range are one text, for equal questions too. */
+/* A long range becomes a shared text, which also answers equal requests. */
 static void share_range(struct set_request *r)
 {
 	enum { MANY = 4096 };
@@ -467,7 +475,7 @@ bool set_answer(struct set_view *v, struct set_request *request)
 		return true;
 	if (request->verb == SET_HAS)
 		return request->answered = answer_has(v, request);
-	/* Of a set that is one log the number is known. */
+	/* The number of members of a set that is one log is known. */
 	if (request->verb == SET_COUNT && v->run_count == 0 && v->head.member_count == 0 && is_of_all(&request->range))
 		return request->answered = count_all(v, request, &request->number);
 	v->resized = true;

@@ -1,12 +1,15 @@
 /*
- * One blind APPEND, or PREPEND, for the whole batch, whatever the size of the collection. For the reads behind it, the base is read in
- * the same round trip. Only a refused append takes more calls:
+ * One blind APPEND, or PREPEND, for the whole batch, whatever the size of the collection. If
+ * reads follow, their base is read in the same round trip. Only a refused append takes more
+ * calls:
  *
- *     append -> not stored -> read the size -> missing: add     -> not stored, another proxy was first: append again
- *                                           -> there:   compact -> append again; give up as too large after some attempts
+ *     append -> not stored -> read the size
+ *         -> missing: add -> not stored, another proxy was first: append again
+ *         -> there: compact -> append again; fail as too large after some attempts
  *
- * memcached answers NOT_STORED both if the key is missing and if the part would be too large. A very long log is
- * appended in chunks, a prepended one from its end. A push that creates a list marks it as one.
+ * memcached answers NOT_STORED both if the key is missing and if the item would be too large. A
+ * very long log is appended in chunks; one that is prepended, starting with the last chunk. A
+ * push that creates a list marks it as one.
  */
 #include "collection/machines.h"
 
@@ -17,7 +20,7 @@
 static lane_step appended, size_read, added;
 static lane_after compacted;
 
-/* The next chunk of the log to append. */
+/* Returns the next chunk of the log to append. */
 static struct slice next_chunk(struct lane *lane)
 {
 	struct slice log = lane_log(lane), rest = slice_skip(log, lane->log_done);
@@ -30,7 +33,7 @@ static struct slice next_chunk(struct lane *lane)
 	return slice_of(rest.p + rest.n - n, n);
 }
 
-/* A push of which some chunks are stored has an unknown outcome: the client must not repeat it. */
+/* A push of which some chunks are stored has an unknown outcome: the client must not retry it. */
 static void fail(struct lane *lane, enum outcome_status status, const struct result *r)
 {
 	struct result partly = { .status = RESULT_LOST, .server = r->server };
@@ -87,7 +90,10 @@ static void chunk_done(struct lane *lane)
 
 static void appended(struct lane *lane, const struct result *r)
 {
-	/* A refused append stored nothing, so the base that was read behind it lacks the words of the batch. */
+	/*
+	 * A refused append stored nothing, so the base that was read after it lacks the
+	 * words of the batch.
+	 */
 	lane->reads_along = lane->reads_along && r->status == RESULT_DONE;
 	if (r->status == RESULT_DONE)
 		chunk_done(lane);

@@ -9,7 +9,7 @@
 enum { BUCKETS = 4096 };
 
 struct cache {
-	size_t budget, memory; /* memory: of views without their parts */
+	size_t budget, memory; /* memory: bytes of views without their parts */
 	uint64_t seed;
 	struct set_store store;
 	TAILQ_HEAD(cache_list, cache_entry) used; /* most recently used first */
@@ -85,7 +85,7 @@ static struct cache_entry *create(struct cache *cache, struct slice key, uint64_
 static void use(struct cache *cache, struct cache_entry *entry)
 {
 	entry->when = ++cache->store.clock;
-	/* To move an entry touches those beside it. */
+	/* Moving an entry accesses its neighbours in the list. */
 	if (entry->when - entry->moved < SET_CLOSELY)
 		return;
 	entry->moved = entry->when;
@@ -104,7 +104,7 @@ struct cache_entry *cache_open(struct cache *cache, struct slice key, uint64_t h
 	return entry;
 }
 
-/* The least recently used entry that is not pinned. */
+/* Returns the least recently used entry that is not pinned. */
 static struct cache_entry *oldest_entry(const struct cache *cache)
 {
 	struct cache_entry *entry = TAILQ_LAST(&cache->used, cache_list);
@@ -146,7 +146,7 @@ void cache_close(struct cache *cache, struct cache_entry *entry)
 		cache->memory += entry->memory;
 		entry->view.resized = false;
 	}
-	/* The parts were used before the view, so they are dropped first, one by one. */
+	/* The parts were used before the view, so they are evicted first, one by one. */
 	if (entry->view.run_count)
 		use(cache, entry);
 	entry->view.pins--;

@@ -1,11 +1,15 @@
 /*
- *     read -> fold -> short enough: commit the folded log, and let the view follow if it was current
- *                  -> else: spill it to a new run -> commit a base that refers to the run -> consider a merge
+ * Compacts a set:
  *
- * Of a set that somebody loads, only the words are compacted: see text/lease.h. Their removals stay.
+ *     read -> fold -> short enough: commit the folded log, and update the view if it was current
+ *                  -> else: spill it to a new run -> commit a base that refers to the run
+ *                                                 -> consider a merge
  *
- * A part is referred to only after its write was acknowledged. If the commit certainly failed, the new parts are
- * deleted. After an unknown outcome they stay.
+ * Of a set that is being loaded, only the words are compacted: see text/lease.h. Their removals
+ * are kept.
+ *
+ * A part is referred to only after its write was acknowledged. If the commit certainly failed,
+ * the new parts are deleted. After an unknown outcome they are kept.
  */
 #include "collection/set/set.h"
 
@@ -30,20 +34,21 @@ static void runs_written(void *arg);
 struct compaction {
 	struct base_rewrite rewrite;
 	lane_after *after;
-	struct buf prefix, replacement;      /* prefix: the base that was read */
-	struct oplog_base base;              /* the prefix; all zeroes while somebody loads the set */
-	struct lease_base words;             /* the prefix then */
-	struct fold log;                     /* of its log, as far as that was read */
-	struct slice rest;                   /* of the log that is read */
+	struct buf prefix, replacement; /* prefix: the base that was read */
+	/* The parsed prefix; all zeroes while a client loads the set. */
+	struct oplog_base base;
+	struct lease_base words;             /* the parsed prefix in that case */
+	struct fold log;                     /* fold of the part of its log that was read */
+	struct slice rest;                   /* unread rest of the log */
 	struct run_writer head_run, log_run; /* new runs; all zeroes without `spills` */
 	struct result read;                  /* the reply about the prefix, without slices */
 	int64_t exptime;                     /* of new parts */
-	bool spills, all;                    /* all: spill the log however short it is */
-	bool loading;                        /* somebody loads the set */
-	bool of_view;                        /* the replacement was made of the view's fold */
+	bool spills, all;                    /* all: spill the log even if it is short */
+	bool loading;                        /* a client is loading the set */
+	bool of_view;                        /* the replacement was made from the view's fold */
 };
 
-/* The failure may be that of a writer, which is freed last. */
+/* The failure may belong to a writer, so the writers are freed last. */
 static void end(struct lane *lane, enum outcome_status status, const struct result *failure)
 {
 	struct compaction *c = lane->work;
@@ -133,7 +138,7 @@ static void shorten(struct lane *lane, const struct fold *log)
 	base_rewrite_head(&c->rewrite, lane, buf_slice(&c->prefix), buf_slice(&c->replacement), &c->read, committed);
 }
 
-/* Whether a rewrite saves a tenth, or shortens a base that is too long. */
+/* Returns whether a rewrite saves a tenth, or shortens a base that is too long. */
 static bool is_worth_it(const struct lane *lane, const struct fold *folded)
 {
 	const struct compaction *c = lane->work;
@@ -145,7 +150,7 @@ static bool is_worth_it(const struct lane *lane, const struct fold *folded)
 		size + size / 9 < log;
 }
 
-/* --- a set that somebody loads --- */
+/* --- a set that is being loaded --- */
 
 static bool words_are_worth_it(const struct lane *lane)
 {
@@ -198,7 +203,7 @@ static void refer_to_words(struct compaction *c)
 	buf_free(&runs);
 }
 
-/* --- one that is complete --- */
+/* --- a complete set --- */
 
 static void hand_to_list(struct lane *lane, const struct result *r)
 {
@@ -255,7 +260,7 @@ static void fold_log_of(struct lane *lane, const struct result *r)
 		folded(lane);
 }
 
-/* The view of the base, if it is in memory and knows just this base. */
+/* Returns the view of the base, if it is in memory and derived from exactly this base. */
 static struct set_view *view_of(const struct lane *lane, struct slice base)
 {
 	struct cache_entry *entry = cache_find(lane->lanes->cache, lane->waiter.key, lane->hash);
@@ -263,7 +268,10 @@ static struct set_view *view_of(const struct lane *lane, struct slice base)
 	return entry && set_view_is_of(&entry->view, base) ? &entry->view : NULL;
 }
 
-/* Most often a read asked for the compaction, and has folded the log. A spill takes long, and needs a fold of its own. */
+/*
+ * Usually a read requested the compaction, and has folded the log. A spill takes long, and
+ * needs a fold of its own.
+ */
 static bool was_folded(struct lane *lane)
 {
 	struct compaction *c = lane->work;
@@ -377,7 +385,7 @@ void compact_start(struct lane *lane)
 	compact_run(lane, op_compacted);
 }
 
-/* Hands the operation over, so that the lane can go on. */
+/* Removes the operation from the lane, so that the lane can continue. */
 static void again(struct lane *lane)
 {
 	struct op *op = lane_first(lane);
@@ -393,7 +401,7 @@ static void op_compacted(struct lane *lane, enum outcome_status status, const st
 	struct op *op = lane_first(lane);
 
 	lane->compaction_requested = false;
-	/* Another proxy has compacted the set, or is about to: a client that asked for it waits. */
+	/* Another proxy has compacted the set, or is about to: the client's request is retried. */
 	if (status == OUTCOME_BUSY && op->all)
 		again(lane);
 	else if (status == OUTCOME_FAILED)
@@ -405,8 +413,8 @@ static void op_compacted(struct lane *lane, enum outcome_status status, const st
 }
 
 /*
- * Hands the operation over to a merge of all runs, so that the lane can go on. The commit of the merge checks the head
- * itself.
+ * Passes the operation on to a merge of all runs, so that the lane can continue. The commit of
+ * the merge checks the head itself.
  */
 static void merge_all(struct lane *lane, const struct result *r)
 {

@@ -8,7 +8,7 @@ enum { COMPARED = 8 };
 
 static const struct set_range everything;
 
-/* Whether a member is below a range (-1), in it (0) or above it (1). */
+/* Returns whether a member is below a range (-1), in it (0) or above it (1). */
 static int side_of(const struct set_range *range, struct slice member)
 {
 	int order = member_compare(member, range->from);
@@ -21,8 +21,8 @@ static int side_of(const struct set_range *range, struct slice member)
 /* --- the runs --- */
 
 /*
- * A table is not in memory. The count goes on behind it, only to note all other wants. Once they are loaded, the count begins again at
- * this place.
+ * A table is not in memory. The count continues after it, only to note all other missing
+ * tables. Once they are loaded, the count restarts at this place.
  */
 static void note_want(struct set_counting *c)
 {
@@ -31,7 +31,7 @@ static void note_want(struct set_counting *c)
 	c->wanted = true;
 }
 
-/* All wants are noted. */
+/* Restarts the count at the first missing table. */
 static bool redo(struct set_counting *c)
 {
 	c->at = c->redo;
@@ -44,7 +44,10 @@ static void next_run(struct set_counting *c)
 	c->at = (struct set_place){ .run = c->at.run + 1, .sum = c->at.sum };
 }
 
-/* The number of entries of a run below a bound or, if `through`, at most equal to it. */
+/*
+ * Stores the number of entries of a run below a bound or, if `through`, at most equal to it.
+ * False if a part is wanted.
+ */
 static bool rank(struct set_view *v, size_t run, struct slice bound, bool through, uint64_t *out)
 {
 	size_t number = set_view_table_of(v, run, bound);
@@ -74,7 +77,7 @@ static void count_oldest(struct set_view *v, const struct set_range *range, stru
 	c->at.sum += to > from ? (int64_t)(to - from) : 0;
 }
 
-/* By how much an entry changes the number of members in the layers below. */
+/* Counts by how much an entry changes the number of members of the layers below. */
 static void count_entry(struct set_view *v, const struct table_cursor *entry, struct set_counting *c)
 {
 	enum set_found below = set_view_below(v, c->at.run, table_member(entry));
@@ -107,7 +110,10 @@ static enum counted count_table(
 	return COUNTED;
 }
 
-/* By how much a run changes the number of members of a range in the layers below. False if the slice is over. */
+/*
+ * Counts by how much a run changes the number of members of a range in the layers below. False
+ * if the slice is over.
+ */
 static bool count_run(struct set_view *v, const struct set_range *range, struct set_counting *c)
 {
 	size_t run = c->at.run, first = set_view_table_of(v, run, range->from);
@@ -147,7 +153,7 @@ static int64_t count_head(const struct set_view *v, const struct set_range *rang
 	return count;
 }
 
-/* Counts the layers below the overlay, except those whose tables are wanted. False if the slice is over. */
+/* Counts the layers below the overlay, except for wanted tables. False if the slice is over. */
 static bool count_runs(struct set_view *v, const struct set_range *range, struct set_counting *c)
 {
 	for (; c->at.run < v->run_count; next_run(c)) {
@@ -163,7 +169,7 @@ static bool count_runs(struct set_view *v, const struct set_range *range, struct
 
 enum { BELOW_UNKNOWN, BELOW_OUT, BELOW_IN };
 
-/* Looks a member of the overlay up in the layers below, once. */
+/* Looks up a member of the overlay in the layers below, once. */
 static bool look_below(struct set_view *v, size_t i)
 {
 	const struct fold_member *m = &v->overlay.members[i];
@@ -188,7 +194,7 @@ static bool is_in(const struct set_range *range, const struct fold_member *m)
 	return range == &everything || side_of(range, slice_of(m->p, m->n)) == 0;
 }
 
-/* False if something is wanted, or the slice is over: what was looked up stays. */
+/* False if a part is wanted, or the slice is over; the results of lookups are kept. */
 static bool count_overlay(struct set_view *v, const struct set_range *range, int64_t *out)
 {
 	bool there = true;
@@ -211,7 +217,10 @@ static bool count_overlay(struct set_view *v, const struct set_range *range, int
 
 /* --- all members --- */
 
-/* Counts all members without the overlay by iterating, if the newer runs have too many entries for lookups. */
+/*
+ * Counts all members without the overlay by walking, if the newer runs have too many
+ * entries for lookups.
+ */
 static bool walk_runs(struct set_view *v)
 {
 	struct set_range range = { .from = buf_slice(&v->walked), .after = buf_size(&v->walked) > 0 };
@@ -248,7 +257,10 @@ static bool too_much_to_look_up(const struct set_view *v)
 	return more > entries / PART;
 }
 
-/* The number of members without the overlay. The view remembers that of the oldest runs. */
+/*
+ * Counts the members without the overlay. The view keeps the number of members of the
+ * oldest runs.
+ */
 static bool count_below(struct set_view *v, struct set_counting *c)
 {
 	if (v->counted_runs == 0 && v->run_count) {
@@ -274,7 +286,7 @@ static bool count_below(struct set_view *v, struct set_counting *c)
 	return true;
 }
 
-/* If the set has changed, the count begins again. */
+/* Restarts the count if the set has changed. */
 static struct set_counting *counting(const struct set_view *v, struct set_request *r)
 {
 	if (r->counting.version != v->version)

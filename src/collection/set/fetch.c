@@ -1,20 +1,22 @@
 /*
- * Reading a set into its view: the base, then the tables and indexes that the requests need. The base may have been read already, behind
- * the append of the operations before.
+ * Reads a set into its view: the base, then the tables and indexes that the requests need. The
+ * base may have been read already, after the append of the preceding operations.
  *
- *     known view -> read the CAS token -> unchanged: answer
- *                                      -> changed: read the base
- *     read the base -> update the view -> answer -> load what the answers want -> answer again
+ *     view is known -> read the CAS token -> unchanged: answer
+ *                                         -> changed: read the base
+ *     read the base -> update the view -> answer -> load the wanted parts -> answer again
  *                                                   -> a part is missing: read the base again
  *
- * A missing part was replaced by a merge if the base refers to another run now. If it still refers to the same run, the
- * part was evicted. Then the set is incomplete: it counts as missing, and its base is removed so that it can be loaded
- * again. If the part may be missing here alone, the base stays.
+ * If the base refers to a different run now, the missing part was replaced by a merge. If it
+ * still refers to the same run, the part was evicted. Then the set is incomplete: it counts as
+ * missing, and its base is removed so that it can be loaded again. If the part may be missing
+ * only here, the base is kept.
  *
  * For set commands a list is the set of its elements: all of it is read.
  *
- * A read from memory does not touch tables and indexes on the server, which then might evict them before the base. So all parts are
- * read from time to time, and at once on a new connection: that keeps them in use, and finds those that are missing.
+ * A read from memory does not access tables and indexes on the server, which then might evict
+ * them before the base. So all parts are read from time to time, and immediately on a new
+ * connection: this keeps them from being evicted, and detects missing ones.
  */
 #include "collection/set/fetch.h"
 
@@ -32,8 +34,9 @@
 #include "util/check.h"
 
 /*
- * COMPARE_MIN: a smaller base is read at once instead of comparing its CAS token. CALM: so is one that has changed, until as many reads
- * have found it unchanged. Of a set that is read as often as written, every second comparison would be in vain.
+ * COMPARE_MIN: a base below this size is read at once, without comparing its CAS token first.
+ * CALM: a base that has changed is also read at once, until this number of reads has found it
+ * unchanged. For a set that is read as often as written, every second comparison would be wasted.
  */
 enum { COMPARE_MIN = 512, CALM = 2, PRESENCE_EVERY_MS = 60 * 1000 };
 
@@ -121,7 +124,7 @@ void fetch_begin(struct fetch *f, struct lane *lane, struct set_request *only, b
 	STAILQ_INIT(&f->wanting);
 	f->entry = cache_open(lane->lanes->cache, lane->waiter.key, lane->hash);
 	f->entry->view.env = lane_env(lane);
-	/* A server with parts of the set may have been away. */
+	/* The connection to a server with parts of the set may have been lost meanwhile. */
 	f->entry->suspect |=
 		rules_behind(lane->rule) && f->entry->view.run_count && f->entry->connects != lane_env(lane)->connects;
 	f->entry->connects = lane_env(lane)->connects;
@@ -144,7 +147,7 @@ static void remember(struct fetch *f, const struct result *r)
 	f->read.value = f->read.line = slice_of("", 0);
 }
 
-/* The machines of rewrites have one question of their own. */
+/* The machines of rewrites make one request of their own. */
 static void saw(struct lane *lane, const struct result *r, struct slice base)
 {
 	const struct fetch *f = lane->work;
@@ -170,7 +173,7 @@ static void token_read(struct lane *lane, const struct result *r)
 	}
 }
 
-/* Whether the base still refers to what was missing. */
+/* Returns whether the base still refers to the missing part. */
 static bool is_broken(const struct fetch *f)
 {
 	const struct set_view *view = &f->entry->view;
@@ -184,7 +187,7 @@ static bool is_broken(const struct fetch *f)
 	return false;
 }
 
-/* Removes the base only if nobody else can have the part: see struct parts. */
+/* Removes the base only if no other server can have the part: see struct parts. */
 static void give_up(struct lane *lane, const struct result *r)
 {
 	struct fetch *f = lane->work;
@@ -203,11 +206,14 @@ static void view_updated(struct lane *lane, const struct result *r)
 	struct fetch *f = lane->work;
 	struct set_view *view = &f->entry->view;
 
-	/* The server may have been away, and is another one perhaps: what the view has in memory need not be there. */
+	/*
+	 * The server may have been restarted or replaced: it may lack parts that the
+	 * view has in memory.
+	 */
 	f->entry->suspect |= view->run_count && view->connection && view->connection != r->connection;
 	view->cas = r->cas;
 	view->connection = r->connection;
-	/* After a lost race the key may hold something else. */
+	/* After a lost race the key may hold a different collection. */
 	f->is_list = lane_is_list(lane, &view->split) && (view->split.ref_count || lane->rule->max);
 	if (is_broken(f) && (!f->missing_on || f->missing_on == r->connection)) {
 		give_up(lane, r);
@@ -234,7 +240,7 @@ static void finish_unreadable(struct lane *lane, enum oplog_form form)
 	finish(lane, lane_unreadable(lane, form), NULL);
 }
 
-/* Folds what is left of the base in slices, and goes on to `f->folded`. */
+/* Folds the rest of the base in slices, and continues with `f->folded`. */
 static void fold(struct lane *lane, const struct result *r)
 {
 	struct fetch *f = lane->work;
@@ -325,7 +331,10 @@ static void present(struct parts *parts)
 	parts_destroy(parts);
 }
 
-/* Checks all parts of a view in the background if the last check is old. If one is missing, marks the entry as suspect. */
+/*
+ * Checks all parts of a view in the background if the last check is old. Marks the entry as
+ * suspect if one is missing.
+ */
 static void check_presence(struct lanes *lanes, struct slice key, struct cache_entry *entry)
 {
 	uint64_t now = lanes->env->now;
@@ -354,7 +363,7 @@ static void answered(struct lane *lane)
 	finish(lane, f->only && f->only->too_large ? OUTCOME_OVERFLOW : OUTCOME_DONE, NULL);
 }
 
-/* The view of a list was made of one log: describes the stored form instead. */
+/* The view of a list was made of one log; replaces its description by that of the stored form. */
 static void describe_list(const struct fetch *f, struct set_request *request)
 {
 	struct set_info *info = &request->info;
@@ -367,8 +376,9 @@ static void describe_list(const struct fetch *f, struct set_request *request)
 }
 
 /*
- * Answers the operations of the batch one by one, so that only one answer at a time takes memory. Operations that want tables
- * wait, so that all are loaded at once. False if there is more to do.
+ * Answers the operations of the batch one by one, so that only one answer at a time takes
+ * memory. Operations that need tables are queued, so that all their tables are loaded at once.
+ * Returns false if there is more to do.
  */
 static bool answer_batch(struct lane *lane)
 {
@@ -416,7 +426,7 @@ static void answer(struct lane *lane, const struct result *r)
 	else if (view->want_count)
 		load(lane);
 	else
-		/* The next call would come no further. The view is dropped at the end. */
+		/* The next call would make no progress. The view is dropped at the end. */
 		finish_unreadable(lane, OPLOG_CORRUPT);
 }
 
@@ -488,7 +498,10 @@ static void parts_checked(struct parts *parts)
 	}
 }
 
-/* Without its base, the view starts over with the elements of a list as one log. `segments` is those between head and log. */
+/*
+ * Rebuilds the view with the elements of a list as one log, without its base. `segments` are
+ * the elements between head and log.
+ */
 static void take_list(struct lane *lane, struct slice segments)
 {
 	struct fetch *f = lane->work;

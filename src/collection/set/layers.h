@@ -1,4 +1,4 @@
-/* The runs of a view, with the indexes and tables that are in memory. */
+/* The runs of a view, and their indexes and tables that are in memory. */
 #ifndef COLLECTION_SET_LAYERS_H
 #define COLLECTION_SET_LAYERS_H
 
@@ -15,18 +15,19 @@ struct set_part {
 	TAILQ_ENTRY(set_part) link;  /* in set_store.used */
 	TAILQ_ENTRY(set_part) spare; /* in set_view.spare */
 	struct set_view *view;       /* the owner */
-	struct set_slot *slot;       /* holds the part; NULL for a spare part */
-	unsigned age;                /* of a spare part: changes of the references since */
-	uint64_t when;               /* the store's clock at the last use */
+	struct set_slot *slot;       /* the slot of the part; NULL for a spare part */
+	/* Of a spare part: number of changes of the references since it was added. */
+	unsigned age;
+	uint64_t when; /* the store's clock at the last use */
 	struct buf data;
-	struct table table; /* of a table */
+	struct table table; /* if it is a table */
 	uint64_t *ranks;
-	struct fences fences; /* of an index */
+	struct fences fences; /* if it is an index */
 	char id[OPLOG_ID];
 };
 TAILQ_HEAD(set_parts, set_part);
 
-/* Uses within so many ticks of the clock do not change the order of use noticeably. */
+/* Uses within this many ticks of the clock do not change the LRU order noticeably. */
 enum { SET_CLOSELY = 4096 };
 
 /* The parts of all views of a worker. */
@@ -39,16 +40,16 @@ struct set_store {
 struct set_slot {
 	struct set_part *part; /* NULL if it is not in memory */
 	bool wanted;
-	bool filtered; /* the filter of the run has its members */
+	bool filtered; /* the members are in the filter of the run */
 };
 
 struct set_run {
 	struct oplog_run ref; /* its id is `id` */
 	char id[OPLOG_ID];
 	struct set_slot index;   /* if ref.indexed */
-	struct set_slot *tables; /* ref.tables of them; NULL until the index was loaded */
-	uint64_t *filter;        /* of the hashes of its members; NULL for none */
-	uint64_t filtered;       /* tables whose members it has */
+	struct set_slot *tables; /* array of ref.tables slots; NULL until the index is loaded */
+	uint64_t *filter;        /* filter of the hashes of its members; NULL for none */
+	uint64_t filtered;       /* number of tables whose members are in the filter */
 };
 
 enum { SET_INDEX = -1 };
@@ -59,7 +60,7 @@ struct set_want {
 	int64_t table; /* SET_INDEX for the index */
 };
 
-/* Drops a part from memory; view.c does. */
+/* Drops a part from memory. Defined in view.c. */
 void set_part_drop(struct set_part *part);
 
 #endif

@@ -1,19 +1,22 @@
 /*
- * Leases: one client at a time loads a missing set or list, and what others add to it meanwhile is kept. All state is in the base:
- * see text/lease.h. Taking a lease:
+ * Leases: one client at a time loads a missing set or list, and additions by other clients
+ * meanwhile are kept. All state is in the base: see text/lease.h. Taking a lease:
  *
- *     read the base -> missing:              ADD of one with a lease -> somebody was first: read again
- *                   -> a lease that is over: CAS with a new lease    -> lost the race: read again
- *                   -> another lease, or a set: say so
- *                   -> a set of which a part is missing: as a lease that is over. Its log stays, as words
+ *     read the base
+ *         -> missing: ADD of one with a lease -> another proxy was first: read again
+ *         -> an expired lease: CAS with a new lease -> lost the race: read again
+ *         -> another lease, or a set: report it
+ *         -> a set of which a part is missing: as an expired lease. Its log is kept, as words
  *
- * Loading, and completing what is loaded:
+ * Loading, and completing a load:
  *
  *     read the base -> another lease, or none: missing
- *                   -> this one: write the members to parts, once -> CAS -> lost the race: read again
+ *                   -> this one: write the members to parts, once
+ *                                -> CAS -> lost the race: read again
  *
- * All of it is committed by a CAS with the token of the read that it was computed from. So no word that is appended meanwhile is lost,
- * and a lease that was taken over changes nothing. The clock decides when a lease may be taken over, and nothing else.
+ * All of this is committed by a CAS with the token of the read that it was computed from. So no
+ * word that is appended meanwhile is lost, and a lease that was taken over changes nothing.
+ * Only the clock decides when a lease may be taken over.
  */
 #include "collection/machines.h"
 
@@ -28,7 +31,10 @@
 #include "collection/ttl.h"
 #include "util/alloc.h"
 
-/* Races that may be lost. A load is rare, and starting it again costs more; words may come fast meanwhile. */
+/*
+ * Races that may be lost. Loads are rare, and restarting one is expensive; words may
+ * arrive fast meanwhile.
+ */
 enum { ATTEMPTS = 16 * LANE_ATTEMPTS };
 
 static bool may_retry(struct lane *lane)
@@ -42,7 +48,10 @@ static struct call read_all(void)
 	return (struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_CAS | WANT_TTL };
 }
 
-/* Whether the base that was read can be rewritten; else OUTCOME_NO_CAS, or OUTCOME_BUSY. Gives the exptime that it keeps. */
+/*
+ * Returns whether the base that was read can be rewritten: OUTCOME_DONE, OUTCOME_NO_CAS or
+ * OUTCOME_BUSY. Stores the exptime that preserves its time to live.
+ */
 static enum outcome_status may_rewrite(struct lane *lane, const struct result *r, int64_t *exptime)
 {
 	if (r->cas == 0)
@@ -61,7 +70,7 @@ struct taking {
 	struct cas cas;
 	struct lane *lane;
 	struct buf dropped; /* references that a new lease drops */
-	struct result read; /* the reply about a set, without slices, while its parts are looked for */
+	struct result read; /* the reply about a set, without slices, while its parts are checked */
 	struct buf base;    /* that set */
 	char token[LEASE_TOKEN];
 };
@@ -69,7 +78,7 @@ struct taking {
 static lane_step key_read, added;
 static void taken_over(struct cas *cas, const struct result *r);
 
-/* The first of the batch has the lease, if anybody. */
+/* On success the first operation of the batch has the lease. */
 static void end_taking(struct lane *lane, enum outcome_status status, const struct result *failure)
 {
 	struct taking *t = lane->work;
@@ -136,7 +145,7 @@ static void added(struct lane *lane, const struct result *r)
 		try_again(lane);
 }
 
-/* Drops what the other loader has loaded. The words stay. */
+/* Drops the loaded members of the other lease. The words are kept. */
 static void take_over(struct lane *lane, const struct result *r, struct lease_base *base)
 {
 	struct taking *t = lane->work;
@@ -172,7 +181,10 @@ static void taken_over(struct cas *cas, const struct result *r)
 	}
 }
 
-/* Reads say of a set that has lost a part that it is missing, and some leave its base. Else nobody could load it. */
+/*
+ * Reads report a set that has lost a part as missing, and some keep its base. Without this, it
+ * could not be loaded again.
+ */
 static void parts_looked_for(struct parts *parts)
 {
 	struct lane *lane = parts->arg;
@@ -191,7 +203,7 @@ static void parts_looked_for(struct parts *parts)
 	parts_destroy(parts);
 }
 
-/* Says what is there, if the value can be that of a set or list. */
+/* Reports the state of the key, if the value can be that of a set or list. */
 static void say_what_is_there(struct lane *lane, const struct result *r)
 {
 	struct taking *t = lane->work;
@@ -239,13 +251,14 @@ struct loading {
 	struct lane *lane;
 	struct result read; /* the reply about the base, without slices */
 	struct buf base;    /* as it was read */
-	int64_t exptime;    /* that keeps its time to live */
-	bool writes; /* the members are written to parts: by the first of these for a set, by the other for a list */
+	int64_t exptime;    /* preserves the time to live of the base */
+	/* The members are written to parts: by `run` for a set, by `segments` for a list. */
+	bool writes;
 	struct run_writer run;
 	struct part_writer segments;
 	struct buf refs; /* to these parts */
-	bool has_parts;  /* the base that is written has some */
-	bool sent;       /* a CAS was sent, and it was not refused */
+	bool has_parts;  /* the base that is written has parts */
+	bool sent;       /* a CAS was sent, and was not refused */
 };
 
 static lane_step base_read;
@@ -256,7 +269,10 @@ static struct part_writer *writer_of(struct loading *l)
 	return lane_first(l->lane)->push ? &l->segments : &l->run.parts;
 }
 
-/* Deletes the new parts if no base can refer to them. The failure may be that of their writer, which is freed last. */
+/*
+ * Deletes the new parts if no base can refer to them. The failure may belong to their writer,
+ * which is freed last.
+ */
 static void end_loading(struct lane *lane, enum outcome_status status, const struct result *failure)
 {
 	struct loading *l = lane->work;
@@ -321,7 +337,10 @@ static void write_parts(struct lane *lane)
 	fill_run(lane, NULL);
 }
 
-/* Few members that complete a set stay in its log, unless words in runs would then be older. */
+/*
+ * If the load completes a set with few members, they stay in its log, unless words in runs
+ * would then be older.
+ */
 static bool needs_parts(struct lane *lane, const struct lease_base *base)
 {
 	const struct op *op = lane_first(lane);
@@ -390,7 +409,7 @@ static void parts_written(void *arg)
 	commit(lane, &base);
 }
 
-/* Many small runs become few, while the set is loaded too. */
+/* Merges many small runs even while the set is being loaded. */
 static void was_stored(struct lane *lane)
 {
 	struct loading *l = lane->work;

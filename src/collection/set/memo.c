@@ -11,7 +11,7 @@ static bool is_equal(const struct set_memo *memo, const struct set_request *r)
 		slice_equal(slice_skip(bounds, memo->from_size), r->range.to);
 }
 
-/* Blocks of a range are a part of a larger question. */
+/* Blocks of a range are parts of a larger request, and not memoized. */
 static bool is_remembered(const struct set_request *r)
 {
 	return r->verb == SET_COUNT || (r->verb == SET_RANGE && r->bytes == 0);

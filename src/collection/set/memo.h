@@ -1,4 +1,4 @@
-/* The last answers from a view, for equal questions: as long as the set has not changed, nobody computes them again. */
+/* Memoized answers of a view: while the set is unchanged, equal requests are not computed again. */
 #ifndef COLLECTION_SET_MEMO_H
 #define COLLECTION_SET_MEMO_H
 
@@ -16,21 +16,24 @@ struct set_memo {
 	struct shared *text;
 };
 
-/* All zeroes: none. */
+/* All zeroes is empty. */
 struct set_memos {
 	struct set_memo list[MEMOS];
-	unsigned next; /* to be replaced */
+	unsigned next; /* the one to replace next */
 	bool any;
 	size_t memory; /* bytes of all of them */
 };
 
-/* Gives the answer to a request, if it is known: to its `number`, or to `shared`. */
+/*
+ * Returns whether the answer to a request is memoized, and stores it in `number` or
+ * `shared` of the request.
+ */
 bool memos_find(const struct set_memos *memos, struct set_request *request);
 
-/* Remembers the answer of a request, which is a number or in `shared`. */
+/* Memoizes the answer to a request, which is a number or in `shared`. */
 void memos_keep(struct set_memos *memos, const struct set_request *request);
 
-/* The set has changed: forgets all. */
+/* Drops all answers, because the set has changed. */
 void memos_forget(struct set_memos *memos);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Merging runs outside of the lane, so that no command waits:
+ * Merges runs outside of the lane, so that commands are not delayed:
  *
  *     start -> read indexes -> read tables, for each stream as needed -> merge -> write a new run
  *           -> commit, as an operation of the lane -> delete the merged runs
@@ -21,7 +21,11 @@
 
 enum {
 	WRITES_AT_ONCE = 4, /* table writes in flight */
-	SLICE_LEAST = 1024, /* entries merged in one slice, plus these for each millisecond since the last slice */
+	/*
+	 * Entries merged in one slice, plus SLICE_EACH_MS for each millisecond since
+	 * the last slice.
+	 */
+	SLICE_LEAST = 1024,
 	SLICE_EACH_MS = 2048,
 	SLICE_MOST = 32 * 1024
 };
@@ -32,7 +36,7 @@ struct merge_input {
 	struct merge *merge;
 	struct oplog_run run;
 	struct buf index, table_data, part_key;
-	struct fences fences; /* for a run of one table, just one fence */
+	struct fences fences; /* for a run of one table, a single fence */
 	struct table table;
 	size_t next; /* number of the next table */
 	bool *reused;
@@ -42,9 +46,13 @@ struct merge {
 	LIST_ENTRY(merge) link; /* in lanes->merges */
 	struct lanes *lanes;
 	struct op op;            /* the COMMIT */
-	struct op_queue waiting; /* COMPACT operations that wait for the end */
+	struct op_queue waiting; /* COMPACT operations, ended when the merge ends */
 	struct buf block;        /* the block of references at the start */
-	size_t kept; /* bytes at its start that the commit keeps; 0 for references alone, to what was loaded */
+	/*
+	 * Bytes at its start that the commit keeps; 0 for a set that is being loaded, whose
+	 * block has only references.
+	 */
+	size_t kept;
 	struct merge_input *inputs;
 	size_t count;
 	bool oldest; /* the oldest run is an input: removals can be dropped */
@@ -56,7 +64,7 @@ struct merge {
 	uint64_t last_slice; /* env.now */
 	bool begun, yielding, abandoned;
 	bool part_missing; /* a part of a run is missing */
-	bool outdated;     /* an operation waits that came after the start */
+	bool outdated;     /* an operation was queued after the start */
 	size_t key_size;
 	char key[];
 };
@@ -70,7 +78,8 @@ static void committed(struct op *op, const struct outcome *outcome);
 /* --- the plan --- */
 
 enum {
-	OLDEST_PART = 2, /* all runs are merged if the newer ones have 1 / OLDEST_PART of the oldest one's bytes */
+	/* All runs are merged if the newer ones have 1 / OLDEST_PART of the oldest one's bytes. */
+	OLDEST_PART = 2,
 	TIER = 4,        /* runs that make a merge; the factor between the sizes of two tiers */
 	SMALLEST = 4096, /* bytes; smaller runs are of the lowest tier */
 	WIDTH = 16       /* maximum runs of one merge */
@@ -98,7 +107,10 @@ bool merge_plan(const struct oplog_run *runs, size_t count, size_t *from, size_t
 		return false;
 	if (newer * OLDEST_PART >= runs[0].bytes && count <= WIDTH)
 		return true;
-	/* The lowest tier that, with the tiers below it, has enough of the newest runs. */
+	/*
+	 * Find the lowest tier that, together with the tiers below it, has enough of
+	 * the newest runs.
+	 */
 	for (unsigned tier = 0; tier < TIERS; tier++) {
 		for (*from = count; *from > 1 && tier_of(&runs[*from - 1]) <= tier; --*from)
 			;
@@ -110,7 +122,7 @@ bool merge_plan(const struct oplog_run *runs, size_t count, size_t *from, size_t
 	return false;
 }
 
-/* Parses the runs in `block` from that offset on. */
+/* Parses the runs in `block`, starting at offset `from`. */
 static size_t list_runs(
 	struct slice block, size_t from, struct oplog_run runs[MERGE_RUNS_MAX], size_t ends[MERGE_RUNS_MAX])
 {
@@ -145,7 +157,10 @@ static void read_part(struct merge_input *in, struct slice id, waiter_done *done
 	env_get(in->merge->lanes->env, WANT_VALUE, &in->waiter);
 }
 
-/* Reads the index of a run. A run of one table has none: its only fence is made from the reference. */
+/*
+ * Reads the index of a run. A run of one table has none: its only fence is made from the
+ * reference.
+ */
 static void take_input(struct merge *m, struct merge_input *in, struct slice *refs)
 {
 	in->merge = m;
@@ -218,7 +233,10 @@ void merge_consider(struct lanes *lanes, struct slice key, struct slice block, i
 		to - from, from == 0, exptime);
 }
 
-/* What is loaded has no removals, so the runs mean the same wherever they stand, and when the set is complete. */
+/*
+ * The loaded references have no removals, so the position of their runs does not matter, not
+ * even when the set is completed.
+ */
 void merge_consider_loaded(struct lanes *lanes, struct slice key, struct slice refs, int64_t exptime)
 {
 	struct oplog_run runs[MERGE_RUNS_MAX];
@@ -242,8 +260,8 @@ void merge_force(struct lanes *lanes, struct slice key, struct slice block, int6
 		return;
 	}
 	/*
-	 * A merge in progress lacks the newest runs. A new one calls back only after a call, so `op` can be queued
-	 * behind start().
+	 * A merge in progress lacks the newest runs. A new one calls back only after a call, so
+	 * `op` can be queued after start().
 	 */
 	if (m)
 		m->outdated = true;
@@ -283,7 +301,7 @@ static void take_table(struct merge *m, struct merge_input *in)
 	table_merge_feed(&m->streams, (size_t)(in - m->inputs), &in->table, slice_of("", 0));
 }
 
-/* The view may have the table: it was checked when it came there. */
+/* Takes the table from the view if it is there: then it was already checked. */
 static bool take_from_view(struct merge *m, struct merge_input *in)
 {
 	struct cache_entry *entry = cache_find(m->lanes->cache, key_of(m), cache_hash(m->lanes->cache, key_of(m)));
@@ -322,7 +340,7 @@ static void table_read(struct waiter *waiter, const struct result *r)
 	proceed(m);
 }
 
-/* Reuses the next table as it is if no other stream has members in its range. */
+/* Reuses the next table unchanged if no other stream has members in its range. */
 static bool reuse(struct merge *m, struct merge_input *in)
 {
 	const struct fence *fence = &in->fences.list[in->next];
@@ -344,7 +362,10 @@ static void feed(struct merge *m, struct merge_input *in)
 		read_table(m, in);
 }
 
-/* A busy loop makes slices longer, so that merging keeps up with writes whatever the load. */
+/*
+ * The longer the event loop takes for a turn, the longer the slices, so that merging keeps up
+ * with writes under any load.
+ */
 static size_t slice_size(struct merge *m)
 {
 	uint64_t now = m->lanes->env->now, slice = SLICE_LEAST + (now - m->last_slice) * SLICE_EACH_MS;
@@ -353,7 +374,7 @@ static size_t slice_size(struct merge *m)
 	return slice < SLICE_MOST ? (size_t)slice : SLICE_MOST;
 }
 
-/* Merges a slice; false if it must wait for a read or a write, or is finished. */
+/* Merges a slice. Returns false if it must wait for a read or a write, or is finished. */
 static bool work(struct merge *m)
 {
 	size_t slice = slice_size(m);
@@ -380,7 +401,7 @@ static bool work(struct merge *m)
 	return m->writer.parts.pending < WRITES_AT_ONCE;
 }
 
-/* Continues the merge with whatever step is possible. */
+/* Continues the merge with the next possible step. */
 static void proceed(void *arg)
 {
 	struct merge *m = arg;
@@ -485,13 +506,16 @@ static void end(struct merge *m, enum outcome_status status)
 	free(m);
 	while ((op = STAILQ_FIRST(&waiting))) {
 		STAILQ_REMOVE_HEAD(&waiting, link);
-		/* The merge did not include all runs that the operation asks for, or another proxy has merged them. */
+		/*
+		 * The merge did not include all runs that the operation requests, or another
+		 * proxy has merged them.
+		 */
 		if ((status == OUTCOME_DONE && all) || !merge_again(lanes, op, status != OUTCOME_DONE))
 			op->done(op, &outcome);
 	}
 }
 
-/* The mark stays even if no run does: runs may have been added behind. */
+/* The mark is kept even without runs: other runs may have been added after it. */
 static void commit(struct merge *m)
 {
 	buf_add(&m->replacement, buf_slice(&m->block).p, m->kept);
@@ -554,14 +578,17 @@ static void committed(struct op *op, const struct outcome *outcome)
 	} else if (outcome->status != OUTCOME_FAILED || result_stored_nothing(outcome->result)) {
 		part_writer_forget(&m->writer.parts);
 	}
-	/* A server that refused the commit is likely to refuse it again at once. The next compaction considers a merge anyway. */
+	/*
+	 * A server that refused the commit would probably refuse it again. The next compaction
+	 * considers a merge anyway.
+	 */
 	if (outcome->status != OUTCOME_FAILED)
 		consider_again(m->lanes, key_of(m));
-	/* A set that is missing now was there when the merge was requested. */
+	/* A set that is missing now existed when the merge was requested. */
 	end(m, outcome->status == OUTCOME_DONE ? OUTCOME_DONE : OUTCOME_BUSY);
 }
 
-/* Abandons the merge once no callback is pending; nothing refers to the new parts. */
+/* Abandons the merge once no callback is pending. No base refers to the new parts. */
 static void abandon(struct merge *m)
 {
 	m->abandoned = true;

@@ -1,4 +1,4 @@
-/* Merging the runs of a set, in the background. */
+/* Merges the runs of a set, in the background. */
 #ifndef COLLECTION_SET_MERGE_H
 #define COLLECTION_SET_MERGE_H
 
@@ -6,38 +6,48 @@
 #include "collection/text/oplog.h"
 
 /*
- * Starts a merge of runs among those that `block`, of a base that parses, refers to. Does nothing if none is due, one
- * is in progress for the key, or too many are for other keys. New parts get `exptime`. Slices are copied.
+ * Starts a merge of some of the runs that `block`, which must be well-formed, refers to. Does
+ * nothing if no merge is due, if one is in progress for the key, or if too many are in progress
+ * for other keys. New parts get `exptime`. Slices are copied.
  */
 void merge_consider(struct lanes *lanes, struct slice key, struct slice block, int64_t exptime);
 
-/* The same for the references to what was loaded of a set that is not complete: see text/lease.h. */
+/*
+ * The same for the references to the loaded part of a set whose load is not complete:
+ * see text/lease.h.
+ */
 void merge_consider_loaded(struct lanes *lanes, struct slice key, struct slice refs, int64_t exptime);
 
 /*
- * Merges all runs, and owns the COMPACT `op` until its `done`. If a merge is in progress, `op` is submitted again
- * behind it.
+ * Merges all runs, and owns the COMPACT `op` until its `done`. If a merge is in progress, `op`
+ * is submitted again after it.
  */
 void merge_force(struct lanes *lanes, struct slice key, struct slice block, int64_t exptime, struct op *op);
 
 /*
- * Submits a client's COMPACT once more. If it has lost a race to another proxy or thread, there is a random pause before that,
- * in which the other one ends. False if it was submitted often enough.
+ * Submits a client's COMPACT once more. If it has `lost` a race to another proxy or thread,
+ * first pauses for a random time, in which the other one can finish. Returns false if it was
+ * submitted too often.
  */
 bool merge_again(struct lanes *lanes, struct op *op, bool lost);
 
 /*
- * Plans a merge of runs[*from] up to but without runs[*to]; the oldest run is first. False if none is due.
+ * Plans a merge of runs[*from] up to but excluding runs[*to]; the oldest run is first. Returns
+ * false if none is due.
  *
- * This is size-tiered compaction. Several runs of about one size are merged. All runs are merged once the newer ones are large
- * compared with the oldest. So the bytes written stay within a small multiple of those added (Bentley and Saxe, "Decomposable
- * searching problems", 1980; O'Neil and others, "The log-structured merge-tree", 1996).
+ * This is size-tiered compaction. Several runs of about the same size are merged. All runs are
+ * merged once the newer ones are large compared with the oldest. So the bytes written stay
+ * within a small multiple of those added (Bentley and Saxe, "Decomposable searching problems",
+ * 1980; O'Neil and others, "The log-structured merge-tree", 1996).
  */
 bool merge_plan(const struct oplog_run *runs, size_t count, size_t *from, size_t *to);
 
 enum { MERGE_RUNS_MAX = 512 };
 
-/* Parses the runs of a block that parses, and where each reference ends in it, in bytes. Gives their number. */
+/*
+ * Parses the runs of a well-formed block, and stores the offset at which each reference ends in
+ * it in `ends`. Returns the number of runs.
+ */
 size_t merge_list(struct slice block, struct oplog_run runs[MERGE_RUNS_MAX], size_t ends[MERGE_RUNS_MAX]);
 
 #endif

@@ -1,10 +1,14 @@
 /*
- * Pops take members out of a set, and a claim adds one, so that no other caller gets them. Each is a read by fetch.c, then a CAS.
+ * A pop removes members from a set, and a claim adds one, so that no other client gets the same
+ * members. Each is a read by fetch.c, then a CAS.
  *
- *     claim: read -> not a member: CAS of the base with the addition behind its log, or ADD -> lost the race: read again
- *     pop:   read -> choose -> CAS of the base with the removals behind its log -> lost the race: read again, choose others
+ *     claim: read -> not a member: CAS of the base with the addition after its log, or ADD
+ *                -> lost the race: read again
+ *     pop:   read -> choose -> CAS of the base with the removals after its log
+ *                -> lost the race: read again, choose others
  *
- * The read of both is left out if the base was read ahead, see rewrite/ahead.h. If that leads to no CAS, the base is read.
+ * Both omit the read if the base was read ahead, see rewrite/ahead.h. If that does not lead to
+ * a CAS, the base is read.
  */
 #include "collection/set/fetch.h"
 
@@ -16,7 +20,7 @@
 #include "collection/ttl.h"
 #include "util/random.h"
 
-/* Whether a CAS can replace the base that was read, and keep its time to live. */
+/* Returns whether a CAS can replace the base that was read, and preserve its time to live. */
 static bool can_rewrite(const struct lane *lane, const struct result *read)
 {
 	int64_t exptime;
@@ -65,7 +69,7 @@ void pop_start(struct lane *lane)
 
 static void popped(struct cas *cas, const struct result *r);
 
-/* Pops make the base of a list longer, and no read that sees only its elements notices. */
+/* Pops make the base of a list longer, which no read of its elements notices. */
 static void request_compaction_of_list(struct lane *lane, struct slice value)
 {
 	struct oplog_base base;
@@ -127,7 +131,7 @@ static void popped(struct cas *cas, const struct result *r)
 
 struct claim {
 	struct fetch fetch;
-	struct set_request asked; /* whether it is a member */
+	struct set_request asked; /* tests whether it is a member */
 	struct cas cas;
 };
 
@@ -159,7 +163,7 @@ void claim_start(struct lane *lane)
 	fetch_begin(&claim->fetch, lane, &claim->asked, true, looked_up);
 }
 
-/* From the start, even if the base is the same as before. */
+/* Restarts the request, even if the base is the same as before. */
 static void ask_again(struct claim *claim)
 {
 	set_request_free(&claim->asked);

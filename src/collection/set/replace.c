@@ -1,8 +1,11 @@
 /*
- *     write a long set to a run -> read what is there -> a collection: CAS with the token of that read -> lost: read again
- *                                                     -> missing: ADD                                  -> lost: read again
+ * Replaces a set or list:
  *
- * Never a `set`, which deletes the old item if it fails.
+ *     write a long set to a run -> read the base
+ *         -> a collection: CAS with the token of that read -> lost: read again
+ *         -> missing: ADD                                  -> lost: read again
+ *
+ * It never uses `set`, which deletes the old item if it fails.
  */
 #include "collection/machines.h"
 
@@ -15,18 +18,22 @@
 #include "util/alloc.h"
 
 struct replacement {
-	struct run_writer writer; /* all zeroes if the base has the log itself */
-	struct fold fold;         /* of the log, as far as it was read */
-	struct slice rest;        /* of the log */
-	bool sent;                /* the base was sent, and the last answer does not say that it was refused */
-	struct buf base;          /* the new base */
-	struct buf old_refs;      /* references of the old base */
+	struct run_writer writer; /* all zeroes if the base contains the log itself */
+	struct fold fold;         /* fold of the part of the log that was read */
+	struct slice rest;        /* unread rest of the log */
+	/* The base was sent, and the last reply does not show that it was refused. */
+	bool sent;
+	struct buf base;     /* the new base */
+	struct buf old_refs; /* references of the old base */
 };
 
 static lane_step base_read, written;
 static void run_written(void *arg);
 
-/* Deletes the old parts after success, and after a failure the new run, if no base can refer to it. */
+/*
+ * Deletes the old parts after success. After a failure deletes the new run, if no
+ * base can refer to it.
+ */
 static void end(struct lane *lane, enum outcome_status status, const struct result *failure)
 {
 	struct replacement *p = lane->work;
@@ -94,7 +101,7 @@ static void fold_some(struct lane *lane, const struct result *r)
 	folded(lane);
 }
 
-/* A list is moved to segments by compaction. */
+/* Moving a list to segments is left to compaction. */
 void replace_start(struct lane *lane)
 {
 	struct op *op = lane_first(lane);
@@ -131,7 +138,10 @@ static void run_written(void *arg)
 	read_base(lane);
 }
 
-/* Keeps the references of the old base, and tells whether it may be replaced. */
+/*
+ * Keeps the references of the old base, and returns OPLOG_GOOD or OPLOG_LOADING if it
+ * may be replaced.
+ */
 static enum oplog_form read_old(struct lane *lane, struct slice value)
 {
 	struct replacement *p = lane->work;
@@ -147,8 +157,9 @@ static enum oplog_form read_old(struct lane *lane, struct slice value)
 }
 
 /*
- * The outcome if the condition of the operation does not hold. What somebody loads is missing, but it must not be stored as if nothing
- * were there: then what others have added to it would be lost.
+ * Returns the outcome if the condition of the operation does not hold. A collection that is
+ * being loaded counts as missing, but REPLACE_MISSING must not overwrite it: the additions by
+ * other clients would be lost.
  */
 static enum outcome_status condition(struct lane *lane, const struct result *r, enum oplog_form form)
 {

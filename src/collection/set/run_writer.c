@@ -6,7 +6,10 @@
 #include "collection/set/cache.h"
 #include "util/check.h"
 
-/* ENTRY_MORE: bytes of an entry beside its member. A table below 1 / SMALL_PART of table_size is small. */
+/*
+ * ENTRY_MORE: bytes of an entry in addition to its member. A table below 1 / SMALL_PART of
+ * table_size is small.
+ */
 enum { ENTRY_MORE = 8, SMALL_PART = 2 };
 
 void run_writer_init(struct run_writer *w, struct lanes *lanes, struct slice key, int64_t exptime,
@@ -26,7 +29,7 @@ void run_writer_fini(struct run_writer *w)
 	buf_free(&w->index);
 }
 
-/* A proxy that reads the set will need the part: keeps it in the view. */
+/* Also keeps the part in the view: a proxy that reads the set will need it. */
 static void write_part(struct run_writer *w, enum oplog_kind kind, char id[OPLOG_ID], struct slice data)
 {
 	struct lanes *lanes = w->parts.lanes;
@@ -93,7 +96,7 @@ void run_writer_fill_from_log(struct run_writer *w, struct slice log)
 	w->rest = log;
 }
 
-/* A portion of the log. True if there is none, or all of it was read. */
+/* Reads a portion of the log. Returns true if there is no log, or all of it was already read. */
 static bool read_some(struct run_writer *w)
 {
 	bool good;

@@ -1,4 +1,4 @@
-/* Writing a run: its tables as the entries come, then its index. */
+/* Writes a run: its tables as the entries arrive, then its index. */
 #ifndef COLLECTION_SET_RUN_WRITER_H
 #define COLLECTION_SET_RUN_WRITER_H
 
@@ -8,20 +8,21 @@
 #include "collection/text/table.h"
 
 struct run_writer {
-	struct part_writer parts; /* part_writer_follow and part_writer_forget take it */
+	struct part_writer parts; /* for part_writer_follow and part_writer_forget */
 	struct table_writer table;
-	char first[MEMBER_MAX], last[MEMBER_MAX]; /* the fence of this table; the last member of the one before */
+	/* The fence of this table; the last member of the previous table. */
+	char first[MEMBER_MAX], last[MEMBER_MAX];
 	size_t first_size, last_size;
-	bool reused; /* the table before was reused */
+	bool reused; /* the previous table was reused */
 	struct buf index;
 	struct fence last_table; /* the last table, written or reused */
 	struct oplog_run run;
 	char id[OPLOG_ID]; /* of the run */
-	struct slice rest; /* of the log to fill it from */
-	struct fold fold;  /* of what was read of that log */
+	struct slice rest; /* the unread rest of the log to fill it from */
+	struct fold fold;  /* of the part of that log that was read */
 	struct sorting sorting;
 	bool sorted;
-	size_t filled; /* sorted members that were added */
+	size_t filled; /* number of sorted members that were added */
 	bool finished;
 };
 
@@ -30,27 +31,30 @@ void run_writer_init(struct run_writer *w, struct lanes *lanes, struct slice key
 /* Requires parts.pending to be 0. */
 void run_writer_fini(struct run_writer *w);
 
-/* Adds an entry, which must be above the last one. The member is copied. */
+/* Adds an entry, whose member must be greater than the last one. The member is copied. */
 void run_writer_add(struct run_writer *w, struct slice member, bool removed);
 
 /*
- * Adds all members of a fold, and removals if `removals`; or the members of a log, which must be well-formed. Both borrow it until
- * fill_step gives true. Each call of that does a portion, of SORTING_STEPS steps of work.
+ * run_writer_fill adds all members of a fold, and its removals if `removals`.
+ * run_writer_fill_from_log adds the members of a log, which must be well-formed. Both borrow
+ * their source until run_writer_fill_step returns true. Each call of that does a portion of
+ * SORTING_STEPS steps of work.
  */
 void run_writer_fill(struct run_writer *w, const struct fold *fold, bool removals);
 void run_writer_fill_from_log(struct run_writer *w, struct slice log);
 bool run_writer_fill_step(struct run_writer *w) __attribute__((warn_unused_result));
 
 /*
- * Does portions until the slice of the lane is over. True if all is added; else the lane pauses, and calls `step`, which calls this
- * again.
+ * Does portions until the slice of the lane is over. Returns true if everything is added;
+ * otherwise the lane pauses, and later calls `step`, which must call this again.
  */
 bool run_writer_fill_slice(struct run_writer *w, struct lane *lane, lane_step *step)
 	__attribute__((warn_unused_result));
 
 /*
- * Reuses a table of another run instead of writing its entries. Its fence must be above all members so far. False if
- * the table, or the unfinished one before it, is too small for that.
+ * Reuses a table of another run instead of writing its entries. Its fence must be above
+ * all members so far. Returns false if the table, or the unfinished one before it, is
+ * too small for that.
  */
 bool run_writer_reuse(struct run_writer *w, const struct fence *fence);
 

@@ -1,18 +1,20 @@
 /*
- * The base must not outlive the parts. So a touch that prolongs its life extends that of the parts first:
+ * The base must not outlive the parts. So a touch that extends its life extends that of the
+ * parts first:
  *
- *     read the base -> prolong: touch the parts -> touch and read the base -> its references changed: touch those parts too
- *                   -> else:    touch and read the base -> touch the parts
- *
- *     a part is missing: read the base again -> its references changed: go on with those
+ *     read the base -> extend: touch the parts -> touch and read the base
+ *                             -> its references changed: touch those parts too
+ *                   -> else:   touch and read the base -> touch the parts
+ *     a part is missing: read the base again -> its references changed: continue with those
  *                                            -> else: the set is missing
  *
- * Two touches at once may leave the base of one, and the parts of the other. So each looks at last how long the other kind lives:
- * a part behind a touch of the base, the base behind one of the parts. If that is the work of another touch, the parts are touched
- * again.
+ * Two concurrent touches may leave the base with the time to live of one, and the parts with
+ * that of the other. So each finally checks the time to live of the other kind: that of a part
+ * after a touch of the base, that of the base after one of the parts. If another touch has
+ * changed it, the parts are touched again.
  *
- * A delete reads the base and deletes it, both calls in one pipeline. Then the parts are unreachable, and are
- * deleted in the background.
+ * A delete reads the base and deletes it, both calls in one pipeline. Then the parts are
+ * unreachable, and are deleted in the background.
  */
 #include "collection/set/set.h"
 
@@ -23,15 +25,15 @@
 
 struct touch_delete {
 	struct lane *lane;
-	struct waiter read;     /* of the read before a delete; of the look at a part */
+	struct waiter read;     /* of the read before a delete, or of the check of a part */
 	struct buf refs;        /* references of the base */
-	bool reached;           /* of a touch: it has called the parts that these lead to */
-	bool incomplete;        /* of a touch: one of them is missing */
-	bool touched;           /* of a touch: the base was */
-	int64_t exptime;        /* of a touch: that of the base for which the parts are touched */
-	struct buf part;        /* of a touch: the key of one of them */
-	unsigned pending;       /* of a delete: its two calls */
-	struct result deletion; /* the result of the second, without slices; `failure` has them */
+	bool reached;           /* touch: the parts of these references were touched */
+	bool incomplete;        /* touch: at least one of these parts is missing */
+	bool touched;           /* touch: the base was touched */
+	int64_t exptime;        /* touch: exptime of the base for which the parts are touched */
+	struct buf part;        /* touch: key of one of the parts */
+	unsigned pending;       /* delete: number of its two calls in flight */
+	struct result deletion; /* result of the deletion, without slices; `failure` has them */
 	struct failure failure;
 };
 
@@ -96,7 +98,7 @@ static void touch_parts(struct lane *lane)
 	parts_touch_all(lane->lanes, lane->waiter.key, buf_slice(&t->refs), t->exptime, parts_touched, lane);
 }
 
-/* Takes the references of the base that was read. False if they are those that it had before. */
+/* Stores the references of the base that was read. Returns whether they have changed. */
 static bool take_refs(struct touch_delete *t, struct slice value)
 {
 	struct buf before = t->refs;
@@ -122,7 +124,10 @@ static void base_read(struct lane *lane, const struct result *r)
 	if (result_failed(r) || r->status == RESULT_MISS) {
 		end_with(lane, r);
 	} else if (!may_be_base(r->value) || (!oplog_split(r->value, &base) && base.form != OPLOG_LOADING)) {
-		/* The parts of a newer form cannot be found, so they would expire before it. */
+		/*
+		 * The parts of a newer form cannot be found, so they would expire
+		 * before the base.
+		 */
 		if (base.form == OPLOG_NEWER)
 			end(lane, OUTCOME_NEWER, NULL);
 		else
@@ -158,7 +163,10 @@ static void parts_touched(struct parts *parts)
 	parts_destroy(parts);
 }
 
-/* The parts are to be touched yet, or a compaction has replaced them after the read. */
+/*
+ * Touches the parts, if that has not been done yet or if a compaction has replaced
+ * them after the read.
+ */
 static void base_touched(struct lane *lane, const struct result *r)
 {
 	struct touch_delete *t = lane->work;
@@ -174,7 +182,7 @@ static void base_touched(struct lane *lane, const struct result *r)
 	}
 }
 
-/* The touch is done. If that cannot be seen, it is no failure. */
+/* The touch is done. It does not fail if the check is impossible. */
 static void part_seen(struct waiter *waiter, const struct result *r)
 {
 	const struct touch_delete *t = (struct touch_delete *)((char *)waiter - offsetof(struct touch_delete, read));
@@ -187,7 +195,10 @@ static void part_seen(struct waiter *waiter, const struct result *r)
 		end(lane, OUTCOME_DONE, NULL);
 }
 
-/* The seconds that a base lives for which the parts were touched. The parts live longer by more than NEAR. */
+/*
+ * Returns the seconds to live of the base for which the parts were touched. The parts live
+ * longer by more than NEAR.
+ */
 static int64_t expected(const struct touch_delete *t)
 {
 	enum { NEAR = 5 };
@@ -231,7 +242,7 @@ void delete_start(struct lane *lane)
 	lane_call(lane, (struct call){ .verb = CALL_DELETE }, deleted);
 }
 
-/* A call that cannot be sent may be answered before one that was. */
+/* If a call cannot be sent, its result may precede the reply to an earlier call. */
 static void count_answer(struct touch_delete *t)
 {
 	struct lane *lane = t->lane;

@@ -9,7 +9,10 @@
 
 /* --- parts --- */
 
-/* Changes of the references after which a spare part is dropped: its run may be about to be referred to. */
+/*
+ * A spare part is dropped after this many changes of the references: a new base may be about
+ * to refer to its run.
+ */
 enum { SPARE_AGE = 4 };
 
 static size_t part_memory(const struct set_part *part)
@@ -48,7 +51,7 @@ static void make_spare(struct set_slot *slot)
 
 typedef bool open_table(struct table *t, struct slice data);
 
-/* `open` is that of a table; NULL for an index. */
+/* `open` is table_open or table_trust for a table, NULL for an index. */
 static struct set_part *new_part(struct set_view *v, struct slice id, open_table *open, struct slice data)
 {
 	struct set_part *part = xcalloc(1, sizeof(*part));
@@ -80,7 +83,7 @@ static void put(struct set_slot *slot, struct set_part *part)
 	part->slot = slot;
 }
 
-/* Takes the spare part with this id out of the list. */
+/* Removes the spare part with this id from the list, and returns it. */
 static struct set_part *take_spare(struct set_view *v, const char id[OPLOG_ID])
 {
 	struct set_part *part;
@@ -115,7 +118,7 @@ static void use(struct set_part *part)
 	}
 }
 
-/* With the index known, creates the slots of the tables, and fills them with spare parts. */
+/* When the index is known: creates the slots of the tables, and fills them with spare parts. */
 static bool make_slots(struct set_view *v, struct set_run *run, const struct fences *fences)
 {
 	if (fences->count != run->ref.tables || fences->entries != run->ref.entries ||
@@ -135,13 +138,16 @@ static bool make_slots(struct set_view *v, struct set_run *run, const struct fen
 	return true;
 }
 
-/* Whether a part, the index of a run or its only table, has as many entries as the reference says. An index makes the slots. */
+/*
+ * Returns whether a part, the index of a run or its only table, matches the counts in the
+ * reference. An index creates the slots.
+ */
 static bool matches(struct set_view *v, struct set_run *run, const struct set_part *part)
 {
 	return run->ref.indexed ? make_slots(v, run, &part->fences) : part->table.count == run->ref.entries;
 }
 
-/* The parts become spare ones. */
+/* Frees the runs. Their parts become spare. */
 static void free_runs(struct set_view *v)
 {
 	for (size_t i = 0; i < v->run_count; i++) {
@@ -171,8 +177,9 @@ static void age_spares(struct set_view *v, unsigned most)
 }
 
 /*
- * Moves what the same old run has. Items point to their slots, and that of the index moves. Slots and filter have the sizes that the
- * reference says: one that says something else must not get them.
+ * Moves the parts of the equal old run to `run`. Parts point to their slots, and the slot of
+ * the index moves. Slots and filter are sized by the reference, so a different reference
+ * must not get them.
  */
 static void take_old(struct set_view *v, struct set_run *run)
 {
@@ -343,7 +350,10 @@ static void add_to_filter(struct set_view *v, struct set_run *run, struct set_sl
 	run->filtered++;
 }
 
-/* Whether the filter of a run excludes the members with this hash under the view's seed. Needs no table in memory. */
+/*
+ * Returns whether the filter of a run excludes all members with this hash. Needs no
+ * table in memory.
+ */
 static bool excludes(const struct set_view *v, size_t run, uint64_t hash)
 {
 	const struct set_run *r = &v->runs[run];
@@ -360,7 +370,7 @@ static void prefetch(const struct set_view *v, size_t run, uint64_t hash)
 		__builtin_prefetch(&r->filter[filter_word(hash, filter_words(r->ref.entries))]);
 }
 
-/* False if a table in memory has no member with this hash. */
+/* Returns false if a table in memory has no member with this hash. */
 static bool may_hold(struct set_view *v, size_t run, size_t table, uint64_t hash)
 {
 	struct set_run *r = &v->runs[run];
@@ -477,7 +487,7 @@ bool set_view_fold(struct set_view *v)
 	return true;
 }
 
-/* Folds a portion of each, which most often is all. The rest is left for later. */
+/* Folds a portion of the head or the log, which usually is all of it. The rest is folded later. */
 static bool begin_fold(struct set_view *v, struct slice head, struct slice log)
 {
 	v->unfolded_head = head;
@@ -488,7 +498,7 @@ static bool begin_fold(struct set_view *v, struct slice head, struct slice log)
 	return v->known || v->unfolded_head.n || set_view_fold(v);
 }
 
-/* Folds appended bytes in, if the base only grew at its end. */
+/* Folds in the appended bytes, if the base only grew at its end. */
 static bool follow(struct set_view *v, struct slice base)
 {
 	struct slice old = buf_slice(&v->base), more;
@@ -504,7 +514,7 @@ static bool follow(struct set_view *v, struct slice base)
 	return !oplog_has_block(more) && begin_fold(v, slice_of("", 0), more);
 }
 
-/* The number of runs, from the oldest one, that are in the new base too. */
+/* Returns the number of runs, from the oldest one, that the new base still has. */
 static size_t runs_that_stay(const struct set_view *v, const struct oplog_base *split)
 {
 	struct slice refs = split->refs;
@@ -516,7 +526,7 @@ static size_t runs_that_stay(const struct set_view *v, const struct oplog_base *
 	return i;
 }
 
-/* Takes the runs of a new base. The count of the oldest runs stays valid if they stay. */
+/* Takes the runs of a new base. The count of the oldest runs stays valid if they remain. */
 static void take_runs(struct set_view *v, const struct oplog_base *split, bool had_head)
 {
 	size_t stay = runs_that_stay(v, split);
@@ -581,7 +591,7 @@ bool set_view_is_of(const struct set_view *v, struct slice base)
 	return v->known && slice_equal(buf_slice(&v->base), base);
 }
 
-/* The members are the same, and in the same order. So all that was computed of them stays. */
+/* The members and their order are unchanged, so everything computed from them stays valid. */
 void set_view_compacted(struct set_view *v, struct slice base)
 {
 	struct buf copy = BUF_EMPTY;
@@ -602,10 +612,13 @@ void set_view_compacted(struct set_view *v, struct slice base)
 	find_split(v);
 }
 
-/* SET_IN if a run has an entry of the member; gives in `removed` whether that is a removal. */
+/*
+ * Returns SET_IN if a run has an entry of the member; stores in `removed` whether
+ * that is a removal.
+ */
 static enum set_found look_in_run(struct set_view *v, size_t run, struct slice member, uint64_t hash, bool *removed)
 {
-	/* Filters do not pay for the oldest run, which has most of the members. */
+	/* Filters do not pay off for the oldest run, which has most of the members. */
 	bool filters = run > 0;
 	const struct table *table;
 	size_t number;
@@ -621,7 +634,7 @@ static enum set_found look_in_run(struct set_view *v, size_t run, struct slice m
 	return table_find(table, member, removed) ? SET_IN : SET_OUT;
 }
 
-/* Reads on after a want, so that all wants are noted at once. */
+/* Continues after a want, so that all wants are noted at once. */
 static enum set_found look_below(struct set_view *v, size_t runs, struct slice member, uint64_t hash)
 {
 	bool removed = false, wanted = false;

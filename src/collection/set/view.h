@@ -3,12 +3,14 @@
  *
  *     head      the log before the references; only its additions count
  *     runs      oldest first; their indexes and tables, as far as memory allows
- *     overlay   the log behind the references, folded
+ *     overlay   the log after the references, folded
  *
- * set_view_update follows a base that changed. If the base only grew, the added bytes are folded in. If it refers to other runs,
- * those that stay keep their tables. A lookup that needs a part which is not in memory notes a want, to be loaded.
+ * set_view_update applies a new version of the base. If the base only grew, the added bytes are
+ * folded in. If its references changed, the remaining runs keep their tables. A lookup that needs a
+ * part which is not in memory notes a want, to be loaded.
  *
- * A part never changes, so it is known by its id, and stays in memory until the cache drops it or no run refers to it.
+ * A part never changes and is identified by its id. It stays in memory until the cache evicts it or
+ * no run refers to it.
  */
 #ifndef COLLECTION_SET_VIEW_H
 #define COLLECTION_SET_VIEW_H
@@ -21,99 +23,104 @@
 #include "util/shared.h"
 
 struct set_view {
-	/* Most reads use the fields up to `overlay`, and no others: so these share a few lines of the cache. */
-	struct env *env; /* says when a slice of work is over; NULL: never */
-	bool known;      /* all else is derived from the base */
-	bool resized;    /* what set_view_memory gives may have changed; the cache clears it */
-	unsigned pins;   /* users; nothing may be dropped before it is 0 */
+	/* Most reads use only the fields up to `overlay`, so these share a few cache lines. */
+	struct env *env; /* decides when a slice of work is over; NULL: never */
+	bool known;      /* all other fields are derived from the base */
+	bool resized;    /* the result of set_view_memory may have changed; cleared by the cache */
+	unsigned pins;   /* number of users; nothing may be dropped while it is above 0 */
 	uint64_t cas, connection;
 	struct buf base;
-	uint64_t slices; /* counts slices after which an answer is not complete */
+	uint64_t slices; /* counts slices that ended before an answer was complete */
 	size_t want_count, run_count;
 	struct set_run *runs;
-	struct hash_secret secret; /* of the hashes of members */
+	struct hash_secret secret; /* for the hashes of members */
 	struct fold overlay, head;
-	struct oplog_base split;                /* the base */
-	struct slice unfolded_head, unfolded;   /* what is left to fold of the head, and of the log */
+	struct oplog_base split;                /* the parsed base */
+	struct slice unfolded_head, unfolded;   /* not folded yet */
 	uint64_t version;                       /* changes when the set may have changed */
 	struct buf sorted_head, sorted_overlay; /* both as tables; empty if not computed */
-	struct shared *text;                    /* all members; NULL if not computed */
-	struct buf unfinished;                  /* the slices of that text so far */
+	struct shared *text;                    /* the text of all members; NULL if not computed */
+	struct buf unfinished;                  /* the finished slices of that text */
 	struct set_memos memos;                 /* other answers */
-	size_t counted_runs;                    /* the oldest runs whose members were counted */
+	size_t counted_runs;                    /* with known counts, from the oldest */
 	uint64_t counted;                       /* the number of those members */
-	struct table_sorting *sorting;          /* of one of the folds, while it is written as a table; else NULL */
-	struct buf walked;                      /* the last member that a count by walking has come to; empty: none */
-	uint64_t walked_members;                /* as many, with that one */
-	char *below; /* for each member of the overlay, whether layers below have it; NULL if not computed */
+	/* Sorts one of the folds, while it is written as a table; else NULL. */
+	struct table_sorting *sorting;
+	struct buf walked;       /* the last member that was counted by walking; empty for none */
+	uint64_t walked_members; /* number of members counted by walking, including that one */
+	char *below;             /* whether layers below have each overlay member, or NULL */
 	size_t below_size;
 	struct set_want *wants;
 	size_t want_capacity;
 	struct set_store *store;
-	struct set_parts spare; /* parts without a run; a base may soon refer to them */
+	struct set_parts spare; /* parts without a run, to which a base may soon refer */
 };
 
-/* Makes an empty view. `seed` is that of the hashes. Parts are counted in `store`, which must outlive the view. */
+/* Initialises an empty view. `seed` is for the hashes. `store` accounts parts, and outlives it. */
 void set_view_init(struct set_view *v, uint64_t seed, struct set_store *store);
 void set_view_free(struct set_view *v);
 
 /*
- * A view of a fold, which is the whole set. It is borrowed until set_view_give_back, which frees the view. Nothing that such a view needs
- * is ever wanted.
+ * Makes a view of a fold of the whole set, borrowed until set_view_give_back. It never needs a
+ * part.
  */
 void set_view_lend(struct set_view *v, const struct fold *all, struct env *env);
 void set_view_give_back(struct set_view *v);
 
 /*
- * Updates the view to a copy of the base. OPLOG_GOOD, or why the base is no set; then the view is unknown. So it also is while a long
- * log is not folded yet: set_view_fold folds FOLD_STEPS steps of it, and gives false if it is malformed.
+ * Updates the view to a copy of the base. Returns OPLOG_GOOD, or why the base is not a set. The
+ * view is not `known` then, nor while a long log is not folded: set_view_fold folds FOLD_STEPS
+ * steps of it, and returns false if it is malformed.
  */
 enum oplog_form set_view_update(struct set_view *v, struct slice base);
 bool set_view_is_unfolded(const struct set_view *v);
 bool set_view_fold(struct set_view *v) __attribute__((warn_unused_result));
 
-/* Whether all that the view knows is derived from this base. */
+/* Returns whether everything in the view is derived from this base. */
 bool set_view_is_of(const struct set_view *v, struct slice base);
 
 /*
- * The base of the view was rewritten to this one, whose log is the fold of the former one, as fold_encode writes it. The view becomes
- * that of this base, but it is not current before a read has found it: others may have written. Else, if that is much work, it stays.
+ * Called after the base was rewritten to `base`, whose log is the fold of the former one by
+ * fold_encode. Updates the view, which becomes current only when a read has found that base. If
+ * that is too much work, the view is unchanged.
  */
 void set_view_compacted(struct set_view *v, struct slice base);
 
-/* The id of a wanted part. Borrowed from the view. */
+/* Returns the id of a wanted part. Borrowed from the view. */
 struct slice set_view_want_id(const struct set_view *v, const struct set_want *want);
 
-/* Puts a copy of a loaded part where it is wanted. False if it does not match its reference: then it counts as missing. */
+/*
+ * Stores a copy of a loaded part. False if it does not match its reference: it counts as missing.
+ */
 bool set_view_load(struct set_view *v, const struct set_want *want, struct slice data)
 	__attribute__((warn_unused_result));
 
-/* Forgets all wants, loaded or not. */
+/* Drops all wants, loaded or not. */
 void set_view_end_wants(struct set_view *v);
 
-/* Keeps a copy of a part that was just written here as a spare one: a base will refer to it. If not `table`, it is an index. */
+/* Keeps a copy of a part that was just written as a spare part: a table if `table`, or an index. */
 void set_view_keep(struct set_view *v, struct slice id, bool table, struct slice data);
 
-/* The index of a run, or a table by its number. NULL if it must be loaded; then it is wanted. */
+/* Return the index of a run, or a table by number. NULL if it must be loaded; then it is wanted. */
 const struct fences *set_view_index(struct set_view *v, size_t run);
 const struct table *set_view_table(struct set_view *v, size_t run, size_t table);
 
-/* The bytes of a table of a run, if it is in memory; else none. Borrowed from the view. */
+/* Returns the bytes of a table of a run, borrowed from the view; empty if not in memory. */
 struct slice set_view_table_data(const struct set_view *v, const struct oplog_run *ref, size_t table);
 
-/* The number of the only table of a run that can hold a member; SIZE_MAX if the index must be loaded. */
+/* Returns the only table of a run that can hold a member; SIZE_MAX if the index must be loaded. */
 size_t set_view_table_of(struct set_view *v, size_t run, struct slice member);
 
-enum set_found { SET_OUT, SET_IN, SET_WANTED /* something must be loaded first */ };
+enum set_found { SET_OUT, SET_IN, SET_WANTED /* a part must be loaded first */ };
 
-/* Whether a member is in the layers that consist of the head and the `runs` oldest runs; or in the set. */
+/* Look up a member in the head and the `runs` oldest runs, or in the whole set. */
 enum set_found set_view_below(struct set_view *v, size_t runs, struct slice member);
 enum set_found set_view_find(struct set_view *v, struct slice member);
 
-/* Whether a run from number `from` on, or the overlay, has an entry of the member, an addition or a removal. */
+/* Looks for any entry of the member in the runs from number `from` on and in the overlay. */
 enum set_found set_view_mentioned(struct set_view *v, size_t from, struct slice member);
 
-/* Whether folding would remove anything of the log; and which fraction of it, 0 to 1. */
+/* Return whether folding would shorten the log, and by which fraction, 0 to 1. */
 static inline bool set_view_has_waste(const struct set_view *v)
 {
 	return v->overlay.tokens > v->overlay.live;
@@ -121,13 +128,13 @@ static inline bool set_view_has_waste(const struct set_view *v)
 
 double set_view_waste(const struct set_view *v);
 
-/* Steps of work, as env_is_over counts them, for looking up a member. */
+/* Steps of work, in the unit of env_is_over, for looking up a member. */
 enum { LOOKUP_STEPS = 8 };
 
-/* Forgets how far a count by walking has come. */
+/* Discards the progress of a count by walking. */
 void set_view_end_walk(struct set_view *v);
 
-/* Counts steps of work, as env_is_over; those that spend pause only later. */
+/* Count steps of work, as env_is_over does. set_view_spend only makes a later pause earlier. */
 static inline bool set_view_is_over(struct set_view *v, size_t steps)
 {
 	if (!v->env || !env_is_over(v->env, steps))
@@ -142,7 +149,7 @@ static inline void set_view_spend(const struct set_view *v, size_t steps)
 		v->env->grain -= v->env->grain > steps ? steps : v->env->grain;
 }
 
-/* Bytes of memory that the view uses beside its parts. */
+/* Returns the bytes of memory that the view uses, without its parts. */
 size_t set_view_memory(const struct set_view *v);
 
 #endif

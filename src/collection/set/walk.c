@@ -4,7 +4,10 @@
 
 #include "util/alloc.h"
 
-/* Writes a fold as a table, removals only if there are layers below. False if the slice is over. */
+/*
+ * Writes a fold as a table; with removals only if there are layers below. Returns false if
+ * the slice is over.
+ */
 static bool sort_fold(struct set_view *v, const struct fold *fold, bool removals, struct buf *text)
 {
 	if (buf_size(text) || fold->member_count == 0)
@@ -20,7 +23,7 @@ static bool sort_fold(struct set_view *v, const struct fold *fold, bool removals
 	return true;
 }
 
-/* The folds as tables. False if the slice is over. */
+/* Writes the folds as tables. Returns false if the slice is over. */
 static bool sort_folds(struct set_view *v, bool overlay)
 {
 	return sort_fold(v, &v->head, false, &v->sorted_head) &&
@@ -33,7 +36,10 @@ static void feed_sorted(struct walk *w, size_t stream, struct buf *text, struct 
 		table_merge_feed(&w->merge, stream, table, w->range->from);
 }
 
-/* Wants all tables for about `expect` entries of a run. */
+/*
+ * Notes all tables for about `expect` entries of a run as wanted. Returns false if
+ * some must be loaded.
+ */
 static bool look_ahead(struct walk *w, size_t run, uint64_t expect)
 {
 	const struct oplog_run *ref = &w->view->runs[run].ref;
@@ -84,7 +90,7 @@ void walk_end(struct walk *w)
 	free(w->next);
 }
 
-/* Feeds a dry stream; false if its next table must be loaded. */
+/* Feeds a dry stream. Returns false if its next table must be loaded. */
 static bool feed(struct walk *w, size_t stream)
 {
 	size_t run = stream - 1;
@@ -102,7 +108,7 @@ static bool feed(struct walk *w, size_t stream)
 	return true;
 }
 
-/* The streams begin at `from`, so that at most the first member is outside the range. */
+/* The streams begin at `from`, so at most the first member is outside the range. */
 static inline bool is_first_to_skip(struct walk *w, struct slice member)
 {
 	bool skip = w->skips_from && member_compare(member, w->range->from) == 0;

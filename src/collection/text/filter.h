@@ -1,7 +1,8 @@
 /*
- * Blocked Bloom filters: whether a set of hashes may contain a hash. A hash sets three bits of one word, so a query
- * reads one cache line (Putze, Sanders and Singler, "Cache-, hash- and space-efficient Bloom filters", 2007). With ten
- * bits for each hash the false positive rate is about 5 %.
+ * Blocked Bloom filters: whether a set of hashes may contain a hash. A hash sets three bits of
+ * one word, so a query reads one cache line (Putze, Sanders and Singler, "Cache-, hash- and
+ * space-efficient Bloom filters", 2007). With ten bits for each hash the false positive rate is
+ * about 5 %.
  */
 #ifndef COLLECTION_TEXT_FILTER_H
 #define COLLECTION_TEXT_FILTER_H
@@ -22,7 +23,7 @@ static inline uint64_t filter_bits(uint64_t hash)
 	return UINT64_C(1) << (hash & 63) | UINT64_C(1) << (hash >> 6 & 63) | UINT64_C(1) << (hash >> 12 & 63);
 }
 
-/* The upper half of the hash as a fraction of `words` avoids a division. */
+/* The upper half of the hash, scaled to `words`, avoids a division. */
 static inline size_t filter_word(uint64_t hash, size_t words)
 {
 	return (size_t)((hash >> 32) * (uint64_t)words >> 32);

@@ -10,8 +10,9 @@
 enum { SLOTS_MIN = 64, MEMBERS_MIN = 32 };
 
 /*
- * Half of the hash, and the member's index plus one. The place of a slot follows from this half, so no hash is made again when the
- * table grows. It also avoids most comparisons of members.
+ * Half of the hash, and the member's index plus one. The position of a slot depends only on
+ * this half, so hashes are not computed again when the table grows. It also avoids most
+ * comparisons of members.
  */
 struct fold_slot {
 	uint32_t hash, index;
@@ -51,7 +52,7 @@ static void grow(struct fold *f)
 	free(old);
 }
 
-/* The slot of a member, or the empty slot for it. Requires an empty slot. */
+/* Returns the slot of a member, or the empty slot for it. Requires an empty slot. */
 static struct fold_slot *find_slot(const struct fold *f, const char *p, size_t n, uint32_t hash)
 {
 	size_t at = hash & (f->slot_count - 1);
@@ -227,7 +228,10 @@ size_t fold_joined_size(const struct fold *f)
 	return f->live ? f->live_bytes + f->live - 1 : 0;
 }
 
-/* Writes each live member, or all of them, with a space behind it and, if `sign`, its sign before it. */
+/*
+ * Writes each live member, or all members, followed by a space and, if `sign`,
+ * preceded by its sign.
+ */
 static void write_members(const struct fold *f, char *p, bool sign, bool all)
 {
 	for (size_t i = 0; i < f->member_count; i++) {
@@ -244,7 +248,7 @@ static void write_members(const struct fold *f, char *p, bool sign, bool all)
 
 void fold_join(const struct fold *f, struct buf *out)
 {
-	/* One more byte is written than kept: the space behind the last member. */
+	/* One more byte is written than kept: the space after the last member. */
 	write_members(f, buf_reserve(out, fold_joined_size(f) + 1), false, false);
 	buf_commit(out, fold_joined_size(f));
 }

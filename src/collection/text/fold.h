@@ -1,6 +1,7 @@
 /*
- * Folding a log of additions and removals: the last token of a member decides whether it is in the set. Members keep
- * the order of their first tokens. A fold borrows the slices that it reads as long as it is used.
+ * Folds a log of additions and removals: the last token of a member decides whether it is in
+ * the set. Members keep the order of their first tokens. A fold borrows the logs that it reads
+ * as long as it is used.
  */
 #ifndef COLLECTION_TEXT_FOLD_H
 #define COLLECTION_TEXT_FOLD_H
@@ -19,7 +20,7 @@ struct fold_member {
 };
 
 struct fold {
-	struct fold_member *members; /* also those that are removed */
+	struct fold_member *members; /* all members, including removed ones */
 	struct fold_slot *slots;     /* open addressing; slot_count is a power of two */
 	size_t member_count, member_capacity, slot_count;
 	size_t live;               /* members that are in the set */
@@ -28,65 +29,76 @@ struct fold {
 	size_t tokens;             /* read so far */
 	size_t bytes;              /* read so far */
 	uint64_t seed;             /* of the hash */
-	struct hash_secret secret; /* made of the seed together with the first slots */
+	struct hash_secret secret; /* derived from the seed, when the first slots are allocated */
 };
 
-/* An empty fold is zeroes except for the seed. fold_reset empties it but keeps its memory; fold_free frees that. */
+/*
+ * An empty fold is zeroes except for the seed. fold_reset empties it but keeps its memory;
+ * fold_free frees that.
+ */
 void fold_reset(struct fold *f);
 void fold_free(struct fold *f);
 
 /*
- * Reads a log: tokens `+member` and `-member`, each followed by one space. False if it is malformed; then the fold is
- * only fit for fold_reset or fold_free.
+ * Reads a log: tokens `+member` and `-member`, each followed by one space. Returns false if the
+ * log is malformed; then the fold may only be passed to fold_reset or fold_free.
  */
 bool fold_log(struct fold *f, struct slice log) __attribute__((warn_unused_result));
 
 /*
- * The same for the next portion of a log, which it takes off the front of `rest`: about FOLD_STEPS steps of work, as env_is_over counts
- * them.
+ * The same for the next portion of a log, which is removed from the front of `rest`: about
+ * FOLD_STEPS steps of work, in the unit of env_is_over.
  */
 bool fold_portion(struct fold *f, struct slice *rest) __attribute__((warn_unused_result));
 enum { FOLD_STEPS = 2048 };
 
 /*
- * Lets the fold be that of `log`, which is what fold_encode made of it, with removals or not. False if members were removed and left
- * out: then the fold has not changed.
+ * Makes the fold that of `log`, which fold_encode wrote from it, with or without removals.
+ * Returns false, and leaves the fold unchanged, if removals were omitted.
  */
 bool fold_take_encoded(struct fold *f, struct slice log) __attribute__((warn_unused_result));
 
 /* Adjusts the fold after all bytes that it borrows moved from `from` to `to`. */
 void fold_rebase(struct fold *f, const char *from, const char *to);
 
-/* One addition, one removal. The member is borrowed. */
+/* Apply one addition or removal. The member is borrowed. */
 void fold_add(struct fold *f, struct slice member);
 void fold_remove(struct fold *f, struct slice member);
 
 bool fold_contains(const struct fold *f, struct slice member);
 
-/* The live members, joined by one space: the size in bytes, and the text, appended. */
+/*
+ * fold_join appends the live members, separated by spaces; fold_joined_size returns the size of
+ * that text in bytes.
+ */
 size_t fold_joined_size(const struct fold *f);
 void fold_join(const struct fold *f, struct buf *out);
 
 /*
- * The shortest log with the same members: one addition for each. With `removals`, the shortest one with the same effect on older
- * layers: the last token of each member, also if it is a removal.
+ * fold_encode appends the shortest log with the same members: one addition for each. With
+ * `removals`, it is the shortest one with the same effect on older layers: the last token of
+ * each member, including removals. fold_log_size returns its size.
  */
 size_t fold_log_size(const struct fold *f, bool removals);
 void fold_encode(const struct fold *f, bool removals, struct buf *out);
 
-/* The index of a member in f->members; a new member is added as removed. fold_set makes it live or removed. */
+/*
+ * fold_note returns the index of a member in f->members; a new member is added as removed.
+ * fold_set makes it live or removed.
+ */
 size_t fold_note(struct fold *f, struct slice member);
 void fold_set(struct fold *f, size_t i, bool live);
 
-/* Bytes of memory that the fold uses. */
+/* Returns the bytes of memory that the fold uses. */
 size_t fold_memory(const struct fold *f);
 
-/* Whether any token named the member; gives its index. */
+/* Returns whether any token named the member; stores its index. */
 bool fold_find(const struct fold *f, struct slice member, size_t *i);
 
 /*
- * Whether any token named the member; gives in `live` what the last one says. With the hash of the member, which is hash_member's for
- * the secret of the seed, it is not made again.
+ * Return whether any token named the member, and store in `live` whether the last one added
+ * it. fold_mentions_hashed takes the hash of the member, computed by hash_member with the
+ * secret of the seed.
  */
 bool fold_mentions(const struct fold *f, struct slice member, bool *live);
 bool fold_mentions_hashed(const struct fold *f, struct slice member, uint64_t hash, bool *live);

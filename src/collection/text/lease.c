@@ -9,7 +9,7 @@
 #define SET_LOADING "@set.2 "
 #define LIST_LOADING "@list.2 "
 
-/* Takes the references to runs off the front, and gives them. */
+/* Removes the references to runs from the front, and returns them. */
 static struct slice take_runs(struct slice *rest)
 {
 	struct slice refs = *rest;

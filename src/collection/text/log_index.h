@@ -1,4 +1,7 @@
-/* An index of the tokens of a log, checked once: it finds the n-th token in constant time. It is reference counted. */
+/*
+ * An index of the tokens of a log, validated once: it finds the n-th token in constant time. It
+ * is reference counted.
+ */
 #ifndef COLLECTION_TEXT_LOG_INDEX_H
 #define COLLECTION_TEXT_LOG_INDEX_H
 
@@ -8,16 +11,18 @@
 
 struct log_index {
 	unsigned users;
-	size_t count;      /* tokens */
-	size_t removals;   /* tokens that remove */
-	uint32_t *offsets; /* of the sign of each token; one more for the end of the log */
+	size_t count;    /* tokens */
+	size_t removals; /* number of tokens that remove */
+	/* Offset of the sign of each token, and one more for the end of the log. */
+	uint32_t *offsets;
 	struct slice log;
 	struct buf own; /* the memory of the log, if the index owns it */
 };
 
 /*
- * Indexes a log of the form that fold_log reads; NULL when it is malformed. Takes the content of `own`, which must be the log;
- * with NULL the log is borrowed for the life of the index. The result has one user.
+ * Indexes a log of the form that fold_log reads; returns NULL if it is malformed. Takes the
+ * content of `own`, which must be the log; if `own` is NULL, the log is borrowed for the life
+ * of the index. The result has one user.
  */
 struct log_index *log_index_create(struct slice log, struct buf *own);
 
@@ -35,21 +40,21 @@ static inline bool log_index_removes(const struct log_index *log_index, size_t i
 	return log_index->log.p[log_index->offsets[i]] == '-';
 }
 
-/* The member or element that a token adds or removes. */
+/* Returns the member or element that a token adds or removes. */
 static inline struct slice log_index_element(const struct log_index *log_index, size_t i)
 {
 	return slice_of(
 		log_index->log.p + log_index->offsets[i] + 1, log_index->offsets[i + 1] - log_index->offsets[i] - 2);
 }
 
-/* The bytes of `count` tokens from the one at `first` on. */
+/* Returns the bytes of `count` tokens, starting with token `first`. */
 static inline struct slice log_index_tokens(const struct log_index *log_index, size_t first, size_t count)
 {
 	return slice_of(log_index->log.p + log_index->offsets[first],
 		log_index->offsets[first + count] - log_index->offsets[first]);
 }
 
-/* Bytes of memory that the index holds, with the log if it owns that. */
+/* Returns the bytes of memory that the index uses, including the log if it owns that. */
 size_t log_index_memory(const struct log_index *log_index);
 
 #endif

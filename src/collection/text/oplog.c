@@ -21,7 +21,10 @@ static bool is_word(struct slice s)
 	return true;
 }
 
-/* Takes a number off the front, up to and with the byte `end`, or with 0 up to the end of `rest`. */
+/*
+ * Removes a number from the front, up to and including the byte `end`; if `end` is 0, up to
+ * the end of `rest`.
+ */
 static bool take_number(struct slice *rest, char end, uint32_t *out)
 {
 	const char *at = end ? memchr(rest->p, end, rest->n) : rest->p + rest->n;
@@ -55,7 +58,7 @@ static bool parse_check(struct slice digits, uint64_t *out)
 	return true;
 }
 
-/* Takes .<check> off the end, if it is there. No number in front of it has as many digits. */
+/* Removes .<check> from the end, if it is there. No number before it has as many digits. */
 static void drop_check(struct slice *id, struct oplog_check *out)
 {
 	size_t n = id->n > CHECK_DIGITS ? id->n - CHECK_DIGITS - 1 : id->n;
@@ -101,7 +104,7 @@ static bool parse_ref(struct slice token, struct oplog_ref *out)
 	return !colon || parse_window(slice_skip(token, n + 1), out);
 }
 
-/* Takes a token @... off the front; `token` is without the @. */
+/* Removes a token @... from the front; `token` is without the @. */
 static bool take_token(struct slice *refs, struct slice *token)
 {
 	const char *end = refs->n ? memchr(refs->p, ' ', refs->n) : NULL;
@@ -162,12 +165,12 @@ bool oplog_same_run(const struct oplog_run *a, const struct oplog_run *b)
 		a->entries == b->entries && a->removals == b->removals && a->bytes == b->bytes;
 }
 
-/* The offset of the first token that begins with @, or the size of the log. */
+/* Returns the offset of the first token that begins with @, or the size of the log. */
 static size_t find_block(struct slice log)
 {
 	const char *at = log.p, *end = log.p + log.n;
 
-	/* memchr compares many bytes at once, memmem one. */
+	/* memchr compares many bytes at a time, memmem only one. */
 	while (at < end && (at = memchr(at, '@', (size_t)(end - at)))) {
 		if (at == log.p || at[-1] == ' ')
 			return (size_t)(at - log.p);
@@ -181,7 +184,6 @@ bool oplog_has_block(struct slice log)
 	return find_block(log) < log.n;
 }
 
-/* Whether all tokens are well-formed additions and removals. */
 bool oplog_is_log(struct slice log)
 {
 	const char *p = log.p, *end = log.p + log.n;
@@ -192,8 +194,8 @@ bool oplog_is_log(struct slice log)
 }
 
 /*
- * The form by the version in a mark: a number without leading zeroes, and not list.1, which is written `list`. Version 2 is that of
- * lease.h.
+ * Returns the form for the version in a mark: a number without leading zeroes, and not list.1,
+ * which is written `list`. Version 2 is that of lease.h.
  */
 static enum oplog_form form_of(struct slice version, bool is_list)
 {
@@ -210,7 +212,7 @@ static enum oplog_form form_of(struct slice version, bool is_list)
 	return first ? OPLOG_GOOD : OPLOG_NEWER;
 }
 
-/* Takes the mark off the block at the start of `rest`, and gives the form that it names. */
+/* Removes the mark of the block at the start of `rest`, and returns the form that it stands for. */
 static enum oplog_form take_mark(struct slice *rest, bool *is_list)
 {
 	struct slice token, block = *rest;
@@ -232,7 +234,7 @@ static enum oplog_form take_mark(struct slice *rest, bool *is_list)
 	return OPLOG_GOOD;
 }
 
-/* Takes all references off the front. */
+/* Removes the mark of the block at the start of `rest`, and returns its form. */
 static void take_refs(struct slice *rest, struct oplog_base *out)
 {
 	struct oplog_ref ref;
@@ -242,7 +244,7 @@ static void take_refs(struct slice *rest, struct oplog_base *out)
 		out->ref_count++;
 }
 
-/* The lease among the references of a base that somebody loads; only lease.c looks into it. */
+/* Removes the lease from the references of a base that is being loaded; only lease.c parses it. */
 static bool take_lease(struct slice *rest)
 {
 	struct slice token;

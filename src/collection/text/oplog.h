@@ -4,28 +4,32 @@
  *     +z ... @set.1 @run @run ... +a -b +c ...
  *     +z ... @list @id @id ...    +a -b +c ...
  *
- * the head, a log that was prepended; the block of references, oldest first; and the log, additions and removals since
- * the block was written. Each token ends with one space. A base without a block is one log. The mark that starts the
- * block names the type of its references and the version of the form; version 1 of a list has no number.
+ * the head, a log that was prepended; the block of references, oldest first; and the log, additions
+ * and removals since the block was written. Each token ends with one space. A base without a block
+ * is one log. The mark that starts the block contains the type of its references and the version of
+ * the form; version 1 of a list has no number.
  *
- * The log is the write-ahead log of a log-structured merge tree, and runs are its sorted runs. A run is a sequence of
- * tables (table.h) in the order of their members. A reference to a run is
+ * The log is the write-ahead log of a log-structured merge tree, and runs are its sorted runs. A
+ * run is a sequence of tables (table.h) in the order of their members. A reference to a run is
  *
  *     @<id>.<tables>.<entries>.<removals>.<bytes>.<check>
  *
- * An id is a letter and eleven random letters or digits: first a digit, then a letter, and a letter at the end. So few
- * other keys end like one. The digit is the place of the part: 0 is the server of the base, n the n-th one behind it. `t`: the run is one table, the item <key>.<id>. `i`: that item is an index (fences.h), which
- * names the tables. The check is that of the item's value (util/check.h), 16 hexadecimal digits. Entries, removals among
- * them, and bytes are totals of the run's tables. Removals in the oldest run have no effect; it has some only if all older
- * runs were merged to nothing.
+ * An id is a letter and eleven random letters or digits: first a digit, then a letter, and a letter
+ * at the end, so that few other keys end like one. The digit is the place of the part: 0 is the
+ * server of the base, n the n-th one after it. `t`: the run is one table, the item <key>.<id>. `i`:
+ * that item is an index (fences.h), which lists the tables. The check is that of the item's value
+ * (util/check.h), 16 hexadecimal digits. Entries, removals among them, and bytes are totals of the
+ * run's tables. Removals in the oldest run have no effect; it has some only if all older runs were
+ * merged to nothing.
  *
  * A reference to a segment of a list is
  *
  *     @s<eleven random>.<count>.<size>.<check>:<skip>:<keep>
  *
- * The id ends with the size. The segment <key>.<id> is written once, never changed, and holds `count` additions; the size is
- * in KB. The check is as above. The last part is a window, which may be left out. It skips the first `skip` elements of the
- * segment, and shows the next `keep`. Version 0.1.0 wrote an `l` for the `s`, any letters and digits behind it, and no check.
+ * The id ends with the size. The segment <key>.<id> is written once, never changed, and holds
+ * `count` additions; the size is in KB. The check is as above. The last part, a window, is
+ * optional: it skips the first `skip` elements of the segment, and shows the next `keep`. Version
+ * 0.1.0 wrote an `l` instead of the `s`, followed by any letters and digits, and no check.
  */
 #ifndef COLLECTION_TEXT_OPLOG_H
 #define COLLECTION_TEXT_OPLOG_H
@@ -39,7 +43,9 @@
 
 enum { OPLOG_ID_MAX = 28, OPLOG_ID = 12 };
 
-/* OLD_LIST: a segment of version 0.1.0, which lies at the place of its own key; all others lie at that of the base. */
+/*
+ * OLD_LIST: a segment of version 0.1.0, placed by its own key; all others by the key of the base.
+ */
 enum oplog_kind { OPLOG_TABLE = 't', OPLOG_INDEX = 'i', OPLOG_LIST = 's', OPLOG_OLD_LIST = 'l' };
 
 #define OPLOG_LIST_MARK "@list "
@@ -48,9 +54,9 @@ enum oplog_kind { OPLOG_TABLE = 't', OPLOG_INDEX = 'i', OPLOG_LIST = 's', OPLOG_
 enum oplog_form {
 	OPLOG_GOOD,
 	OPLOG_CORRUPT,
-	OPLOG_NEWER, /* a later version: it must not be read or rewritten */
-	OPLOG_LOADING, /* somebody loads it, so that it reads as missing: see lease.h. The other fields but `refs` are valid */
-	OPLOG_OUTDATED /* version 0.1.0, which no reader supports any more */
+	OPLOG_NEWER,   /* a later version, which must not be read or rewritten */
+	OPLOG_LOADING, /* a client is loading it: see lease.h. Fields except `refs` are valid */
+	OPLOG_OUTDATED /* version 0.1.0, which is no longer supported */
 };
 
 struct oplog_base {
@@ -58,12 +64,12 @@ struct oplog_base {
 	struct slice head;    /* the log before the block */
 	struct slice block;   /* the mark and all references */
 	struct slice refs;    /* all references */
-	struct slice log;     /* the log behind the block; not checked */
+	struct slice log;     /* the log after the block; not checked */
 	size_t ref_count;
 	bool is_list; /* by its mark */
 };
 
-/* The check of a segment's content, if the reference has one. */
+/* The check of a segment's content, if its reference has one. */
 struct oplog_check {
 	bool known;
 	uint64_t value;
@@ -86,16 +92,16 @@ struct oplog_run {
 	uint64_t check;
 };
 
-/* Whether `id` is an id of this kind, or the fixed-size first part of one. */
+/* Returns whether `id` is an id of this kind, or the fixed-size first part of one. */
 bool oplog_is_id(struct slice id, enum oplog_kind kind);
 
 /*
- * Splits a base; `out` borrows it. False if it cannot be read, with the reason in out->form: the head or the references
- * are malformed, or the version is another one. The log behind the block is not checked.
+ * Splits a base; `out` borrows it. Returns false, with the reason in out->form, if head or
+ * references are malformed, or the version is not supported. The last log is not checked.
  */
 bool oplog_split(struct slice base, struct oplog_base *out);
 
-/* The end of the addition or removal at `p`, behind its space; NULL if it is malformed. */
+/* Returns the end of the addition or removal at `p`, after its space; NULL if it is malformed. */
 static inline const char *oplog_token_end(const char *p, const char *end)
 {
 	const char *member = p + 1;
@@ -106,45 +112,45 @@ static inline const char *oplog_token_end(const char *p, const char *end)
 	return p == end || *p != ' ' || p == member || p - member > MEMBER_MAX ? NULL : p + 1;
 }
 
-/* Whether a token begins with @, so that there is a block. */
+/* Returns whether a token begins with @, which means that there is a block. */
 bool oplog_has_block(struct slice log);
 
-/* Takes the first reference off oplog_base.refs, of a list or of a set. False if there is none, or it is malformed. */
+/* Remove the first reference from oplog_base.refs. False if there is none, or it is malformed. */
 bool oplog_next_ref(struct slice *refs, struct oplog_ref *out);
 bool oplog_next_run(struct slice *refs, struct oplog_run *out);
 
-/* Whether two references to runs say the same, number by number. */
+/* Returns whether two references to runs are equal in every number. */
 bool oplog_same_run(const struct oplog_run *a, const struct oplog_run *b);
 
-/* Whether this can be the content of the segment. */
+/* Returns whether `data` can be the content of the segment. */
 bool oplog_matches(struct oplog_check check, struct slice data);
 
-/* The part of a segment's log that its reference's window shows. */
+/* Returns the part of a segment's log that its reference's window shows. */
 struct slice oplog_window(struct slice data, const struct oplog_ref *ref);
 
-/* Append a reference. */
+/* Append a reference to a segment, or to a run. */
 void oplog_add_ref(struct buf *out, const struct oplog_ref *ref);
 void oplog_add_run(struct buf *out, const struct oplog_run *run);
 
-/* Writes a new random id, of a place from 0 to `behind`; of a list's segment the first part. */
+/* Writes a new random id with a place from 0 to `behind`; of a segment's id, the first part. */
 void oplog_new_id(enum oplog_kind kind, unsigned behind, uint64_t *random, char id[OPLOG_ID]);
 
 /* Appends the id of a list's segment with `number` elements in `bytes` bytes. */
 void oplog_add_id(struct buf *out, const char group[OPLOG_ID], size_t number, size_t bytes);
 
-/* The size of the longest chunk of at most `max` bytes at the start of a log that ends with a whole token; 0 for none. */
+/* Returns the size of the longest prefix of whole tokens with at most `max` bytes; 0 for none. */
 size_t oplog_cut(struct slice log, size_t max);
 
-/* The same for a chunk of whole tokens at the end of the log. */
+/* The same as oplog_cut for the end of the log: the longest chunk of whole tokens there. */
 size_t oplog_cut_end(struct slice log, size_t max);
 
-/* Whether a log has nothing but well-formed tokens. */
+/* Returns whether a log consists of well-formed tokens only. */
 bool oplog_is_log(struct slice log);
 
-/* The number of tokens in a log. */
+/* Returns the number of tokens in a log. */
 size_t oplog_count(struct slice log);
 
-/* Whether the references of a base, those of a list or of a set, lead to one part twice. No writer makes such a base. */
+/* Returns whether references of a base lead to a part twice. No writer creates such a base. */
 bool oplog_refs_repeat(const struct oplog_base *base);
 
 #endif

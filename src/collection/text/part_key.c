@@ -2,7 +2,7 @@
 
 #include "collection/text/oplog.h"
 
-/* The digit behind the base: a dot and a letter come before it. */
+/* Offset of the digit from the end of the base: a dot and a letter precede it. */
 enum { PLACE = 2 };
 
 static bool is_digit(char c)
@@ -10,7 +10,10 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* Where the id begins at the end of a key, behind a dot; 0 if the key is too short, or has no dot there. */
+/*
+ * Returns the offset of the id at the end of a key, after a dot; 0 if the key is too short,
+ * or has no dot there.
+ */
 static size_t find_id(struct slice key)
 {
 	size_t n = key.n > OPLOG_ID + 1 ? key.n - OPLOG_ID : 0;
@@ -23,7 +26,7 @@ static bool is_new(struct slice id)
 	return is_digit(id.p[1]) && !is_digit(id.p[2]) && !is_digit(id.p[OPLOG_ID - 1]);
 }
 
-/* Takes .<digits> off the end. */
+/* Removes .<digits> from the end. */
 static bool drop_number(struct slice *key)
 {
 	size_t n = key->n;
@@ -36,7 +39,10 @@ static bool drop_number(struct slice *key)
 	return true;
 }
 
-/* As part_key_base. `old`: the part is a segment of 0.1.0, whose ids have any letters and digits. */
+/*
+ * The same as part_key_base. `old`: the part is a segment of 0.1.0, whose ids have any
+ * letters and digits.
+ */
 static struct slice find_base(struct slice key, bool *old)
 {
 	const struct slice none = { "", 0 };
@@ -45,7 +51,7 @@ static struct slice find_base(struct slice key, bool *old)
 	bool numbered;
 
 	*old = false;
-	/* So are most keys of others. */
+	/* A fast path for short keys, which most other keys are. */
 	if (key.n < OPLOG_ID + 2)
 		return none;
 	numbered = drop_number(&shorter) && drop_number(&shorter);

@@ -6,9 +6,9 @@
 #include "util/alloc.h"
 #include "util/word.h"
 
-enum { RUN = 256 /* members that are sorted at once */, MERGED = 1024 /* members that are merged in a portion */ };
+enum { RUN = 256 /* members sorted at once */, MERGED = 1024 /* members merged in a portion */ };
 
-/* A member with the first bytes of its name as a number. */
+/* A member, and the first bytes of its name as a number. */
 struct sorting_member {
 	uint64_t rank;
 	const struct fold_member *member;

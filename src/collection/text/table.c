@@ -23,7 +23,10 @@ static bool take_long_head(const char **p, const char *end, uint32_t *shared, ui
 	return varint_take(p, end, shared) && varint_take(p, end, size);
 }
 
-/* Takes the head of an entry. A number below 128 takes one byte. Reading two bytes is safe: restart points follow the entries. */
+/*
+ * Reads the head of an entry, and moves `p` past it. A number below 128 has one byte. Reading
+ * two bytes is safe: restart points follow the entries.
+ */
 static inline bool take_head(const char **p, const char *end, uint32_t *shared, uint32_t *size)
 {
 	*shared = (unsigned char)(*p)[0];
@@ -34,7 +37,7 @@ static inline bool take_head(const char **p, const char *end, uint32_t *shared, 
 	return *p <= end;
 }
 
-/* Reads the head of an entry in a checked table; gives the start of its bytes. */
+/* Reads the head of an entry in a checked table. Returns the start of its bytes. */
 static inline const char *read_head(const char *p, uint32_t *shared, uint32_t *size)
 {
 	bool good = take_head(&p, p + 2 * VARINT_MAX, shared, size);
@@ -61,7 +64,10 @@ static bool is_member_text(const char *p, size_t n)
 	return word_end(p, p + n) == p + n;
 }
 
-/* Reads the entry at `c->next` of an unchecked table; false if it is malformed or out of order. */
+/*
+ * Reads the entry at `c->next` of an unchecked table. Returns false if it is
+ * malformed or out of order.
+ */
 static bool check_entry(struct table_cursor *c)
 {
 	const char *p = c->table->data + c->next, *end = c->table->data + c->table->entries_end;
@@ -193,7 +199,7 @@ size_t ranks_below(const uint64_t *ranks, size_t count, uint64_t rank, bool thro
 	return (size_t)(at - ranks) + (count && (*at < rank || (through && *at == rank)));
 }
 
-/* The last restart point whose member is at most `member`; 0 if there is none. */
+/* Returns the last restart point whose member is at most `member`; 0 if there is none. */
 static uint32_t find_restart(const struct table *t, struct slice member)
 {
 	size_t low = 0, high = table_restarts(t);
@@ -220,9 +226,9 @@ bool table_seek(struct table_cursor *c, const struct table *t, struct slice from
 }
 
 /*
- * Searches from a restart point without building members. The loop keeps `matched`, the bytes that `member` shares with
- * the last entry, which is below it. An entry that shares more with the last entry is below `member` too; one that
- * shares less is above.
+ * Searches from a restart point without building members. The loop keeps `matched`, the number
+ * of bytes that `member` shares with the last entry, which is below it. An entry that shares
+ * more with the last entry is below `member` too; one that shares less is above.
  */
 static bool scan(const struct table *t, uint32_t restart, struct slice member, bool *removed)
 {

@@ -1,16 +1,18 @@
 /*
- * A sorted table: an immutable list of members in byte order, each added or removed, without duplicates. The format is
- * that of LevelDB's blocks: an entry omits the bytes that it shares with the entry before it. Every TABLE_INTERVAL-th
- * entry, a restart point, shares nothing, so that a search can begin there.
+ * A sorted table: an immutable list of members in byte order, each added or removed, without
+ * duplicates. The format is that of LevelDB's blocks: an entry omits the bytes that it shares
+ * with the entry before it. Every TABLE_INTERVAL-th entry, a restart point, shares nothing, so
+ * that a search can begin there.
  *
  *     "T1"  entry ...  restart ...  count
  *
  *     entry    varint shared, varint (bytes << 1 | removed), bytes
- *     restart  offset of the entry from the start of the table, 32 bits, one for every TABLE_INTERVAL entries
+ *     restart  offset of the entry from the start of the table, 32 bits, one for every
+ *              TABLE_INTERVAL entries
  *     count    of entries, 32 bits
  *
- * A varint has 7 bits a byte, the lowest first, and the top bit set in all bytes but the last. Other numbers are
- * little-endian.
+ * A varint has 7 bits a byte, the lowest first, and the top bit set in all bytes but the last.
+ * Other numbers are little-endian.
  */
 #ifndef COLLECTION_TEXT_TABLE_H
 #define COLLECTION_TEXT_TABLE_H
@@ -30,39 +32,45 @@ struct table {
 	size_t entries_end; /* offset */
 	uint32_t count;
 	const uint64_t *ranks; /* NULL for none */
-	uint32_t common;       /* with ranks: the bytes that all members share at their start */
+	uint32_t common;       /* with ranks: number of leading bytes that all members share */
 };
 
-/* Parses a table, and checks every byte and the order of members. `t` borrows `data`. False if it is malformed. */
+/* Parses and fully checks a table. `t` borrows `data`. Returns false if it is malformed. */
 bool table_open(struct table *t, struct slice data) __attribute__((warn_unused_result));
 
-/* The same for a table that was checked before, or that table_writer wrote: it looks at no entry. */
+/*
+ * The same for a table that was checked before, or written by table_writer: it checks no entries.
+ */
 bool table_trust(struct table *t, struct slice data) __attribute__((warn_unused_result));
 
 /*
- * table_rank speeds searches up. It fills in `ranks`, which has room for table_restarts() numbers, and borrows it for
- * the life of `t`. A rank is the first bytes of a restart point's member behind the common ones, as word_rank gives it.
+ * table_rank speeds up searches. It fills in `ranks`, which has room for table_restarts()
+ * numbers, and borrows it for the life of `t`. A rank is word_rank of the first bytes of a
+ * restart point's member after the common ones.
  */
 size_t table_restarts(const struct table *t);
 void table_rank(struct table *t, uint64_t *ranks);
 
-/* How many of sorted ranks are below `rank` or, if `through`, at most equal to it. */
+/* Returns how many of sorted ranks are below `rank` or, if `through`, at most equal to it. */
 size_t ranks_below(const uint64_t *ranks, size_t count, uint64_t rank, bool through);
 
 /* A cursor on an entry of a table. The member is the cursor's own copy. */
 struct table_cursor {
 	const struct table *table;
-	uint32_t at; /* the number of the entry; table->count is the end */
+	uint32_t at; /* number of the entry; table->count at the end */
 	size_t next; /* offset of the next entry */
 	bool removed;
 	uint16_t size;
 	char member[MEMBER_MAX];
 };
 
-/* Each of these moves the cursor to an entry. False if there is none; then the cursor is at the end. */
+/*
+ * Each of these moves the cursor to an entry; false if there is none, and the cursor is at the
+ * end.
+ */
 bool table_first(struct table_cursor *c, const struct table *t);
 bool table_nth(struct table_cursor *c, const struct table *t, uint32_t n);
-/* The first entry whose member is not below `from`. */
+/* Moves to the first entry whose member is not below `from`. */
 bool table_seek(struct table_cursor *c, const struct table *t, struct slice from);
 bool table_next(struct table_cursor *c);
 
@@ -71,10 +79,10 @@ static inline struct slice table_member(const struct table_cursor *c)
 	return slice_of(c->member, c->size);
 }
 
-/* Whether the table has an entry of the member; gives in `removed` what it says. */
+/* Returns whether the table has an entry of the member. Stores in `removed` if it is a removal. */
 bool table_find(const struct table *t, struct slice member, bool *removed);
 
-/* As memcmp: byte order, and a prefix is below what it begins. */
+/* Compares like memcmp: byte order; a prefix of a member is below it. */
 static inline int member_compare(struct slice a, struct slice b)
 {
 	size_t n = a.n < b.n ? a.n : b.n;
@@ -83,7 +91,7 @@ static inline int member_compare(struct slice a, struct slice b)
 	return order ? order : (a.n > b.n) - (a.n < b.n);
 }
 
-/* How many bytes two members share at their start. */
+/* Returns the number of leading bytes that two members share. */
 static inline size_t member_shared(struct slice a, struct slice b)
 {
 	size_t n = 0, most = a.n < b.n ? a.n : b.n;
@@ -94,8 +102,9 @@ static inline size_t member_shared(struct slice a, struct slice b)
 }
 
 /*
- * Narrows the search for a member from the first `*high` ranks to those of its own rank, and the one before. `common` is what all
- * ranked members, perhaps except for the first, share at their start.
+ * Narrows the search for a member from the first `*high` ranks to those equal to its own
+ * rank, and the one before. `common` is the prefix that all ranked members share, perhaps
+ * except for the first one.
  */
 static inline void ranks_narrow(
 	const uint64_t *ranks, struct slice common, struct slice member, size_t *low, size_t *high)
@@ -118,7 +127,7 @@ static inline void ranks_narrow(
 	}
 }
 
-/* Writes a table. All zeroes is an empty one. */
+/* Writes a table. All zeroes is an empty table. */
 struct table_writer {
 	struct buf entries, restarts;
 	uint32_t count, removals;
@@ -126,10 +135,10 @@ struct table_writer {
 	char last[MEMBER_MAX]; /* the last member */
 };
 
-/* Adds an entry, which must be above the last one. */
+/* Adds an entry, whose member must be greater than the last one. */
 void table_writer_add(struct table_writer *w, struct slice member, bool removed);
 
-/* The size of the table that table_writer_finish would write now. */
+/* Returns the size of the table that table_writer_finish would write now. */
 size_t table_writer_size(const struct table_writer *w);
 
 /* Appends the table to `out`, and empties the writer, which keeps its memory. */

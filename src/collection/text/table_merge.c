@@ -23,7 +23,7 @@ static struct slice member_of(const struct table_merge *m, size_t place)
 	return table_member(&m->streams[m->order[place]].cursor);
 }
 
-/* Whether a stream comes before the one at a place of the order. */
+/* Returns whether a stream precedes the one at a place of the order. */
 static bool comes_before(const struct table_merge *m, size_t stream, size_t place, bool *equal)
 {
 	int order = member_compare(table_member(&m->streams[stream].cursor), member_of(m, place));
@@ -32,13 +32,16 @@ static bool comes_before(const struct table_merge *m, size_t stream, size_t plac
 	return order < 0 || (order == 0 && stream > m->order[place]);
 }
 
-/* The position of a stream in `order`, from `from` on. The search meets an equal member, since it ends beside it. */
+/*
+ * Returns the position of a stream in `order`, starting at `from`. The search finds an equal
+ * member, since it ends next to it.
+ */
 static size_t find_place(struct table_merge *m, size_t stream, size_t from)
 {
 	size_t low = from, high = m->on;
 	bool equal = false;
 
-	/* A stream often has several entries in a row. */
+	/* A stream often has several consecutive entries. */
 	if (low < high && comes_before(m, stream, low, &equal))
 		high = low;
 	while (low < high) {
@@ -90,7 +93,7 @@ static void advance_first(struct table_merge *m)
 	}
 }
 
-/* Skips the entry that was given, and those of older streams with its member. */
+/* Skips the returned entry, and the entries of older streams with the same member. */
 static void pass(struct table_merge *m)
 {
 	size_t same = 1;

@@ -1,4 +1,7 @@
-/* Numbers in tables and indexes: varints of 7 bits a byte, the lowest first, and little-endian ones of fixed size. */
+/*
+ * Numbers in tables and indexes: varints with 7 bits per byte, lowest first, and fixed-size
+ * little-endian numbers.
+ */
 #ifndef COLLECTION_TEXT_VARINT_H
 #define COLLECTION_TEXT_VARINT_H
 
@@ -7,7 +10,10 @@
 
 enum { VARINT_MAX = 5 }; /* bytes of a 32-bit varint */
 
-/* Reads a varint of at most 32 bits and moves `p` behind it; false if it does not end before `end`, or is larger. */
+/*
+ * Reads a varint of at most 32 bits and moves `p` past it. Returns false if it does not end
+ * before `end`, or is larger.
+ */
 static inline bool varint_take(const char **p, const char *end, uint32_t *out)
 {
 	uint64_t value = 0;
@@ -23,7 +29,7 @@ static inline bool varint_take(const char **p, const char *end, uint32_t *out)
 	return false;
 }
 
-/* Writes a varint and gives its end. */
+/* Writes a varint and returns its end. */
 static inline char *varint_write(char *p, uint32_t value)
 {
 	for (; value >= 0x80; value >>= 7)

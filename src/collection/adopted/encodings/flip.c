@@ -1,22 +1,27 @@
 /*
- * Two lists of signed words, `X.a` and `X.b`. One is active: the pointer `X.active` names it, or without a pointer, the
- * inactive one begins with the mark `^`. Writers append to the active list. Readers fold the inactive list, then the active.
+ * Two lists of signed words, `X.a` and `X.b`. One is active: the pointer `X.active` names it,
+ * or without a pointer, the inactive one begins with the mark `^`. Writers append to the active
+ * list. Readers fold the inactive list, then the active one. A compaction flips first and moves
+ * words afterwards, so it never overwrites a list that others append to:
  *
- * A compaction flips first and moves words afterwards, so it never overwrites a list that others append to:
+ *     write the guard to the inactive list, with the TTL of the active one
+ *     -> flip: from now on writers append to it
+ *     -> CAS a seal to the end of the other list
+ *     -> CAS the fold of both into the active list -> CAS the other list empty
  *
- *     write the guard to the inactive list, with the TTL of the active one -> flip: from now on writers append to it
- *     -> CAS a seal behind the other list -> CAS the fold of both into the active list -> CAS the other list empty
+ * Guard and seal are `-^`, a removal of a member that cannot exist. A guard at the head of the
+ * active list means that the other list has words that were not moved yet. If that list is
+ * missing then, a part of the set has been evicted.
  *
- * Guard and seal are `-^`, a removal of a member that cannot exist. A guard at the head of the active list means that the
- * other list has words that were not moved yet. If that list is missing then, a part of the set has been evicted.
+ * If the inactive list has words after its guard, a late append arrived between the guard and
+ * the flip. Their writer repeats these words in the active list. After the flip they would
+ * override everything written there since. The first proxy that finds such words makes the flip
+ * fail: a CAS of the pointer, unchanged -> a CAS that removes the guard. Without a pointer the
+ * flip fails by itself, since it begins with a CAS of the active list.
  *
- * If the inactive list has words after its guard, a late append arrived between the guard and the flip. Their writer
- * repeats these words in the active list. After the flip they would override everything written there since. The first
- * proxy that finds such words makes the flip fail: a CAS of the pointer, unchanged -> a CAS that removes the guard.
- * Without a pointer the flip fails by itself, since it begins with a CAS of the active list.
- *
- * The fold of both lists is the same after each step. So a crash between two steps loses nothing, and the next compaction
- * continues. After its append a writer checks that the list is still active, and if not repeats the append.
+ * The fold of both lists is the same after each step. So a crash between two steps loses
+ * nothing, and the next compaction continues. After its append a writer checks that the list is
+ * still active, and if not repeats the append.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -42,7 +47,7 @@ static void add(struct snapshot *s, int role, bool asked)
 		snapshot_add(s, role, s->key, SLICE(""), suffixes[role], asked)->pivot = role == POINTER;
 }
 
-/* The list that the pointer names, by its key or by its letter; -1 for none. */
+/* Returns the list that the pointer names, by its key or by its letter; -1 for none. */
 static int named(const struct snapshot *s, const struct snapshot_item *pointer)
 {
 	struct slice value = snapshot_item_value(pointer);
@@ -64,7 +69,7 @@ static bool is_marked(const struct snapshot_item *list)
 	return value.n && value.p[0] == '^';
 }
 
-/* The words of a list, without its mark. */
+/* Returns the words of a list, without its mark. */
 static struct slice words(const struct snapshot_item *list)
 {
 	return slice_skip(snapshot_item_value(list), is_marked(list));
@@ -77,7 +82,7 @@ static bool has_words(const struct snapshot_item *list)
 	return said.n && !slice_equal(said, guard);
 }
 
-/* Whether the first word is the guard, and not a removal of a longer member. */
+/* Returns whether the first word is the guard, and not a removal of a longer member. */
 static bool is_guarded(const struct snapshot_item *list)
 {
 	struct slice said = words(list);
@@ -87,20 +92,23 @@ static bool is_guarded(const struct snapshot_item *list)
 	return said.n == guard.n || said.p[guard.n] == '+' || said.p[guard.n] == '-';
 }
 
-/* The inactive list is missing, and had words that were not moved yet. */
+/* Returns whether the inactive list is missing, and had words that were not moved yet. */
 static bool is_torn(const struct lists *l)
 {
 	return is_guarded(l->active) && !l->inactive->there;
 }
 
-/* If the pointer is missing, it is not known which list is active. */
+/* If the pointer is missing, the active list is unknown. */
 static enum adopted_status find_by_pointer(const struct snapshot *s, struct lists *l)
 {
 	struct snapshot_item *a = snapshot_find(s, LIST_A), *b = snapshot_find(s, LIST_B);
 	int role = LIST_A;
 
 	l->pointer = snapshot_find(s, POINTER);
-	/* A marked list belongs to a set without a pointer. Then the rule is wrong, and nothing may be cleared. */
+	/*
+	 * A marked list belongs to a set without a pointer. Then the rule is wrong, and nothing
+	 * may be cleared.
+	 */
 	if (is_marked(a) || is_marked(b))
 		return ADOPTED_CORRUPT;
 	if (l->pointer->there) {
@@ -115,7 +123,10 @@ static enum adopted_status find_by_pointer(const struct snapshot *s, struct list
 	return is_torn(l) ? ADOPTED_LOST : ADOPTED_OK;
 }
 
-/* If both are marked, a flip is half done, to the guarded or the shorter list. If none is, the one with words is newer. */
+/*
+ * If both are marked, a flip to the guarded or the shorter list is half done. If none is, the
+ * one with words is newer.
+ */
 static bool is_newer(const struct snapshot_item *list, const struct snapshot_item *other)
 {
 	bool guarded = is_guarded(list), other_guarded = is_guarded(other);
@@ -167,7 +178,7 @@ static void name_items(struct snapshot *s)
 	}
 }
 
-/* Folds the words of both lists; false when they are malformed. */
+/* Folds the words of both lists. Returns false if they are malformed. */
 static bool fold_lists(const struct lists *l, struct fold *out)
 {
 	return signed_fold(out, words(l->inactive)) && signed_fold(out, words(l->active));
@@ -212,7 +223,10 @@ static void point_to(const struct snapshot *s, struct snapshot_item *pointer, co
 	}
 }
 
-/* The other list is written first, unchanged, so that a CAS on it that was planned before, to create a set, fails. */
+/*
+ * The other list is written first, unchanged, so that a CAS on it that was planned before, to
+ * create a set, fails.
+ */
 static void unmark(const struct lists *l, struct plan *plan)
 {
 	buf_add_slice(plan_rewrite(plan, l->inactive), snapshot_item_value(l->inactive));
@@ -221,8 +235,8 @@ static void unmark(const struct lists *l, struct plan *plan)
 }
 
 /*
- * Whether a flip planned before these words arrived may still succeed. False for a snapshot that lacks the inactive
- * list.
+ * Returns whether a flip planned before these words arrived may still succeed. False for a
+ * snapshot that lacks the inactive list.
  */
 static bool has_late_words(const struct lists *l)
 {
@@ -236,7 +250,7 @@ static void stop_flip(const struct lists *l, struct plan *plan)
 	plan->again = true;
 }
 
-/* Plans what must be done before the set is changed; false if there is nothing. */
+/* Plans the steps that must precede a change of the set. Returns false if there are none. */
 static bool plan_first(const struct lists *l, struct plan *plan)
 {
 	if (l->both_marked)
@@ -264,8 +278,9 @@ static void write_empty(const struct snapshot *s, bool guarded, struct buf *out)
 }
 
 /*
- * Without a pointer a list is created as an inactive one, and gets its words by CAS. A late ADD of words could make a second active
- * list, after the list that it was meant for was flipped and evicted.
+ * Without a pointer a list is created as an inactive one, and gets its words by CAS. A late ADD
+ * of words could make a second active list, after the list that it was meant for was flipped
+ * and evicted.
  */
 static bool plan_mark(const struct snapshot *s, const struct lists *l, struct plan *plan)
 {
@@ -288,10 +303,10 @@ static void take_back(const struct fold *old, const struct fold *members, struct
 }
 
 /*
- * Plans to write the active list: the live members, with `all` also the removed ones, and removals of the others in `old`.
- *
- * A new pointer is written before the words, because words without a pointer count as the remains of a lost set. An existing
- * pointer is written after them: the CAS sets its time to live, and fails if the list is not active any more.
+ * Plans to write the active list: the live members, with `all` also the removed ones, and
+ * removals of the others in `old`. A new pointer is written before the words, because words
+ * without a pointer count as the remains of a lost set. An existing pointer is written after
+ * them: the CAS sets its time to live, and fails if the list is no longer active.
  */
 static void plan_words(const struct snapshot *s, const struct lists *l, const struct fold *members, bool all,
 	const struct fold *old, struct plan *plan)
@@ -341,8 +356,9 @@ static enum adopted_status change(struct snapshot *s, bool create, struct plan *
 }
 
 /*
- * After two flips between the read and the append, the same list is active again, but its words may have been moved. The CAS
- * token of the pointer shows that. Without a pointer, the list does not begin with the words that were read any more.
+ * After two flips between the read and the append, the same list is active again, but its words
+ * may have been moved. The CAS token of the pointer shows that. Without a pointer, the list no
+ * longer begins with the words that were read.
  */
 static bool check(const struct snapshot *s, const struct snapshot *now)
 {
@@ -376,7 +392,7 @@ static enum adopted_status replace(struct snapshot *s, const struct fold *member
 	return status;
 }
 
-/* Seconds by which `a` lives longer than `b`; INT64_MAX if that is not a number. */
+/* Returns the seconds by which `a` lives longer than `b`; INT64_MAX if that is not a number. */
 static int64_t apart(const struct snapshot_item *a, const struct snapshot_item *b)
 {
 	if (!a->there || a->reply.flags != b->reply.flags || (a->reply.ttl == TTL_NEVER) != (b->reply.ttl == TTL_NEVER))
@@ -390,8 +406,9 @@ static bool is_about(int64_t seconds, int64_t expected)
 }
 
 /*
- * First seals the inactive list, so that a CAS that was planned before the flip fails. Then writes the fold of both lists to the
- * active one. Removals there take back the words of the inactive list until that is emptied.
+ * First seals the inactive list, so that a CAS that was planned before the flip fails. Then
+ * writes the fold of both lists to the active one. Removals there cancel the words of the
+ * inactive list until that is emptied.
  */
 static void plan_move(const struct snapshot *s, const struct lists *l, const struct fold *all, struct plan *plan)
 {
@@ -415,7 +432,10 @@ static void plan_move(const struct snapshot *s, const struct lists *l, const str
 	plan->again = true;
 }
 
-/* While the inactive list has words, a CAS on it that was planned before the flip may take the same members. */
+/*
+ * While the inactive list has words, a CAS on it that was planned before the flip may take the
+ * same members.
+ */
 static void take(const struct snapshot *s, const struct fold *all, const struct fold *taken, struct plan *plan)
 {
 	struct lists l;
@@ -434,9 +454,10 @@ static void take(const struct snapshot *s, const struct fold *all, const struct 
 }
 
 /*
- * Whether this operation has written the guard to the inactive list, for this pointer. Then a CAS fails by which another proxy
- * would clear the remains of an older set. A touch may come between the read of a time to live and the late write of its copy.
- * Then the copy is repeated. If the clocks of the servers differ, both times stay as far apart as they were.
+ * Returns whether this operation has written the guard to the inactive list, for this pointer.
+ * Then a CAS by which another proxy would clear the remains of an older set fails. If a touch
+ * arrives between the read of a time to live and the late write of its copy, the copy is
+ * repeated. If the clocks of the servers differ, both times must differ by as much as before.
  */
 static bool is_prepared(const struct snapshot *s, const struct lists *l)
 {
@@ -447,7 +468,10 @@ static bool is_prepared(const struct snapshot *s, const struct lists *l)
 		(is_about(by, 0) || is_about(by, s->prepared.apart));
 }
 
-/* A list that expires at about the same time as the other keeps its own time to live, so that flips do not shift it. */
+/*
+ * A list that expires at about the same time as the other keeps its own time to live, so that
+ * flips do not shift it.
+ */
 static void prepare(struct snapshot *s, const struct lists *l, struct plan *plan)
 {
 	int64_t by = apart(l->inactive, l->active);
@@ -486,7 +510,10 @@ static void compact(struct snapshot *s, const struct fold *all, struct plan *pla
 	plan->again = plan->count > 0;
 }
 
-/* A list or the pointer is lost, so the remaining words are no set. The pointer stays, for a new set. */
+/*
+ * A list or the pointer is lost, so the remaining words are not a set. The pointer is
+ * kept, for a new set.
+ */
 static void clear(const struct snapshot *s, struct plan *plan)
 {
 	for (size_t i = 0; i < s->count; i++) {

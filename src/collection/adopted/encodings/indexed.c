@@ -1,9 +1,9 @@
 /*
- * The index `X` = `+0+1` names the lists `X.0` and `X.1` of signed words, which are folded in that order. Adding and removing
- * are both an APPEND to the last list. When that is full, a new list is written and then named in the index.
- *
- * Older lists are compressed in place, and words are never copied between lists. So a word keeps its meaning if a writer with
- * an old index appends it to an older list.
+ * The index `X` = `+0+1` names the lists `X.0` and `X.1` of signed words, which are folded in
+ * that order. Adding and removing are both an APPEND to the last list. When that is full, a new
+ * list is written and then named in the index. Older lists are compressed in place, and words
+ * are never copied between lists. So a word keeps its meaning if a writer with an old index
+ * appends it to an older list.
  */
 #include <assert.h>
 
@@ -12,7 +12,7 @@
 #include "util/num.h"
 #include "util/random.h"
 
-enum { INDEX, LISTS /* the first of them */, LISTS_MAX = 4096, NEW_LISTS_MAX = 8, PER_ROUND = 8 };
+enum { INDEX, LISTS /* the first list */, LISTS_MAX = 4096, NEW_LISTS_MAX = 8, PER_ROUND = 8 };
 
 /* The largest number of 19 digits. */
 #define NUMBER_MAX UINT64_C(9999999999999999999)
@@ -20,7 +20,7 @@ enum { INDEX, LISTS /* the first of them */, LISTS_MAX = 4096, NEW_LISTS_MAX = 8
 /* A removal of a member that cannot exist. */
 static const struct slice seal = { "-^", 2 };
 
-/* The names in the index; false when it is malformed. */
+/* Reads the names in the index. Returns false if it is malformed. */
 static bool read_index(const struct snapshot *s, struct fold *names)
 {
 	uint64_t number;
@@ -56,7 +56,7 @@ static void name_items(struct snapshot *s)
 		name_lists(s);
 }
 
-/* The status of a snapshot with all lists. */
+/* Returns the status of a snapshot with all lists. */
 static enum adopted_status state(const struct snapshot *s)
 {
 	struct fold names = { .seed = s->seed };
@@ -85,7 +85,10 @@ static enum adopted_status fold(const struct snapshot *s, struct fold *out)
 	return status;
 }
 
-/* The number behind the largest one from `from` to `through` in the index, or `from` if there is none. */
+/*
+ * Returns the number after the largest one from `from` to `through` in the index, or
+ * `from` if there is none.
+ */
 static uint64_t behind(const struct fold *names, uint64_t from, uint64_t through)
 {
 	uint64_t n, next = from;
@@ -98,9 +101,10 @@ static uint64_t behind(const struct fold *names, uint64_t from, uint64_t through
 }
 
 /*
- * A distance that differs each time, so that no two writers choose the same number. Otherwise a late writer could
- * recreate a list that is named in the index but was evicted, and a lost set would look complete. It grows with each
- * lost race, since lists that no index names may occupy many numbers.
+ * Returns a distance that differs each time, so that no two writers choose the same number.
+ * Otherwise a late writer could recreate a list that is named in the index but was evicted, and
+ * a lost set would look complete. It grows with each lost race, since lists that no index names
+ * may occupy many numbers.
  */
 static uint64_t random_gap(const struct snapshot *s)
 {
@@ -109,7 +113,10 @@ static uint64_t random_gap(const struct snapshot *s)
 	return random_next(s->random) % ((uint64_t)LEAST << (s->attempt < DOUBLED_MAX ? s->attempt : DOUBLED_MAX));
 }
 
-/* The first of `count` numbers that the index does not name: they follow all others, with this gap, as long as there is room. */
+/*
+ * Returns the first of `count` numbers that the index does not name: they follow all others,
+ * with this gap, as long as there is room.
+ */
 static uint64_t free_numbers(const struct snapshot *s, uint64_t count, uint64_t gap)
 {
 	struct fold names = { .seed = s->seed };
@@ -117,7 +124,7 @@ static uint64_t free_numbers(const struct snapshot *s, uint64_t count, uint64_t 
 
 	if (read_index(s, &names)) {
 		first += behind(&names, 0, NUMBER_MAX);
-		/* The order of the lists is that of the index, so any numbers will do. */
+		/* The order of the lists is that of the index, so any free numbers can be used. */
 		while (first > NUMBER_MAX - count || behind(&names, first, first + count - 1) != first)
 			first = random_next(s->random) % (NUMBER_MAX - count);
 	}
@@ -152,8 +159,9 @@ static enum adopted_status change(struct snapshot *s, bool create, struct plan *
 		plan->check = true;
 	} else if (status == ADOPTED_OK || (status == ADOPTED_MISSING && create)) {
 		/*
-		 * An index without lists gets its first list as a new collection does. It avoids the numbers of lists that
-		 * an earlier collection left, and to which writers may still append.
+		 * An index without lists gets its first list like a new collection. It
+		 * avoids the numbers of lists that an earlier collection left, and to which
+		 * writers may still append.
 		 */
 		number = free_numbers(s, 1, random_gap(s));
 		signed_encode(s->change, true, plan_list(s, number, NULL, plan));
@@ -164,7 +172,7 @@ static enum adopted_status change(struct snapshot *s, bool create, struct plan *
 	return status;
 }
 
-/* The index must still name the list: by now it may be the index of another collection. */
+/* The index must still name the list: it may be the index of another collection by now. */
 static bool check(const struct snapshot *s, const struct snapshot *now)
 {
 	const struct snapshot_item *before = s->items[INDEX], *index = now->items[INDEX];
@@ -172,7 +180,7 @@ static bool check(const struct snapshot *s, const struct snapshot *now)
 	return index->there && (slice_starts(snapshot_item_value(index), snapshot_item_value(before)));
 }
 
-/* The length of the longest prefix of at most `max` bytes that ends with a whole word. */
+/* Returns the length of the longest prefix of at most `max` bytes that ends with a whole word. */
 static size_t cut(struct slice text, size_t max)
 {
 	size_t n = text.n;
@@ -185,8 +193,9 @@ static size_t cut(struct slice text, size_t max)
 }
 
 /*
- * Writes new lists, then an index that names only these, and then removes the old lists. By then the set may have been deleted, and a
- * new one may have a list of the same number. So they are removed by CAS.
+ * Writes new lists, then an index that names only these, and then removes the old lists. By
+ * then the set may have been deleted, and a new one may have a list of the same number. So they
+ * are removed by CAS.
  */
 static enum adopted_status replace(struct snapshot *s, const struct fold *members, struct plan *plan)
 {
@@ -213,8 +222,9 @@ static enum adopted_status replace(struct snapshot *s, const struct fold *member
 }
 
 /*
- * A CAS on a list that was the last one when it was planned could take the same members as a CAS on a newer list. So all
- * lists except the last are sealed first, which makes such a CAS fail.
+ * A CAS on a list that was the last one when it was planned could take the same members as a
+ * CAS on a newer list. So all lists except the last are sealed first, which makes such a CAS
+ * fail.
  */
 static void plan_seals(const struct snapshot *s, struct plan *plan)
 {
@@ -248,8 +258,8 @@ static void take(const struct snapshot *s, const struct fold *all, const struct 
 }
 
 /*
- * Keeps the words of a list on members that no later list mentions; in the first list only additions. A seal stays, except in
- * the last list.
+ * Keeps the words of a list about members that no later list mentions; in the first list only
+ * additions. A seal is kept, except in the last list.
  */
 static void compress(const struct snapshot *s, struct snapshot_item *list, struct fold *words, bool first, bool last,
 	const struct fold *later, struct plan *plan)

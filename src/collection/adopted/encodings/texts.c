@@ -1,33 +1,33 @@
 /*
- * The encodings whose items are texts of members. They differ in the place of a removal, which the
- * table `places` has:
+ * Encodings whose items are texts of members. They differ in where removals are stored, as
+ * listed in the table `places`:
  *
- *     signed      `+1234+222-222`    the end of the text: the last word on a member decides
- *     csv         `a,b,c,`           none: a CAS writes the text without the member
+ *     signed      `+1234+222-222`    at the end of the text: the last word on a member decides
+ *     csv         `a,b,c,`           nowhere: a CAS writes the text without the member
  *     tombstone   `b,|a,b,c,`        before the bar; additions and removals are both counted
- *     paired      `a,b,c,` and `b,`  another item, unfollow-X next to follow-X; both are counted
+ *     paired      `a,b,c,` and `b,`  in another item, unfollow-X for follow-X; both are counted
  *
- * Adding is an APPEND. In a counted text it repeats the member as often as the removals require, so
- * a change reads the items first. It must also see the bar: in front of a text without one, a
- * removal would read as an addition.
+ * Adding is an APPEND. In a counted text it repeats the member as often as the removals
+ * require, so a change reads the items first. It must also find the bar: at the head of a text
+ * without one, a removal would read as an addition.
  *
- * In paired, a compaction between the read and the append changes the counts, so they are checked
- * after the append. No call changes both items, so a compaction has several steps of one CAS each.
- * No step changes the set:
+ * In paired, a compaction between the read and the append changes the counts, so they are
+ * checked after the append. No call changes both items, so a compaction has several steps of
+ * one CAS each. No step changes the set:
  *
  *     drop removals of members that are in the set, or were never added
  *     -> drop additions: all of members that are not in the set, and all except one of the others
- *     -> drop the removals of members that are not added any more
+ *     -> drop the removals of members that are no longer added
  *
  * Each of these depends on the counts of both items, and its CAS checks only the item that it
- * changes. So each step first writes the other item, unchanged. Of two steps that were planned from
- * the same counts, at least one then fails: otherwise one could drop a removal for which the other
- * drops the addition.
+ * changes. So each step first writes the other item, unchanged. Of two steps that were planned
+ * from the same counts, at least one then fails: otherwise one could drop a removal for which
+ * the other drops the addition.
  */
 #include "collection/adopted/encodings/encodings.h"
 #include "collection/adopted/encodings/words.h"
 
-/* The items, by their place in a snapshot. Only paired has one of removals. */
+/* The items, by their index in a snapshot. Only paired has an item of removals. */
 enum { REMOVED, ADDED };
 
 static const enum place {
@@ -42,7 +42,7 @@ static const enum place {
 	[ENCODING_PAIRED] = OTHER_ITEM,
 };
 
-/* The counts of no text. */
+/* The counts of an empty text. */
 static const struct counted none;
 
 static enum place place_of(const struct snapshot *s)
@@ -55,7 +55,7 @@ static struct snapshot_item *added_of(const struct snapshot *s)
 	return s->items[s->count - 1];
 }
 
-/* Whether the change is an APPEND, whatever is stored. */
+/* Returns whether the change is an APPEND for any stored value. */
 static bool only_appends(const struct snapshot *s)
 {
 	return place_of(s) == SIGNED || (place_of(s) == NOWHERE && s->change->live == s->change->member_count);
@@ -72,7 +72,7 @@ static void name_items(struct snapshot *s)
 
 /* --- reading --- */
 
-/* Cuts a text at its bar. False if it has none, or two. */
+/* Splits a text at its bar. Returns false if it has none, or two. */
 static bool cut(struct slice *added, struct slice *removed)
 {
 	const char *bar = added->n ? memchr(added->p, '|', added->n) : NULL;
@@ -134,7 +134,7 @@ static void write_members(
 	}
 }
 
-/* Writes a text again, without each occurrence of the members that `gone` removes. */
+/* Writes a text again, without any occurrence of the members that `gone` removes. */
 static void write_without(const struct snapshot *s, const struct fold *gone, struct buf *out)
 {
 	struct slice text = snapshot_item_value(added_of(s)), member;
@@ -156,8 +156,8 @@ static void write_change(const struct snapshot *s, struct buf *out)
 }
 
 /*
- * Gives the removals the time to live of the additions that are stored before them in the plan, so
- * that they do not expire first.
+ * Sets the time to live of the removals to that of the additions stored before them in the
+ * plan, so that they do not expire first.
  */
 static void plan_lives(const struct snapshot *s, struct plan *plan)
 {
@@ -169,15 +169,15 @@ static void plan_lives(const struct snapshot *s, struct plan *plan)
 /* --- compaction --- */
 
 /*
- * Writes an item unchanged, so that a CAS of it that was planned before fails. This CAS also fails
- * if the item has changed.
+ * Writes an item unchanged, so that a CAS of it that was planned before fails. This CAS also
+ * fails if the item has changed.
  */
 static void plan_unchanged(struct snapshot_item *item, struct plan *plan)
 {
 	buf_add_slice(plan_rewrite(plan, item), snapshot_item_value(item));
 }
 
-/* Keeps the removals that count: of members that were added, but not more often. */
+/* Keeps the removals that count: of members that were added, but not more often than removed. */
 static void plan_removed(const struct snapshot *s, const struct counted *c, struct plan *plan)
 {
 	struct snapshot_item *item = s->items[REMOVED];
@@ -207,7 +207,7 @@ static void plan_added(const struct snapshot *s, const struct counted *c, struct
 	write_members(s, &none, &c->fold, plan_rewrite(plan, item));
 }
 
-/* The next step for two items. The last one finds nothing to drop. */
+/* Plans the next step for two items. The last step has nothing to drop. */
 static void plan_step_of_two(const struct snapshot *s, const struct counted *c, struct plan *plan)
 {
 	plan_removed(s, c, plan);
@@ -278,8 +278,8 @@ static void change_listed(struct snapshot *s, const struct counted *c, struct pl
 }
 
 /*
- * A new collection outweighs the removals that an earlier one has left. They are not dropped: by
- * then another collection may exist, and they apply to it.
+ * A new collection outweighs the removals of an earlier one. They are not dropped: by then
+ * another collection may exist, and they apply to it.
  */
 static void plan_new(const struct snapshot *s, const struct counted *c, struct plan *plan)
 {
@@ -382,9 +382,10 @@ static void take(const struct snapshot *s, const struct fold *all, const struct 
 /* --- the check after a change of paired --- */
 
 /*
- * If a count has not grown by the number that was written, a compaction happened in between. The
- * member must also be in the set, or not in it, as the change requires: if other clients have added
- * and removed it meanwhile, a compaction that has not seen both may still change that.
+ * If a count has not grown by the number that was written, a compaction happened in between.
+ * The member must also be in the set, or not in it, as the change requires: if other clients
+ * have added and removed it meanwhile, a compaction that has not seen both may still change
+ * that.
  */
 static bool written(const struct fold *change, const struct counted *before, const struct counted *now)
 {

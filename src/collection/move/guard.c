@@ -14,8 +14,9 @@ bool guard_is_marked(const struct moved_call *c, const struct result *r, bool ha
 }
 
 /*
- * Whether it is a part of a base that moves. A part may be written to the former server before the time by a proxy that lets the base
- * refer to it only after the base has moved. So a read that misses it on the new server copies it.
+ * Whether it is a part of a base that moves. A part may be written to the former server before
+ * the time by a proxy that lets the base refer to it only after the base has moved. So a read
+ * that misses it on the new server copies it.
  */
 static bool is_moved_part(const struct mover_world *world, struct slice key)
 {
@@ -70,13 +71,19 @@ void guard_read(struct moved_call *c, moved_call_judged *judged)
 
 /* --- writes --- */
 
-/* After an error, the value shows whether the item itself caused it; after a META, whether it is a mark. */
+/*
+ * After an error, the value shows whether the item itself caused it; after a META, whether it is
+ * a mark.
+ */
 static bool shows_value(const struct moved_call *c)
 {
 	return c->failure.happened || c->call.verb == CALL_META;
 }
 
-/* The read that follows a doubtful call has a result: the call has met a mark, or an item, or something that is gone since. */
+/*
+ * The read that follows a doubtful call has a result: the call has met a mark, or an item, or
+ * something that is gone since.
+ */
 static void guard_on_look(struct waiter *waiter, const struct result *r)
 {
 	struct moved_call *c = moved_call_received(waiter);

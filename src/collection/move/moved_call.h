@@ -44,8 +44,8 @@ struct moved_call *moved_call_keep(
 	struct moves *moves, struct mover_world *world, const struct call *call, struct waiter *asker);
 
 /*
- * Sends `call` for a kept call, to the server by the former ring or by the new one. `done` receives `c->waiter`, and must call
- * moved_call_received first.
+ * Sends `call` for a kept call, to the server by the former ring or by the new one. `done`
+ * receives `c->waiter`, and must call moved_call_received first.
  */
 void moved_call_send(struct moved_call *c, const struct call *call, bool former,
 	void (*done)(struct waiter *waiter, const struct result *r));
@@ -56,7 +56,10 @@ struct moved_call *moved_call_received(struct waiter *waiter);
 /* Frees the call, and passes the result to its asker. */
 void moved_call_end(struct moved_call *c, const struct result *r);
 
-/* Ends a call that was not sent: its asker receives the failure, without a doubt about the outcome. */
+/*
+ * Ends a call that was not sent: its asker receives the failure, without a doubt about the
+ * outcome.
+ */
 void moved_call_refuse(struct moved_call *c, const struct result *why);
 
 /* The same for all calls of a queue. */

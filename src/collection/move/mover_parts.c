@@ -123,7 +123,10 @@ static void begin_part(struct mover_parts *parts, struct slice id)
 	struct mover_world *world = parts->world;
 	struct mover_part *part = new_part(parts, id);
 
-	/* An index that stays may have tables that move. Of an item that is dropped no part is copied, but all are deleted. */
+	/*
+	 * An index that stays may have tables that move. Of an item that is dropped no part is
+	 * copied, but all are deleted.
+	 */
 	part->stays = !mover_moves(world, part->waiter.key) || (parts->drops && !parts->deletes);
 	if (part->stays && (parts->deletes || !part->is_index)) {
 		free(part);
@@ -168,7 +171,10 @@ static bool take_id(const struct buf *ids, size_t *next, struct slice *id)
 	return id->n > 0;
 }
 
-/* The parts of the item on n are read when all parts of that on o are known: those that both have are left out. */
+/*
+ * The parts of the item on n are read when all parts of that on o are known: those that both
+ * have are left out.
+ */
 static void next_parts(struct mover_parts *parts)
 {
 	struct slice id;

@@ -1,4 +1,7 @@
-/* The parts of a base that moves: copied before the base refers to them on its new server, and deleted when the base is gone. */
+/*
+ * The parts of a base that moves: copied before the base refers to them on its new server, and
+ * deleted when the base is gone.
+ */
 #ifndef COLLECTION_MOVE_MOVER_PARTS_H
 #define COLLECTION_MOVE_MOVER_PARTS_H
 
@@ -21,14 +24,18 @@ struct mover_parts {
 };
 
 /*
- * Copies all parts of the base `former` to the new server, or none if it is to be dropped (`drops`): then only their ids are found. If
- * `here` is not NULL, it is the base that is joined with `former`, and join_drop_words is called for both with each table that join.h needs.
+ * Copies all parts of the base `former` to the new server, or none if it is to be dropped
+ * (`drops`): then only their ids are found. If `here` is not NULL, it is the base that is joined
+ * with `former`, and join_drop_words is called for both with each table that join.h needs.
  * `done` is called once, perhaps within this call.
  */
 void mover_parts_copy(struct mover_parts *parts, struct buf *former, struct buf *here, bool drops,
 	void (*done)(struct mover_parts *parts));
 
-/* Deletes the parts on the former server that were found. False if there are none; then `done` is not called. */
+/*
+ * Deletes the parts on the former server that were found. False if there are none; then `done`
+ * is not called.
+ */
 bool mover_parts_delete(struct mover_parts *parts, void (*done)(struct mover_parts *parts));
 
 /* Frees what the struct holds. */

@@ -1,6 +1,6 @@
 /*
- * The servers as moves see them: by the former ring and by the new one. For lanes and machines that call a server by env.call, each of both is
- * an env of its own.
+ * The servers as moves see them: by the former ring and by the new one. For lanes and machines
+ * that call a server by env.call, each of both is an env of its own.
  */
 #ifndef COLLECTION_MOVE_MOVER_WORLD_H
 #define COLLECTION_MOVE_MOVER_WORLD_H
@@ -18,7 +18,10 @@ struct moves_stats {
 	uint64_t failed;  /* moves that a server did not let end */
 };
 
-/* The world, with one of the two rings: a call with CALL_ANY_SERVER goes to the key's server by it. */
+/*
+ * The world, with one of the two rings: a call with CALL_ANY_SERVER goes to the key's server by
+ * it.
+ */
 struct mover_side {
 	struct env env;
 	struct mover_world *world;
@@ -55,10 +58,16 @@ static inline bool mover_moves(const struct mover_world *world, struct slice key
 	return world->place(world->arg, key, &before) != before;
 }
 
-/* The unit of a key that moves: its base, if that moves, else the key itself. Empty if neither moves. Borrows from the key. */
+/*
+ * The unit of a key that moves: its base, if that moves, else the key itself. Empty if neither
+ * moves. Borrows from the key.
+ */
 struct slice mover_unit(const struct mover_world *world, struct slice key);
 
-/* Sends a call to a server. A key with spaces or control bytes goes in base64; then a TOUCH becomes a GAT. */
+/*
+ * Sends a call to a server. A key with spaces or control bytes goes in base64; then a TOUCH
+ * becomes a GAT.
+ */
 void mover_send(const struct mover_world *world, const struct call *call, struct waiter *waiter, int server);
 
 /* The env of a side, with the clock of the world. It is valid until the world's clock changes. */

@@ -1,10 +1,12 @@
 /*
- * The gate in front of the servers. A call on a unit that is not known to have moved is queued until the unit was found (unit.h), and then
- * goes to its new server. found.h is the cache of units that were found.
+ * The gate in front of the servers. A call on a unit that is not known to have moved is queued
+ * until the unit was found (unit.h), and then goes to its new server. found.h is the cache of
+ * units that were found.
  *
- * A call that only reads, with no write queued before it, is sent to both servers at once (peek.h). It is queued only if their answers do not
- * decide. Such a read starts the move, too, unless another one has done so right before: when the time comes all keys are still to be moved,
- * and the servers have other work as well.
+ * A call that only reads, with no write queued before it, is sent to both servers at once
+ * (peek.h). It is queued only if their answers do not decide. Such a read starts the move, too,
+ * unless another one has done so right before: when the time comes all keys are still to be
+ * moved, and the servers have other work as well.
  */
 #include "collection/move/moves.h"
 

@@ -60,7 +60,10 @@ static void unit_on_clean(struct mover *mover)
 	unit_free((struct unit *)((char *)mover - offsetof(struct unit, mover)));
 }
 
-/* Its calls are sent. The parts of a unit that was moved are still to be deleted on the former server. */
+/*
+ * Its calls are sent. The parts of a unit that was moved are still to be deleted on the former
+ * server.
+ */
 static void retire(struct unit *u)
 {
 	if (!mover_clean(&u->mover, unit_on_clean))
@@ -187,7 +190,10 @@ static void retry_in(struct unit *u, struct moved_call *c, bool marked)
 	unit_go_on(u);
 }
 
-/* A mark shows that a proxy moves the key, or that one was killed while it did. The call begins again when that has ended. */
+/*
+ * A mark shows that a proxy moves the key, or that one was killed while it did. The call begins
+ * again when that has ended.
+ */
 static void settle(struct moved_call *c)
 {
 	struct moves *m = c->moves;
@@ -245,8 +251,8 @@ static enum guard guard_of(const struct unit *u, const struct call *call)
 }
 
 /*
- * Whether the former server must be asked again before the call. What a setlistd that does not know the new ring has written there before
- * would come back after a deletion.
+ * Whether the former server must be asked again before the call. What a setlistd that does not
+ * know the new ring has written there before would come back after a deletion.
  */
 static bool needs_former(const struct unit *u, const struct moved_call *c)
 {
@@ -254,7 +260,10 @@ static bool needs_former(const struct unit *u, const struct moved_call *c)
 		verb_removes(&c->call, u->moves->world.env->unix_time);
 }
 
-/* The look has found no item. That answers the first calls of the queue that need one and were received before the look was sent. */
+/*
+ * The look has found no item. That answers the first calls of the queue that need one and were
+ * received before the look was sent.
+ */
 static void answer_miss(struct unit *u)
 {
 	struct moved_call *c;
@@ -267,9 +276,10 @@ static void answer_miss(struct unit *u)
 }
 
 /*
- * Whether the call is sent as a CAS with the cas id that its look has seen. If another client deletes the item after the look, a plain
- * REPLACE or DELETE would take a late claim for the item. After GUARD_COMPARES writes of other clients in a row the plain call is sent, so
- * that it does not fail on a key with many writers.
+ * Whether the call is sent as a CAS with the cas id that its look has seen. If another client
+ * deletes the item after the look, a plain REPLACE or DELETE would take a late claim for the
+ * item. After GUARD_COMPARES writes of other clients in a row the plain call is sent, so that it
+ * does not fail on a key with many writers.
  */
 static bool is_compared(const struct unit *u, const struct moved_call *c)
 {
@@ -291,9 +301,11 @@ static void unit_on_compared(struct waiter *waiter, const struct result *r)
 }
 
 /*
- * The item was seen, so calls that were received before that need no look of their own, except after one that may delete the item, or
- * whose result is not known. An append may still meet a late claim, if another client has deleted the item since. The mover drops the words
- * that are appended to such a claim: the append took effect right before the item was deleted. A META that meets one is not detected.
+ * The item was seen, so calls that were received before that need no look of their own, except
+ * after one that may delete the item, or whose result is not known. An append may still meet a
+ * late claim, if another client has deleted the item since. The mover drops the words that are
+ * appended to such a claim: the append took effect right before the item was deleted. A META
+ * that meets one is not detected.
  */
 static void send_seen(struct unit *u)
 {
@@ -312,7 +324,10 @@ static void send_seen(struct unit *u)
 	}
 }
 
-/* The look has found the item: the first call is compared with it, or all calls are sent that need no other look. */
+/*
+ * The look has found the item: the first call is compared with it, or all calls are sent that
+ * need no other look.
+ */
 static void send_first(struct unit *u, struct moved_call *c, const struct result *look)
 {
 	struct call call;

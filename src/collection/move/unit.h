@@ -1,10 +1,11 @@
 /*
- * A unit that is being looked for or moved, and the queue of calls on it. The calls are sent in their order once the unit was found, and some
- * are guarded against marks (guard.h).
+ * A unit that is being looked for or moved, and the queue of calls on it. The calls are sent in
+ * their order once the unit was found, and some are guarded against marks (guard.h).
  *
- * The claim of a mover may arrive when others have moved the unit and a client has deleted it. memcached would take that mark for an item:
- * append would store, and add would not. No claim arrives later than the margin. So for that long after a unit was found, and until a later
- * read has seen no mark, calls that need an item, or that need none, are guarded.
+ * The claim of a mover may arrive when others have moved the unit and a client has deleted it.
+ * memcached would take that mark for an item: append would store, and add would not. No claim
+ * arrives later than the margin. So for that long after a unit was found, and until a later read
+ * has seen no mark, calls that need an item, or that need none, are guarded.
  */
 #ifndef COLLECTION_MOVE_UNIT_H
 #define COLLECTION_MOVE_UNIT_H
@@ -56,7 +57,10 @@ struct unit {
 	char key[];
 };
 
-/* The unit with this key, whose hash with moves->seed is given; NULL if it is neither looked for nor moved. */
+/*
+ * The unit with this key, whose hash with moves->seed is given; NULL if it is neither looked for
+ * nor moved.
+ */
 struct unit *unit_find(const struct moves *m, uint64_t hash, struct slice key);
 
 /* Adds one in UNIT_SOUGHT, which is not started. */
@@ -69,13 +73,22 @@ void unit_start(struct unit *u);
 void unit_leave(struct unit *u);
 void unit_free(struct unit *u);
 
-/* Notes that the unit is on its new server, where its item was just seen if `seen`. unit_go_on must follow. */
+/*
+ * Notes that the unit is on its new server, where its item was just seen if `seen`. unit_go_on
+ * must follow.
+ */
 void unit_found(struct unit *u, bool seen, bool moved);
 
-/* Sends the queued calls until one of them needs another result first. Nothing happens while there are peeks. */
+/*
+ * Sends the queued calls until one of them needs another result first. Nothing happens while
+ * there are peeks.
+ */
 void unit_go_on(struct unit *u);
 
-/* Queues the call on the unit with this key, which is started if it is new: when moves->at has come, or `at_once`. */
+/*
+ * Queues the call on the unit with this key, which is started if it is new: when moves->at has
+ * come, or `at_once`.
+ */
 void unit_queue(struct moves *m, struct moved_call *c, struct slice key, uint64_t hash, bool at_once);
 
 /* Sends a call on a unit that was found. */

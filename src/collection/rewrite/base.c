@@ -56,8 +56,8 @@ static bool find_old(const struct base_rewrite *rewrite, struct slice base, size
 }
 
 /*
- * Whether the base begins with the old bytes. Where a key moves, a log that was read may be the head of a joined base, with a block after it:
- * then the old bytes have been replaced.
+ * Whether the base begins with the old bytes. Where a key moves, a log that was read may be the
+ * head of a joined base, with a block after it: then the old bytes have been replaced.
  */
 static bool begins_with_old(const struct base_rewrite *rewrite, struct slice base)
 {

@@ -29,8 +29,7 @@ bool guard_checks(const struct mover_world *world, const struct call *call);
 /* Whether the result of a read of the call's key is a mark. */
 bool guard_is_marked(const struct moved_call *c, const struct result *r, bool has_value);
 
-enum {
-	GUARD_COMPARES = 4
-}; /* attempts of a call that other clients overtake, before it is sent without a comparison */
+/* Attempts of a call that other clients overtake, before it is sent without a comparison. */
+enum { GUARD_COMPARES = 4 };
 
 #endif

@@ -32,13 +32,22 @@ static void read_base(struct base_rewrite *rewrite)
 }
 
 /*
- * Finds the old bytes at a token boundary. If they have no block, the base must not have one
- * either: otherwise the base was replaced.
+ * Whether the base has the old bytes at this offset, where a token begins. Bytes without a block must
+ * be in a base without one: else the base was replaced, or moved and joined with one that has a block.
  */
+static bool has_old_at(const struct base_rewrite *rewrite, struct slice base, size_t at)
+{
+	struct slice old = rewrite->old, rest = slice_skip(base, at);
+
+	return slice_starts(rest, old) &&
+		((!oplog_has_block(slice_of(base.p, at)) && !oplog_has_block(slice_skip(rest, old.n))) ||
+			oplog_has_block(old));
+}
+
+/* Finds the old bytes anywhere in the base. */
 static bool find_old(const struct base_rewrite *rewrite, struct slice base, size_t *at)
 {
 	struct slice old = rewrite->old;
-	bool has_block = oplog_has_block(old);
 
 	for (*at = 0; old.n <= base.n - *at; ++*at) {
 		struct slice rest = slice_skip(base, *at);
@@ -46,23 +55,10 @@ static bool find_old(const struct base_rewrite *rewrite, struct slice base, size
 		if (!found)
 			return false;
 		*at = (size_t)(found - base.p);
-		if ((*at == 0 || base.p[*at - 1] == ' ') &&
-			(has_block ||
-				(!oplog_has_block(slice_of(base.p, *at)) &&
-					!oplog_has_block(slice_skip(base, *at + old.n)))))
+		if ((*at == 0 || base.p[*at - 1] == ' ') && has_old_at(rewrite, base, *at))
 			return true;
 	}
 	return false;
-}
-
-/*
- * Whether the base begins with the old bytes. Where a key moves, a log that was read may be the
- * head of a joined base, with a block after it: then the old bytes have been replaced.
- */
-static bool begins_with_old(const struct base_rewrite *rewrite, struct slice base)
-{
-	return slice_starts(base, rewrite->old) &&
-		(!oplog_has_block(slice_skip(base, rewrite->old.n)) || oplog_has_block(rewrite->old));
 }
 
 static void found(struct base_rewrite *rewrite, const struct result *r)
@@ -76,7 +72,7 @@ static void found(struct base_rewrite *rewrite, const struct result *r)
 		end(rewrite, OUTCOME_FAILED, r);
 	} else if (r->status == RESULT_MISS) {
 		end(rewrite, OUTCOME_MISSING, NULL);
-	} else if (!(rewrite->anywhere ? find_old(rewrite, r->value, &at) : begins_with_old(rewrite, r->value)) ||
+	} else if (!(rewrite->anywhere ? find_old(rewrite, r->value, &at) : has_old_at(rewrite, r->value, 0)) ||
 		!ttl_exptime(env, r->ttl, &exptime)) {
 		count_lost(rewrite, true);
 		end(rewrite, OUTCOME_BUSY, NULL);

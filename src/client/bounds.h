@@ -34,7 +34,7 @@ void bounds_renew(struct clients *clients);
 void bounds_open(struct client *client);
 void bounds_close(struct client *client);
 
-/* Adds the client to those that are checked at the next tick. */
+/* Schedules a check of the client at the next tick. */
 void bounds_check(struct client *client);
 
 /* Returns the bytes that the client uses. */

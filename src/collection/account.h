@@ -38,7 +38,7 @@ struct account {
 	struct account_list *changed;
 };
 
-/* Adds the account to those that its owner processes in this turn. */
+/* Queues the account for its owner, which processes it in this turn. */
 static inline void account_change(struct account *account)
 {
 	if (account->is_changed || !account->changed)

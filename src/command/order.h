@@ -45,7 +45,7 @@ struct order_effect {
 };
 
 /*
- * The needs of a request whose keys stand for other requests, as input of order.c. See
+ * The needs of a request whose keys are commands, as input of order.c. See
  * command/target.h.
  */
 struct order_needs {

@@ -24,7 +24,7 @@ void target_find(const struct rules *rules, struct request *request, struct orde
 
 /*
  * Returns whether the request has one key and may write it. A read of a set or list is
- * included, as it may compact what it reads.
+ * included, since it may start a compaction.
  */
 static inline bool target_is_guarded(const struct request *request)
 {
@@ -43,8 +43,8 @@ static inline bool target_is_guarded(const struct request *request)
 
 /*
  * Sets request->target. COMMAND and PART mean that any of its keys is one; each key of a get of
- * several keys has otherwise a target of its own. If keys stand for other requests and `needs`
- * is not NULL, fills in `needs` and points request->needs to it.
+ * several keys otherwise has its own target. If keys are commands and `needs` is not NULL, fills
+ * in `needs` and points request->needs to it.
  */
 static inline void target_resolve(const struct rules *rules, struct request *request, struct order_needs *needs)
 {

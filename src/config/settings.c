@@ -440,7 +440,7 @@ static bool is_listed(const struct address_list *list, size_t count, const struc
 	return i < count;
 }
 
-/* Replaces each address with `dns:` by those of its name. All lookups must have been started. */
+/* Replaces each address with `dns:` by all addresses of its name. All lookups must have been started. */
 static void expand(struct settings *s, struct names *names, const char *option, struct address_list *list,
 	uint64_t until, struct buf *errors)
 {

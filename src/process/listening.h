@@ -23,8 +23,8 @@ struct listening *listening_create(void);
 bool listening_inherit(struct listening *listening, struct buf *errors) __attribute__((warn_unused_result));
 
 /*
- * Returns whether the sockets are those of the parent process. The configured addresses are
- * then ignored.
+ * Returns whether the sockets were inherited from the parent process. Then the configured
+ * addresses are ignored.
  */
 bool listening_is_inherited(const struct listening *listening);
 

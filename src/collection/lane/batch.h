@@ -81,8 +81,7 @@ bool lane_is_measured(struct lane *lane);
 void lane_measured(struct lane *lane, uint64_t members, uint64_t bytes);
 
 /*
- * The same for a set with runs, estimated; `members` and `bytes` are those of its base. A
- * removal cancels two entries: itself, and the addition in an older run. Removals of
+ * An estimate for a set with runs; `members` and `bytes` count only its base. A removal cancels two entries: itself, and the addition in an older run. Removals of
  * non-members are ignored.
  */
 void lane_measured_runs(struct lane *lane, uint64_t members, uint64_t bytes, struct slice refs);

@@ -17,7 +17,7 @@
 struct lane;
 struct lanes;
 
-/* The machines that carry out operations; machines.h declares those of the daemon. */
+/* The machines that carry out operations; machines.h declares the ones in use. */
 struct lane_machines {
 	/* Allocates the state that machines share between lanes. */
 	void (*open)(struct lanes *lanes);

@@ -172,8 +172,8 @@ static bool take_id(const struct buf *ids, size_t *next, struct slice *id)
 }
 
 /*
- * The parts of the item on n are read when all parts of that on o are known: those that both
- * have are left out.
+ * The parts of the item on n are read when all parts of the item on o are known, so that shared
+ * parts can be left out.
  */
 static void next_parts(struct mover_parts *parts)
 {

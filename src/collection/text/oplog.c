@@ -212,7 +212,7 @@ static enum oplog_form form_of(struct slice version, bool is_list)
 	return first ? OPLOG_GOOD : OPLOG_NEWER;
 }
 
-/* Removes the mark of the block at the start of `rest`, and returns the form that it stands for. */
+/* Removes the mark of the block at the start of `rest`, and returns its form. */
 static enum oplog_form take_mark(struct slice *rest, bool *is_list)
 {
 	struct slice token, block = *rest;

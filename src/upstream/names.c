@@ -41,6 +41,7 @@ enum trouble { NO_TROUBLE, UNRESOLVED, SEVERAL, CHANGED };
 struct question {
 	struct name *name;
 	bool asked; /* The lookup is in progress in c-ares. */
+	bool again; /* It was requested again meanwhile, so its answer may be too old. */
 	bool fresh; /* It was answered since it was last requested. */
 	uint64_t ended;
 };
@@ -294,6 +295,11 @@ static void on_answer(void *arg, int status, int timeouts, struct ares_addrinfo 
 	q->asked = false;
 	if (status == ARES_EDESTRUCTION || status == ARES_ECANCELLED)
 		return;
+	if (q->again) {
+		if (found)
+			ares_freeaddrinfo(found);
+		return;
+	}
 	if (status == ARES_SUCCESS)
 		take_found(lookup, family, found);
 	else if (status == ARES_ENOTFOUND)
@@ -425,26 +431,20 @@ static void answer_localhost(struct question *q)
 
 static void ask(struct names *all, struct question *q, int family)
 {
-	/*
-	 * Without a socket type there would be one result for each type. The addresses are
-	 * sorted later.
-	 */
+	/* Without a socket type there would be one result for each. Addresses are sorted later. */
 	const struct ares_addrinfo_hints hints = {
 		.ai_family = families[family], .ai_socktype = SOCK_STREAM, .ai_flags = ARES_AI_NOSORT
 	};
 
 	q->asked = true;
-	q->fresh = false;
+	q->again = q->fresh = false;
 	if (family == LOOKUP_V6 && strcasecmp(q->name->host, "localhost") == 0)
 		answer_localhost(q);
 	else
 		ares_getaddrinfo(all->channel, q->name->host, NULL, &hints, on_answer, q);
 }
 
-/*
- * Sends the questions that are due. Returns when the next one is due; the answer to an earlier
- * one may change that.
- */
+/* Sends the questions that are due. Returns when the next one is due, unless an answer changes it. */
 static uint64_t ask_all(struct names *all)
 {
 	uint64_t now = now_ms(), next = UINT64_MAX;
@@ -636,6 +636,7 @@ static void refresh(struct name *n)
 {
 	for (int i = 0; i < LOOKUP_FAMILIES; i++) {
 		n->lookups[i].last = LOOKUP_PENDING;
+		n->questions[i].again = n->questions[i].asked;
 		n->questions[i].fresh = false;
 	}
 }

@@ -16,7 +16,7 @@ class NameServer:
     """Answers with what `names` has, {name: [addresses of both families]}; all others do not exist.
 
     With `mute` it answers nothing. `answers` decides for a single query, (name, kind) -> bool. Queries without an answer are kept, and
-    `release` answers them after all. With `truncate` an answer over UDP is empty and marked as truncated. `asked` has each query as
+    `release` answers them after all, as they were when they were asked. With `truncate` an answer over UDP is empty and marked as truncated. `asked` has each query as
     (name, kind), `asked_by_tcp` those over TCP.
 
     Raises OSError where it may not have port 53, on which alone name servers are asked.
@@ -54,8 +54,7 @@ class NameServer:
         """From now on all is answered, and so are the queries that were not."""
         self.mute, self.answers = False, lambda name, kind: True
         while self.held:
-            query, peer = self.held.pop()
-            self.sock.sendto(self._answer(query, self.truncate), peer)
+            self.sock.sendto(*self.held.pop(0))
 
     def count(self, name, kind="A"):
         return self.asked.count((name, kind))
@@ -67,7 +66,7 @@ class NameServer:
                 return
             name, kind, _ = self._question(query)
             if self.mute or not self.answers(name, kind):
-                self.held.append((query, peer))
+                self.held.append((self._answer(query, self.truncate), peer))
             else:
                 self.sock.sendto(self._answer(query, self.truncate), peer)
             self.asked.append((name, kind))

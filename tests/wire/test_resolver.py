@@ -6,7 +6,7 @@ import unittest
 
 from case import marks
 from dns import command_with
-from harness import HOST, run_program, setlistd, start_somewhere, wait_until
+from harness import HOST, PATIENCE, run_program, setlistd, start_somewhere, wait_until
 from stored import stat, stats
 from test_names import NAME, OFTEN, A, B, NamesTest
 from wire import Conn
@@ -214,12 +214,12 @@ class Dns(ResolverTest):
     """`dns:` is a server for each address."""
     smoke = True
 
-    def proxy_of(self, port, *args, config=""):
+    def proxy_of(self, port, *args, config="", under=()):
         path = os.path.join(self.scratch(), "conf")
         self.conf = f'servers = {{"dns:{NAME}:{port}"}}\n{QUICK}{config}\n'
         with open(path, "w", encoding="ascii") as out:
             out.write(self.conf)
-        proxy = self.setlistd([], *args, config=self.conf, patient=False, under=self.under())
+        proxy = self.setlistd([], *args, config=self.conf, patient=False, under=[*self.under(), *under])
         return proxy, self.connect(proxy)
 
     def ring(self, conn):
@@ -292,6 +292,28 @@ class Dns(ResolverTest):
         server.names = {NAME: [A]}
         proxy.configure(proxy.config)
         wait_until("it is reloaded", lambda: self.log_lines(proxy, "reloaded: ring"))
+
+    def test_an_answer_that_is_older_than_the_reload(self):
+        """It does not count: the name is looked up once more."""
+        port = self.several(A, B)
+        server = self.serve_names(**{NAME: [A, B]})
+        path = os.path.join(self.scratch(), "notify")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+            manager.bind(path)
+            manager.settimeout(PATIENCE)
+            proxy, conn = self.proxy_of(port, under=["env", f"NOTIFY_SOCKET={path}"])
+            before, asked = self.ring(conn), server.count(NAME)
+            server.mute = True
+            wait_until("it asks", lambda: server.count(NAME) > asked)
+            server.names = {}
+            proxy.configure(proxy.config)
+            while not manager.recv(256).startswith(b"RELOADING"):
+                pass
+        time.sleep(0.1)  # Until the reload asks. If it takes longer, this test shows less.
+        server.release()
+        wait_until("it is refused", lambda: self.log_lines(proxy, "error", "all is as before"))
+        self.assertEqual(len(self.log_lines(proxy, "error", f"dns:{NAME}:{port}", "does not exist")), 1)
+        self.assertEqual(self.ring(conn), before)
 
     @unittest.skipUnless(has_ipv6(), "no IPv6")
     def test_ipv6(self):

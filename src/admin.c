@@ -3,6 +3,7 @@
 #include "measure/collect.h"
 #include "measure/report.h"
 #include "protocol/commands.h"
+#include "protocol/metaflags.h"
 #include "protocol/reply.h"
 #include "util/log.h"
 #include "util/near.h"
@@ -164,16 +165,24 @@ static struct reply admin_help(struct worker *w, const struct request *request, 
 static struct reply admin_route(struct worker *w, const struct request *request, struct buf *out)
 {
 	const struct generation *g = w->generations.current;
-	int index = servers_index(g->servers, request->key), other = index;
-	struct slice rest = request->rest;
+	struct slice rest = request->rest, flag = slice_token(&rest), key = request->key;
 	bool moved = w->loop.unix_time >= g->settings->move_at;
+	char decoded[KEY_MAX];
+	int index, other;
 
+	if (slice_equal(flag, SLICE("b")))
+		key = slice_of(decoded, metaflags_decode_key(key, decoded));
+	else if (flag.n)
+		return usage(request);
 	if (slice_token(&rest).n)
 		return usage(request);
+	if (key.n == 0)
+		return error("CLIENT_ERROR the key is not base64");
+	index = other = servers_index(g->servers, key);
 	BUF_ADD(out, "ROUTE ");
 	buf_add_word(out, request->key);
 	if (g->settings->former) {
-		int former, here = servers_place(g->servers, request->key, &former);
+		int former, here = servers_place(g->servers, key, &former);
 		other = moved ? former : here;
 	}
 	if (other == index)

@@ -1,4 +1,5 @@
 """The keys that a former server has, and what they are."""
+import base64
 import re
 import tempfile
 import time
@@ -19,9 +20,9 @@ def base_of(key):
     return found.group(1) if found else None
 
 
-def is_text(key):
-    """Whether the key can stand in a request. Clients of the binary protocol may use others."""
-    return not NO_TEXT.search(key)
+def in_line(key):
+    """The key as it is in a request, in base64 if it could not be there as it is. Clients of the binary protocol may use such keys."""
+    return base64.b64encode(key) + b" b" if NO_TEXT.search(key) else key
 
 
 def batches(source, size=BATCH):

@@ -64,17 +64,15 @@ class Link:
         self.send(b"".join(request + b"\r\n" for request in requests))
         return [self.line() for _ in requests]
 
-    def values(self, key):
-        """Asks for the value of a key. False: the reply is an error."""
-        self.send(b"get " + key + b"\r\n")
-        line = self.line()
-        while line.startswith(b"VALUE "):
+    def read(self, key):
+        """Reads the value of a key, which is in the form of a request. False: the reply is an error."""
+        reply = self.ask([b"mg %s v" % key])[0]
+        if reply.startswith(b"VA "):
             try:
-                self.file.read(int(line.split(b" ")[3]) + 2)
+                self.file.read(int(reply.split(b" ")[1]) + 2)
             except OSError as error:
                 raise Broken(self.address, error) from error
-            line = self.line()
-        return line == b"END"
+        return reply[:2] in (b"VA", b"EN")
 
     def stats(self, group=b""):
         """Pairs of a name and a text: a name may stand more than once."""

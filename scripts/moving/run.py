@@ -1,12 +1,11 @@
 """The passes over all keys of the former servers, what is shown of them, and the command line."""
 import argparse
-import base64
 import os
 import signal
 import sys
 import time
 
-from moving.keys import BATCH, Spool, base_of, batches, dump, is_text
+from moving.keys import BATCH, Spool, base_of, batches, dump, in_line
 from moving.link import Broken, Link, secured
 
 ABOUT = """\
@@ -88,8 +87,7 @@ class Run:
     def places(self, server, keys):
         """Of what this server has: the keys whose server is another one now, and those that are new here. A part moves with its base."""
         leave, new = [], []
-        texts = [key for key in keys if is_text(key)]
-        for key, reply in zip(texts, self.proxy.ask(b"route " + key for key in texts)):
+        for key, reply in zip(keys, self.proxy.ask(b"route " + in_line(key) for key in keys)):
             words = reply.split(b" ")
             if words[0] != b"ROUTE":
                 self.error(key, reply)
@@ -97,8 +95,7 @@ class Run:
                 leave.append(key)
             elif len(words) == 5 and words[2] == server.encode():
                 new.append(key)
-        # Of the others only a server knows whether they have left.
-        return leave + [key for key in keys if not is_text(key)], new
+        return leave, new
 
     def look(self, server, link, work):
         """Lists what the server has."""
@@ -114,7 +111,7 @@ class Run:
                     else:
                         keys.add(key, 0)
                 # Whoever moved it was killed, or is at it.
-                for key, reply in zip(new, link.ask(b"mg %s f" % key for key in new)):
+                for key, reply in zip(new, link.ask(b"mg %s f" % in_line(key) for key in new)):
                     if MARKED in reply.split(b" "):
                         marks.add(key, 0)
                 self.pause(0)
@@ -123,27 +120,22 @@ class Run:
 
     def move(self, server, link, found):
         keys = [key for key, _ in found]
-        texts = [key for key in keys if is_text(key)]
-        others = [base64.b64encode(key) for key in keys if not is_text(key)]
-        replies = self.proxy.ask([b"mg %s f Pitem" % key for key in texts] + [b"mg %s b f Pitem" % key for key in others])
-        for key, reply in zip(texts + others, replies):
+        replies = self.proxy.ask(b"mg %s f Pitem" % in_line(key) for key in keys)
+        for key, reply in zip(keys, replies):
             if reply[:2] not in (b"HD", b"EN"):
                 self.error(key, reply)
-        gone = link.ask([b"mg %s" % key for key in texts] + [b"mg %s b" % key for key in others])
-        for number, (reply, asked) in enumerate(zip(gone, replies)):
-            if reply == b"EN":
+        self.found += len(keys)
+        for gone, reply in zip(link.ask(b"mg %s" % in_line(key) for key in keys), replies):
+            if gone == b"EN":
                 self.moved += 1
-                self.found += 1
-            elif number < len(texts):
-                self.found += 1
-                self.stayed += asked[:2] in (b"HD", b"EN")
-        # A key that is no text and that is still there may belong there.
+            else:
+                self.stayed += reply[:2] in (b"HD", b"EN")
 
     def settle(self, _, link, found):
         """Has the setlistd end what another one has begun. If it replies with these flags, a client has stored an item with them."""
         keys = [key for key, _ in found]
-        replies = self.proxy.ask(b"mg %s f Pitem" % key for key in keys)
-        for key, reply, there in zip(keys, replies, link.ask(b"mg %s f" % key for key in keys)):
+        replies = self.proxy.ask(b"mg %s f Pitem" % in_line(key) for key in keys)
+        for key, reply, there in zip(keys, replies, link.ask(b"mg %s f" % in_line(key) for key in keys)):
             if reply[:2] not in (b"HD", b"EN"):
                 self.error(key, reply)
             if MARKED not in reply.split(b" "):
@@ -152,18 +144,18 @@ class Run:
 
     def drop(self, server, link, keys):
         """Deletes parts whose base has left the server. Reading a part first copies it, if its set needs it. Young parts may be in use."""
-        bases = link.ask(b"mg " + base_of(key) for key, _ in keys)
+        bases = link.ask(b"mg %s" % in_line(base_of(key)) for key, _ in keys)
         lost = [key_age for key_age, reply in zip(keys, bases) if reply == b"EN"]
-        there = link.ask(b"mg " + key for key, _ in lost)
+        there = link.ask(b"mg %s" % in_line(key) for key, _ in lost)
         for (key, age), reply in zip(lost, there):
             if reply == b"EN":
                 continue
             self.found += 1
             if age < self.options.age:
                 self.young += 1
-            elif not self.proxy.values(key):
+            elif not self.proxy.read(in_line(key)):
                 self.error(key, b"it cannot be read")
-            elif link.ask([b"delete " + key])[0] in (b"DELETED", b"NOT_FOUND"):
+            elif link.ask([b"md %s" % in_line(key)])[0] in (b"HD", b"NF"):
                 self.leftovers += 1
             else:
                 self.error(key, b"it cannot be deleted at " + server.encode())

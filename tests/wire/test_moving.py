@@ -444,6 +444,9 @@ class Undone(Moving):
         self.assertEqual(self.count("merged_keys"), 1)
 
 
+FLUSH = b"\r\nflush_all\r\n"     # a part of a key
+
+
 class Tool(Moving):
     """setlistd-move."""
     smoke = True
@@ -491,13 +494,14 @@ class Tool(Moving):
     def test_keys_that_are_no_text(self):
         """They are never a part of a request to a server that is not in base64."""
         self.begin(time.time() - 10)
-        keys = [base64.b64encode(text).decode() for text in (b"x\r\nflush_all\r\n", b"a b")]
+        keys = [base64.b64encode(text).decode() for text in (b"x" + FLUSH, b"a b")]
         self.assertEqual(self.conn.set("plain", b"x"), "STORED")
         for key in keys:
             self.assertEqual(self.conn.ask(f"ms {key} 1 b T1000 F9\r\nx"), "HD")
         self.turn()
         self.assertEqual(self.conn.ask(f"mg {keys[0]} b t"), "HD t1000")
-        self.assertIn("nothing is left", self.move())
+        self.assertEqual(self.there.ask(f"ms {base64.b64encode(b'y' + FLUSH + b'.t0abcdefghij').decode()} 1 b\r\nx"), "HD")
+        self.assertIn("nothing is left", self.move(0, 0, "--age", "0"))
         self.assertEqual(self.names(self.former), [])
         self.assertEqual(len(self.names(self.new)), 3)
         self.stop_former()

@@ -212,11 +212,11 @@ class Queue(Waiting):
     WORKERS, JOBS = 8, 300
 
     def work(self, conn, taken):
-        while True:
-            values, _ = conn.values("blpop 0 jobs urgent")
-            job = next(iter(values.values()))[1]
-            if job == b"stop":
-                return
+        """Takes jobs until it gets a stop. What is no job is kept too."""
+        job = b""
+        while job.isdigit() or not job:
+            values, line = conn.values("blpop 0 jobs urgent")
+            job = next((value for _, value in values.values()), line.encode())
             taken.append(job)
 
     def test_each_job_is_done_once(self):
@@ -227,11 +227,12 @@ class Queue(Waiting):
             thread.start()
         pushers = [self.connect(peer) for peer in peers for _ in range(2)]
         for job in range(self.JOBS):
-            pushers[job % 4].ask(f"{'rl'[job % 2]}push {('jobs', 'urgent')[job % 3 == 0]} {job}")
+            self.assertEqual(pushers[job % 4].ask(f"{'rl'[job % 2]}push {('jobs', 'urgent')[job % 3 == 0]} {job}"), "STORED")
         for _ in threads:
             self.assertEqual(self.conn.ask("rpush jobs stop"), "STORED")
         for thread in threads:
             thread.join(PATIENCE)
             self.assertFalse(thread.is_alive())
+        self.assertEqual([jobs.pop() for jobs in taken], [b"stop"] * self.WORKERS)
         rest = [job for key in ("jobs", "urgent") for job in self.conn.values(f"lrange {key} 0 -1")[0].get(key, (0, b""))[1].split()]
         self.assertEqual(sorted(int(job) for jobs in taken for job in jobs) + sorted(int(job) for job in rest), sorted(range(self.JOBS)))

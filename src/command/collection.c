@@ -112,15 +112,16 @@ void append_words_start(struct host *host, const struct request *request, void *
 {
 	static const struct append {
 		char sign;
-		bool create, front, push;
+		bool create, front;
+		enum collection_type type;
 	} appends[] = {
 		[COMMAND_SADD] = { .sign = '+', .create = true },
 		[COMMAND_SADDX] = { .sign = '+' },
 		[COMMAND_SREM] = { .sign = '-' },
-		[COMMAND_RPUSH] = { .sign = '+', .create = true, .push = true },
-		[COMMAND_RPUSHX] = { .sign = '+', .push = true },
-		[COMMAND_LPUSH] = { .sign = '+', .create = true, .front = true, .push = true },
-		[COMMAND_LPUSHX] = { .sign = '+', .front = true, .push = true },
+		[COMMAND_RPUSH] = { .sign = '+', .create = true, .type = COLLECTION_LIST },
+		[COMMAND_RPUSHX] = { .sign = '+', .type = COLLECTION_LIST },
+		[COMMAND_LPUSH] = { .sign = '+', .create = true, .front = true, .type = COLLECTION_LIST },
+		[COMMAND_LPUSHX] = { .sign = '+', .front = true, .type = COLLECTION_LIST },
 	};
 	const struct append *how = &appends[request->command->id];
 	struct slice rest = request->args->words, word;
@@ -142,7 +143,7 @@ void append_words_start(struct host *host, const struct request *request, void *
 	t->op.log = slice_of(log, size);
 	t->op.create = how->create;
 	t->op.front = how->front;
-	t->op.push = how->push;
+	t->op.type = how->type;
 	op_task_submit(t);
 }
 

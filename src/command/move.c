@@ -90,8 +90,12 @@ static struct move *new_move(struct host *host, const struct request *request, v
 static void prepare(
 	struct move *m, enum op_kind kind, struct slice key, void (*done)(struct op *, const struct outcome *))
 {
-	m->op = (struct op){ .kind = kind, .key = key, .done = done, .list = &m->list, .set = &m->set };
+	m->op = (struct op){ .kind = kind, .key = key, .done = done };
 	task_owns(&m->task, &m->op);
+	if (kind == OP_LIST)
+		m->op.list = &m->list;
+	if (kind == OP_READ)
+		m->op.set = &m->set;
 	if (kind == OP_APPEND) {
 		m->op.log = buf_slice(&m->token);
 		m->op.create = slice_equal(key, m->target);
@@ -162,9 +166,11 @@ static void read_both(struct move *m, enum op_kind kind, void (*both_read)(struc
 	m->reads = same ? 1 : 2;
 	m->target_list = (struct list_request){ .verb = LIST_LENGTH };
 	m->target_set = (struct set_request){ .verb = SET_COUNT };
-	m->target_op = (struct op){
-		.kind = kind, .key = m->target, .done = target_read, .list = &m->target_list, .set = &m->target_set
-	};
+	m->target_op = (struct op){ .kind = kind, .key = m->target, .done = target_read };
+	if (kind == OP_LIST)
+		m->target_op.list = &m->target_list;
+	else
+		m->target_op.set = &m->target_set;
 	send(m);
 	if (same)
 		return;
@@ -271,7 +277,7 @@ static void push(struct move *m)
 		return;
 	}
 	prepare(m, OP_APPEND, m->target, pushed);
-	m->op.push = true;
+	m->op.type = COLLECTION_LIST;
 	m->op.front = m->to == 0;
 	send(m);
 }

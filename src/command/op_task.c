@@ -117,6 +117,7 @@ void op_task_told(struct op *op, const struct outcome *outcome)
 {
 	static const struct outcome busy = { .status = OUTCOME_BUSY };
 	struct task *task = &op_task_of(op)->task;
+	bool again = op->kind == OP_COMPACT && op->rounds > 0;
 
 	lookup_outcome(task, outcome->status);
 	/*
@@ -126,5 +127,5 @@ void op_task_told(struct op *op, const struct outcome *outcome)
 	if (outcome->status == OUTCOME_DONE)
 		task_say_done(task);
 	else
-		outcome_end(op->rounds && outcome->status == OUTCOME_MISSING ? &busy : outcome, task);
+		outcome_end(again && outcome->status == OUTCOME_MISSING ? &busy : outcome, task);
 }

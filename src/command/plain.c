@@ -100,13 +100,10 @@ void plain_read(const struct task *task, const struct call *call, struct waiter 
 	}
 	r->all = (struct set_request){ .verb = SET_ALL };
 	r->range = (struct list_request){ .verb = LIST_RANGE, .stop = -1 };
-	r->read = (struct op){
-		.kind = rule->type == COLLECTION_LIST ? OP_LIST : OP_READ,
-		.key = key,
-		.list = &r->range,
-		.set = &r->all,
-		.done = was_read,
-	};
+	if (rule->type == COLLECTION_LIST)
+		r->read = (struct op){ .kind = OP_LIST, .key = key, .list = &r->range, .done = was_read };
+	else
+		r->read = (struct op){ .kind = OP_READ, .key = key, .set = &r->all, .done = was_read };
 	task_owns(task, &r->read);
 	lanes_submit(host->lanes, &r->read);
 }
@@ -175,14 +172,16 @@ void plain_start(struct host *host, const struct request *request, void *owner)
 		return;
 	}
 	t = op_task_new(host, request, owner, writes[id].kind, op_task_told, 0);
-	/* Only a collection that is stored as a whole is new. */
-	if (t->op.kind != OP_REPLACE)
+	t->op.type = rule->type;
+	if (t->op.kind == OP_REPLACE) {
+		t->op.flags = request->flags;
+		t->op.cas = request->number;
+		t->op.mode = writes[id].mode;
+	} else {
+		/* Only a collection that is stored as a whole is new. */
 		t->op.ttl = request->exptime;
-	t->op.push = rule->type == COLLECTION_LIST;
-	t->op.front = t->op.push && id == COMMAND_PREPEND;
-	t->op.flags = request->flags;
-	t->op.cas = request->number;
-	t->op.mode = writes[id].mode;
+		t->op.front = op_is_list(&t->op) && id == COMMAND_PREPEND;
+	}
 	t->task.scratch = log;
 	t->op.log = buf_slice(&t->task.scratch);
 	op_task_submit(t);

@@ -47,7 +47,7 @@ static const char *take_any_words(struct slice rest, const char *too_long, struc
 	return error;
 }
 
-static const char *take_words(struct slice rest, const char *too_long, struct args *out)
+static const char *take_some_words(struct slice rest, const char *too_long, struct args *out)
 {
 	const char *error = take_any_words(rest, too_long, out);
 
@@ -56,7 +56,7 @@ static const char *take_words(struct slice rest, const char *too_long, struct ar
 
 static const char *take_members(struct slice rest, struct args *out)
 {
-	return take_words(rest, long_member, out);
+	return take_some_words(rest, long_member, out);
 }
 
 static const char *take_any_members(struct slice rest, struct args *out)
@@ -73,12 +73,12 @@ static const char *take_member(struct slice rest, struct args *out)
 
 static const char *take_elements(struct slice rest, struct args *out)
 {
-	return take_words(rest, long_item, out);
+	return take_some_words(rest, long_item, out);
 }
 
 /* --- ranges in byte order, of a set --- */
 
-static const char *parse_count(struct slice word, uint64_t *count)
+static const char *parse_positive(struct slice word, uint64_t *count)
 {
 	if (word.n == 0)
 		return bad_form;
@@ -107,7 +107,7 @@ static const char *take_range_count(struct slice rest, struct args *out)
 	const char *error = parse_range(&rest, &out->range);
 
 	if (!error)
-		error = parse_count(slice_token(&rest), &out->count);
+		error = parse_positive(slice_token(&rest), &out->count);
 	return error || slice_token(&rest).n == 0 ? error : bad_form;
 }
 
@@ -120,7 +120,7 @@ static const char *take_scan(struct slice rest, struct args *out)
 	out->range.after = true;
 	if (out->range.from.n > MEMBER_MAX)
 		return long_member;
-	error = slice_token(&rest).n ? bad_form : parse_count(count, &out->count);
+	error = slice_token(&rest).n ? bad_form : parse_positive(count, &out->count);
 	/*
 	 * A count of 0 is not useful here, but clients of Redis start with a cursor of 0, and
 	 * would take the reply for an empty set.
@@ -158,7 +158,7 @@ static const char *take_count(struct slice rest, struct args *out)
 
 	if (slice_token(&rest).n)
 		return bad_form;
-	return word.n ? parse_count(word, &out->count) : NULL;
+	return word.n ? parse_positive(word, &out->count) : NULL;
 }
 
 /*
@@ -338,7 +338,7 @@ static const char *take_lease(struct slice rest, struct args *out)
 	return good ? NULL : "CLIENT_ERROR invalid seconds";
 }
 
-static const char *take_token(struct slice *rest, struct args *out)
+static const char *take_token_arg(struct slice *rest, struct args *out)
 {
 	const char *error = refuse_lease(out);
 
@@ -348,14 +348,14 @@ static const char *take_token(struct slice *rest, struct args *out)
 
 static const char *take_load(struct slice rest, struct args *out)
 {
-	const char *error = take_token(&rest, out);
+	const char *error = take_token_arg(&rest, out);
 
 	return error ? error : take_any_members(rest, out);
 }
 
 static const char *take_list_load(struct slice rest, struct args *out)
 {
-	const char *error = take_token(&rest, out);
+	const char *error = take_token_arg(&rest, out);
 
 	return error ? error : take_any_words(rest, long_item, out);
 }

@@ -38,19 +38,19 @@ void meter_count_meta(struct meter *m, const struct request *request)
 
 /* --- latencies --- */
 
-static void count(struct meter *m, const struct command *command, uint64_t took, uint64_t n)
+static void count_latency(struct meter *m, const struct command *command, uint64_t took, uint64_t n)
 {
 	histogram_add(&m->latencies[command ? meter_class(command->id) : COUNT_cmd_refused], took, n);
 }
 
 void meter_flush(struct meter *m)
 {
-	count(m, m->command, m->took, m->waiting);
+	count_latency(m, m->command, m->took, m->waiting);
 	m->waiting = 0;
 	m->began = UINT64_MAX;
 }
 
-static void on_end_of_turn(struct loop_job *job)
+static void meter_on_end_of_turn(struct loop_job *job)
 {
 	meter_turn((struct meter *)((char *)job - offsetof(struct meter, job)));
 }
@@ -65,7 +65,7 @@ bool meter_other_done(struct meter *m, const struct task *task)
 		return false;
 	}
 	if (took >= m->slow_us) {
-		count(m, task->sent.command, took, 1);
+		count_latency(m, task->sent.command, took, 1);
 		return notes_have_room(&m->notes, m->loop->now_us);
 	}
 	meter_turn(m);
@@ -116,7 +116,7 @@ void meter_init(struct meter *m, struct loop *loop, uint64_t random)
 	m->loop = loop;
 	m->began = UINT64_MAX;
 	m->slow_us = UINT64_MAX;
-	m->job.run = on_end_of_turn;
+	m->job.run = meter_on_end_of_turn;
 	notes_init(&m->notes, random, loop->now);
 	rule_counts_init(&m->rules);
 }

@@ -217,11 +217,6 @@ static void event_read_on_all(struct fan *fan)
 	end_events(events);
 }
 
-static size_t least(size_t a, uint64_t b)
-{
-	return b < a ? (size_t)b : a;
-}
-
 static void event_read_on_counters(struct counters *counters)
 {
 	struct events_task *events = (struct events_task *)((char *)counters - offsetof(struct events_task, counters));
@@ -244,7 +239,7 @@ static void event_read_on_counters(struct counters *counters)
 	stride = sizeof(struct event_part) + events->prefix.n + NUM_U64_MAX;
 	stride = (stride + align - 1) / align * align;
 	ring = events->limit < SMALL_RING ? SMALL_RING : FAN_RING;
-	ring = least(ring, total);
+	ring = (size_t)num_least(ring, total);
 	events->ring_size = ring * stride;
 	task_use(&events->task, events->ring_size, 0);
 	events->fan = (struct fan){
@@ -254,7 +249,7 @@ static void event_read_on_counters(struct counters *counters)
 		.parts = pool_get(host->env.pool, events->ring_size),
 		.stride = stride,
 		.ring = ring,
-		.total = least(SIZE_MAX, total),
+		.total = (size_t)num_least(SIZE_MAX, total),
 		.first = FIRST,
 		.limit = events->limit,
 	};

@@ -4,6 +4,7 @@
 
 #include "protocol/commands.h"
 #include "util/clock.h"
+#include "util/num.h"
 
 const unsigned char meter_classes[COMMAND_COUNT] = {
 #define COMMAND(id, name, grammar, start, order, counter, ...) [COMMAND_##id] = COUNT_cmd_##counter,
@@ -84,11 +85,6 @@ void meter_set_threshold(struct meter *m, uint64_t ms)
 
 /* --- slow requests --- */
 
-static uint64_t least(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
 void meter_note_slow(struct meter *m, const struct task *task, const char *client, uint64_t on_client)
 {
 	struct slow_request r = { .command = task->sent.command ? task->sent.command->name.p : "" };
@@ -101,11 +97,11 @@ void meter_note_slow(struct meter *m, const struct task *task, const char *clien
 	/* The reply being processed is the last one that the task was waiting for. */
 	if (m->answer.server) {
 		snprintf(r.server, sizeof(r.server), "%s", m->answer.server);
-		r.on_server = least(m->loop->now_us - m->answer.since, r.took);
+		r.on_server = num_least(m->loop->now_us - m->answer.since, r.took);
 		r.waited = r.took - r.on_server;
 	}
 	snprintf(r.client, sizeof(r.client), "%s", client);
-	r.on_client = least(on_client, r.took);
+	r.on_client = num_least(on_client, r.took);
 	notes_add_slow(&m->notes, &r);
 }
 

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/slice.h"
+
 static int lookup_compare(const void *left, const void *right)
 {
 	return memcmp(left, right, LOOKUP_BYTES);
@@ -43,14 +45,9 @@ static bool is_counted(const struct lookup *lookup, const struct lookup *other)
 	return lookup->count && !(lookup->last == LOOKUP_NONE && other->last == LOOKUP_FOUND);
 }
 
-static char lower(char c)
-{
-	return (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-}
-
 static bool same_name(const char *one, const char *other)
 {
-	while (*one && lower(*one) == lower(*other)) {
+	while (*one && slice_lower(*one) == slice_lower(*other)) {
 		one++;
 		other++;
 	}

@@ -19,6 +19,7 @@
 #include "util/alloc.h"
 #include "util/clock.h"
 #include "util/log.h"
+#include "util/num.h"
 
 enum {
 	QUERY_MS = 2000,       /* Timeout of the first query; doubled for each repetition. */
@@ -199,11 +200,6 @@ static void judge_name(struct name *n)
 
 /* --- when to look up --- */
 
-static uint64_t least(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
 static bool is_doubtful(const struct name *n)
 {
 	return n->suspect || n->trouble == UNRESOLVED;
@@ -216,7 +212,7 @@ static uint64_t longest_pause(const struct name *n)
 
 static uint64_t first_pause(const struct name *n)
 {
-	return least(FIRST_PAUSE_MS, longest_pause(n));
+	return num_least(FIRST_PAUSE_MS, longest_pause(n));
 }
 
 /* Returns when the question is due again. */
@@ -236,7 +232,7 @@ static void plan_pause(struct name *n)
 	if (!is_doubtful(n))
 		n->pause = 0;
 	else
-		n->pause = n->pause ? least(n->pause * 2, longest_pause(n)) : first_pause(n);
+		n->pause = n->pause ? num_least(n->pause * 2, longest_pause(n)) : first_pause(n);
 }
 
 /* --- answers --- */
@@ -459,7 +455,7 @@ static uint64_t ask_all(struct names *all)
 				ask_question(all, q, i);
 			asked |= q->asked;
 			if (n->users)
-				next = least(next, q->asked || !all->channel ? now + LOOK_MS : question_due(q));
+				next = num_least(next, q->asked || !all->channel ? now + LOOK_MS : question_due(q));
 		}
 		if (!n->users && !asked)
 			free_name(n);
@@ -477,7 +473,7 @@ static void tell_listeners(struct names *all)
 /* Returns the milliseconds until c-ares has a timeout or the next question is due. */
 static int timeout_of(struct names *all, uint64_t next)
 {
-	uint64_t now = now_ms(), ms = next > now ? least(next - now, 60000) : 0;
+	uint64_t now = now_ms(), ms = next > now ? num_least(next - now, 60000) : 0;
 	struct timeval most = { (time_t)(ms / 1000), (suseconds_t)(ms % 1000 * 1000) }, room, *left = &most;
 
 	if (all->channel)

@@ -288,7 +288,7 @@ static bool take_key_word(struct request *out, struct slice *word)
 	return out->error == NULL;
 }
 
-static enum request_status parse_arithmetic(struct request *out, const struct request_limits *limits)
+static enum request_status request_parse_arithmetic(struct request *out, const struct request_limits *limits)
 {
 	struct slice delta;
 
@@ -300,7 +300,7 @@ static enum request_status parse_arithmetic(struct request *out, const struct re
 	return REQUEST_READY;
 }
 
-static enum request_status parse_touch(struct request *out, const struct request_limits *limits)
+static enum request_status request_parse_touch(struct request *out, const struct request_limits *limits)
 {
 	struct slice time;
 
@@ -309,7 +309,7 @@ static enum request_status parse_touch(struct request *out, const struct request
 }
 
 /* Old clients send a time of 0; memcached refuses all other times. */
-static enum request_status parse_delete(struct request *out, const struct request_limits *limits)
+static enum request_status request_parse_delete(struct request *out, const struct request_limits *limits)
 {
 	struct slice time;
 
@@ -322,31 +322,31 @@ static enum request_status parse_delete(struct request *out, const struct reques
 	return refuse_form(out, bad_form(out));
 }
 
-static enum request_status parse_key(struct request *out, const struct request_limits *limits)
+static enum request_status request_parse_key(struct request *out, const struct request_limits *limits)
 {
 	(void)limits;
 	return take_request_key(out) ? REQUEST_READY : REQUEST_REFUSED;
 }
 
-static enum request_status parse_nothing(struct request *out, const struct request_limits *limits)
+static enum request_status request_parse_nothing(struct request *out, const struct request_limits *limits)
 {
 	(void)out;
 	(void)limits;
 	return REQUEST_READY;
 }
 
-static enum request_status parse_keys(struct request *out, const struct request_limits *limits)
+static enum request_status request_parse_keys(struct request *out, const struct request_limits *limits)
 {
 	return parse_these_keys(out, out->rest, limits);
 }
 
-static enum request_status parse_touch_keys(struct request *out, const struct request_limits *limits)
+static enum request_status request_parse_touch_keys(struct request *out, const struct request_limits *limits)
 {
 	struct slice time = slice_token(&out->rest);
 
 	if (no_more(out->rest))
 		return refuse_form(out, bad_form(out));
-	return parse_exptime(out, time) == REQUEST_READY ? parse_keys(out, limits) : REQUEST_REFUSED;
+	return parse_exptime(out, time) == REQUEST_READY ? request_parse_keys(out, limits) : REQUEST_REFUSED;
 }
 
 /*
@@ -365,7 +365,7 @@ static struct slice take_counted_words(struct slice *rest, uint64_t count)
 }
 
 /* The number of keys determines which words are keys. */
-static enum request_status parse_counted_keys(struct request *out, const struct request_limits *limits)
+static enum request_status request_parse_counted_keys(struct request *out, const struct request_limits *limits)
 {
 	struct slice count = slice_token(&out->rest), keys, word, limit;
 	uint64_t n;
@@ -421,17 +421,17 @@ static bool take_timeout(struct request *out)
 	return out->error == NULL;
 }
 
-static enum request_status parse_wait_keys(struct request *out, const struct request_limits *limits)
+static enum request_status request_parse_wait_keys(struct request *out, const struct request_limits *limits)
 {
-	return take_timeout(out) ? parse_keys(out, limits) : REQUEST_REFUSED;
+	return take_timeout(out) ? request_parse_keys(out, limits) : REQUEST_REFUSED;
 }
 
-static enum request_status parse_wait_key(struct request *out, const struct request_limits *limits)
+static enum request_status request_parse_wait_key(struct request *out, const struct request_limits *limits)
 {
-	return take_timeout(out) ? parse_key(out, limits) : REQUEST_REFUSED;
+	return take_timeout(out) ? request_parse_key(out, limits) : REQUEST_REFUSED;
 }
 
-static enum request_status parse_pop_keys(struct request *out, const struct request_limits *limits)
+static enum request_status request_parse_pop_keys(struct request *out, const struct request_limits *limits)
 {
 	struct slice count = slice_token(&out->rest), end = slice_token(&out->rest), rest = out->rest;
 
@@ -440,10 +440,10 @@ static enum request_status parse_pop_keys(struct request *out, const struct requ
 		return refuse_form(out, bad_form(out));
 	if (!num_parse_u64(count, &out->number))
 		return refuse_form(out, "CLIENT_ERROR invalid count");
-	return parse_keys(out, limits);
+	return request_parse_keys(out, limits);
 }
 
-static enum request_status parse_flush(struct request *out, const struct request_limits *limits)
+static enum request_status request_parse_flush(struct request *out, const struct request_limits *limits)
 {
 	struct slice delay = slice_token(&out->rest);
 
@@ -454,7 +454,7 @@ static enum request_status parse_flush(struct request *out, const struct request
 }
 
 /* Parses the words of a command whose data block, flags and exptime are known. */
-static enum request_status parse_storage_words(struct request *out, const struct request_limits *limits)
+static enum request_status request_parse_storage_words(struct request *out, const struct request_limits *limits)
 {
 	(void)limits;
 	if (take_request_key(out) && !take_last_number(out))
@@ -462,7 +462,7 @@ static enum request_status parse_storage_words(struct request *out, const struct
 	return out->error ? REQUEST_REFUSED : REQUEST_READY;
 }
 
-static enum request_status parse_meta_words(struct request *out, const struct request_limits *limits)
+static enum request_status request_parse_meta_words(struct request *out, const struct request_limits *limits)
 {
 	size_t line = out->rest.n;
 
@@ -475,8 +475,8 @@ static enum request_status parse_meta_words(struct request *out, const struct re
 typedef enum request_status parse_words(struct request *out, const struct request_limits *limits);
 
 static parse_words *const parsers[] = {
-#define GRAMMAR(id, keys, before, subject, data, words) [GRAMMAR_##id] = parse_##words,
-#define ARGS_GRAMMAR(id, ...) [GRAMMAR_##id] = parse_key,
+#define GRAMMAR(id, keys, before, subject, data, words) [GRAMMAR_##id] = request_parse_##words,
+#define ARGS_GRAMMAR(id, ...) [GRAMMAR_##id] = request_parse_key,
 #include "protocol/grammars.def"
 };
 

@@ -6,7 +6,7 @@
 
 #include "collection/lane/lanes.h"
 #include "collection/large.h"
-#include "collection/set/set.h"
+#include "collection/both/both.h"
 #include "command/lookup.h"
 #include "command/op_task.h"
 #include "command/plain.h"

@@ -12,7 +12,7 @@
 
 #include "collection/set/cache.h"
 #include "collection/set/run_writer.h"
-#include "collection/set/set.h"
+#include "collection/set/fetch.h"
 #include "collection/text/table_merge.h"
 #include "util/alloc.h"
 #include "util/check.h"

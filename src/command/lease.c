@@ -9,7 +9,7 @@
 #include "protocol/commands.h"
 #include "protocol/reply.h"
 
-static void leased(struct op *op, const struct outcome *outcome)
+static void lease_on_outcome(struct op *op, const struct outcome *outcome)
 {
 	struct task *task = &op_task_of(op)->task;
 	struct reply r;
@@ -33,7 +33,7 @@ static void leased(struct op *op, const struct outcome *outcome)
 
 void take_lease_start(struct host *host, const struct request *request, void *owner)
 {
-	struct op_task *t = op_task_new(host, request, owner, OP_LEASE, leased, 0);
+	struct op_task *t = op_task_new(host, request, owner, OP_LEASE, lease_on_outcome, 0);
 
 	t->op.count = request->args->count ? request->args->count : host->env.options->lease_time;
 	t->op.type = request->command->id == COMMAND_LLEASE ? COLLECTION_LIST : COLLECTION_SET;

@@ -264,7 +264,7 @@ static void read_rules(cfg_t *cfg, struct rules *rules)
 /* --- options --- */
 
 /* Called by libconfuse for each value, when the line is known. */
-static int take(cfg_t *cfg, cfg_opt_t *opt)
+static int file_take(cfg_t *cfg, cfg_opt_t *opt)
 {
 	const struct config_option *o = config_option(cfg_opt_name(opt));
 	unsigned count = cfg_opt_size(opt), line = config_line(reading.config, o->name);
@@ -332,7 +332,7 @@ static cfg_t *new_tree(void)
 	cfg_t *cfg = cfg_init(options, CFGF_NONE);
 
 	for (const struct config_option *o = config_options; o->name; o++)
-		cfg_set_validate_func(cfg, o->name, take);
+		cfg_set_validate_func(cfg, o->name, file_take);
 #define COLLECTION_RULE(type, kind, name, ...) CHECK_##kind("collection|" #name)
 #define EVENT_RULE(type, kind, name, ...) CHECK_##kind("events|" #name)
 #include "collection/rules.def"

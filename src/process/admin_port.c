@@ -138,7 +138,7 @@ static void answer_line(struct http_request *r, const char *status, const char *
 }
 
 /* Returns why clients are not served; NULL if they are. */
-static const char *obstacle(const struct admin_port *port)
+static const char *readiness_obstacle(const struct admin_port *port)
 {
 	if (port->daemon->stopping)
 		return "draining";
@@ -147,32 +147,32 @@ static const char *obstacle(const struct admin_port *port)
 	return collect_seen(port->daemon).any_up ? NULL : "no server is up";
 }
 
-static void on_health(struct admin_port *port, struct http_request *r)
+static void admin_port_on_health(struct admin_port *port, struct http_request *r)
 {
 	(void)port;
 	answer_line(r, "200 OK", "", "alive");
 }
 
-static void on_ready(struct admin_port *port, struct http_request *r)
+static void admin_port_on_ready(struct admin_port *port, struct http_request *r)
 {
-	const char *why = obstacle(port);
+	const char *why = readiness_obstacle(port);
 
 	answer_line(r, why ? "503 Service Unavailable" : "200 OK", "", why ? why : "ready");
 }
 
-static void on_metrics(struct admin_port *port, struct http_request *r)
+static void admin_port_on_metrics(struct admin_port *port, struct http_request *r)
 {
 	struct buf text = BUF_EMPTY;
 
-	report_metrics(port->daemon, obstacle(port), &text);
+	report_metrics(port->daemon, readiness_obstacle(port), &text);
 	answer(r, "200 OK", "text/plain; version=0.0.4; charset=utf-8", "", &text);
 }
 
-static void on_stats(struct admin_port *port, struct http_request *r)
+static void admin_port_on_stats(struct admin_port *port, struct http_request *r)
 {
 	struct buf text = BUF_EMPTY;
 
-	report_json(port->daemon, &port->timeline, obstacle(port), &text);
+	report_json(port->daemon, &port->timeline, readiness_obstacle(port), &text);
 	answer(r, "200 OK", "application/json", "", &text);
 }
 
@@ -208,7 +208,7 @@ static void print_page(const char *nonce, struct buf *out)
 }
 
 /* A random nonce permits the script and the style of the page. The browser runs no other script. */
-static void on_page(struct admin_port *port, struct http_request *r)
+static void admin_port_on_page(struct admin_port *port, struct http_request *r)
 {
 	struct buf text = BUF_EMPTY;
 	uint64_t random[2];
@@ -233,11 +233,11 @@ static const struct {
 	const char *path;
 	void (*answer)(struct admin_port *port, struct http_request *r);
 } paths[] = {
-	{ "/", on_page },
-	{ "/healthz", on_health },
-	{ "/metrics", on_metrics },
-	{ "/readyz", on_ready },
-	{ "/stats.json", on_stats },
+	{ "/", admin_port_on_page },
+	{ "/healthz", admin_port_on_health },
+	{ "/metrics", admin_port_on_metrics },
+	{ "/readyz", admin_port_on_ready },
+	{ "/stats.json", admin_port_on_stats },
 };
 enum { PATHS = sizeof(paths) / sizeof(paths[0]) };
 
@@ -264,7 +264,7 @@ static void dispatch(struct admin_port *port, struct http_request *r)
  * A body is not read. The connection of a request with a body is closed after the answer. A
  * chunked body has no known length, so the connection is closed at once.
  */
-static ssize_t on_request(void *port, struct peer *peer, struct slice in)
+static ssize_t admin_port_on_request(void *port, struct peer *peer, struct slice in)
 {
 	struct http_request r = { .peer = peer };
 	struct slice rest = in, line;
@@ -294,7 +294,7 @@ static ssize_t on_request(void *port, struct peer *peer, struct slice in)
 
 /* --- the timeline --- */
 
-static void on_tick(evutil_socket_t fd, short what, void *port)
+static void admin_port_on_tick(evutil_socket_t fd, short what, void *port)
 {
 	struct admin_port *p = port;
 
@@ -364,14 +364,14 @@ void admin_port_commit(struct admin_port *port)
 struct admin_port *admin_port_create(struct event_base *base, struct daemon *daemon)
 {
 	static const struct peers_kind kind = {
-		.name = "admin", .most = 32, .size = 8192, .seconds = 15, .request = on_request
+		.name = "admin", .most = 32, .size = 8192, .seconds = 15, .request = admin_port_on_request
 	};
 	struct admin_port *port = xcalloc(1, sizeof(*port));
 
 	port->base = base;
 	port->daemon = daemon;
 	port->peers = peers_create(base, &kind, port);
-	port->tick = event_new(base, -1, EV_PERSIST, on_tick, port);
+	port->tick = event_new(base, -1, EV_PERSIST, admin_port_on_tick, port);
 	if (!port->tick)
 		abort();
 	return port;

@@ -29,7 +29,7 @@ struct peers {
 	int count;
 };
 
-static time_t now(void)
+static time_t now_seconds(void)
 {
 	return (time_t)(clock_us(CLOCK_MONOTONIC) / 1000000);
 }
@@ -44,7 +44,7 @@ static void close_peer(struct peer *peer)
 
 static void begin_time(struct peer *peer)
 {
-	peer->since = now();
+	peer->since = now_seconds();
 	TAILQ_INSERT_TAIL(&peer->peers->list, peer, link);
 }
 
@@ -54,7 +54,7 @@ static bool is_writing(const struct peer *peer)
 }
 
 /* Handles a request. Returns the result of peers_kind.request, or -1 if the request is too long. */
-static ssize_t take(struct peer *peer)
+static ssize_t pass_request(struct peer *peer)
 {
 	const struct peers_kind *kind = peer->peers->kind;
 	struct evbuffer *in = bufferevent_get_input(peer->stream);
@@ -76,38 +76,38 @@ static ssize_t take(struct peer *peer)
 }
 
 /* Handles requests until one is not answered at once, or an answer is being written. */
-static void go_on(struct bufferevent *stream, void *arg)
+static void peers_on_progress(struct bufferevent *stream, void *arg)
 {
 	struct peer *peer = arg;
 	ssize_t used = 1;
 
 	(void)stream;
 	while (used > 0 && !peer->waits && !peer->last && !is_writing(peer))
-		used = take(peer);
+		used = pass_request(peer);
 	if (used < 0 || ((peer->last || peer->ended) && !peer->waits && !is_writing(peer)))
 		close_peer(peer);
 }
 
-static void on_event(struct bufferevent *stream, short what, void *arg)
+static void peers_on_event(struct bufferevent *stream, short what, void *arg)
 {
 	struct peer *peer = arg;
 
 	/* A peer that has closed its sending side still gets its answers. */
 	peer->ended = what & BEV_EVENT_EOF;
 	if (peer->ended)
-		go_on(stream, peer);
+		peers_on_progress(stream, peer);
 	else
 		close_peer(peer);
 }
 
-static void on_time(evutil_socket_t fd, short what, void *arg)
+static void peers_on_time(evutil_socket_t fd, short what, void *arg)
 {
 	struct peers *peers = arg;
 	struct peer *peer;
 
 	(void)fd;
 	(void)what;
-	while ((peer = TAILQ_FIRST(&peers->list)) && now() - peer->since >= peers->kind->seconds)
+	while ((peer = TAILQ_FIRST(&peers->list)) && now_seconds() - peer->since >= peers->kind->seconds)
 		close_peer(peer);
 	if (!peer)
 		event_del(peers->timer);
@@ -121,7 +121,7 @@ struct peers *peers_create(struct event_base *base, const struct peers_kind *kin
 	peers->kind = kind;
 	peers->arg = arg;
 	TAILQ_INIT(&peers->list);
-	peers->timer = event_new(base, -1, EV_PERSIST, on_time, peers);
+	peers->timer = event_new(base, -1, EV_PERSIST, peers_on_time, peers);
 	return peers;
 }
 
@@ -142,7 +142,7 @@ void peers_take(int fd, struct tls *tls, void *arg)
 	if (peers->count++ == 0)
 		event_add(peers->timer, &second);
 	begin_time(peer);
-	bufferevent_setcb(peer->stream, go_on, go_on, on_event, peer);
+	bufferevent_setcb(peer->stream, peers_on_progress, peers_on_progress, peers_on_event, peer);
 	bufferevent_setwatermark(peer->stream, EV_READ, 0, 2 * peers->kind->size);
 	bufferevent_enable(peer->stream, EV_READ | EV_WRITE);
 }

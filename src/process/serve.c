@@ -270,24 +270,30 @@ static void serve_on_news(evutil_socket_t fd, short what, void *arg)
 
 /* --- the control socket --- */
 
-static ssize_t serve_on_command(void *arg, struct peer *peer, struct slice in)
+enum { COMMAND_MAX = 256 };
+
+static size_t serve_on_command(void *arg, struct peer *peer, struct slice in)
 {
 	struct slice line;
 	size_t n;
 
-	if (!dialect_line(in, &line, &n))
-		return 0;
+	if (!dialect_line(in, &line, &n)) {
+		if (in.n < COMMAND_MAX)
+			return 0;
+		peers_answer(peer, SLICE("ERROR a command has at most 256 bytes\r\n"), true);
+		return in.n;
+	}
 	if (slice_equal(line, SLICE("reload")))
 		reload_settings(arg);
 	else
 		peers_answer(peer, SLICE("ERROR unknown command; there is: reload\r\n"), false);
-	return (ssize_t)n;
+	return n;
 }
 
 static bool open_control(struct process *p, const struct config *config, struct buf *errors)
 {
 	static const struct peers_kind kind = {
-		.name = "control", .most = 16, .size = 256, .seconds = 60, .request = serve_on_command
+		.name = "control", .most = 16, .size = COMMAND_MAX, .seconds = 60, .request = serve_on_command
 	};
 	struct listener_place place = { .host = config->control, .mode = 0600 };
 	char why[256];

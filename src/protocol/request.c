@@ -423,7 +423,11 @@ static bool take_timeout(struct request *out)
 
 static enum request_status request_parse_wait_keys(struct request *out, const struct request_limits *limits)
 {
-	return take_timeout(out) ? request_parse_keys(out, limits) : REQUEST_REFUSED;
+	struct request_limits few = *limits;
+
+	if (few.max_keys > WAIT_KEYS_MAX)
+		few.max_keys = WAIT_KEYS_MAX;
+	return take_timeout(out) ? request_parse_keys(out, &few) : REQUEST_REFUSED;
 }
 
 static enum request_status request_parse_wait_key(struct request *out, const struct request_limits *limits)

@@ -5,15 +5,15 @@
 
 #include "collection/account.h"
 #include "collection/machines.h"
-#include "collection/push_board.h"
 #include "collection/text/part_key.h"
 #include "command/lookup.h"
-#include "command/waiting.h"
 #include "measure/meter.h"
 #include "upstream/address.h"
 #include "util/alloc.h"
 #include "util/log.h"
 #include "util/random.h"
+#include "waiting/push_board.h"
+#include "waiting/waiting.h"
 
 /* --- functions for machines and tasks --- */
 
@@ -82,9 +82,9 @@ static void generation_on_push(struct env *env, struct slice key)
 		all->pushes.tell(all->pushes.arg);
 }
 
-static void generation_tell(struct host *host)
+static void generation_tell(struct env *env)
 {
-	struct generations *all = ((struct generation *)host)->all;
+	struct generations *all = ((struct generation *)env)->all;
 
 	all->pushes.tell(all->pushes.arg);
 }
@@ -178,7 +178,6 @@ static void init_host(struct generation *g)
 		.pool = &all->pool,
 		.large = all->large,
 	};
-	g->host.tell = generation_tell;
 	g->host.looked_up = generation_on_lookup;
 	g->host.calls_max = calls_max(config);
 	g->collection_options = (struct collection_options){
@@ -192,7 +191,13 @@ static void init_host(struct generation *g)
 		.lease_time = config->lease_time,
 	};
 	g->host.lanes = lanes_create(&g->host.env, &machines);
-	g->host.waiting = waiting_create(&g->host, all->pushes.board, config->max_waiting);
+	g->host.waiting = waiting_create(&(struct waiting_options){
+		.env = &g->host.env,
+		.board = all->pushes.board,
+		.max = config->max_waiting,
+		.calls_max = g->host.calls_max,
+		.tell = generation_tell,
+	});
 }
 
 /* Routes the calls of lanes and tasks through `moves`. */

@@ -9,7 +9,7 @@
  *     stores     sunionstore, sinterstore, sdiffstore: what is read of the target is linear
  *
  * In some histories connections stall: calls that time out must not be executed after the client has been answered. In some histories
- * only a few clients may wait at once. Clients may leave while they wait: they get nothing that is pushed later, and stop waiting.
+ * only a few keys may wait at once. Clients may leave while they wait: they get nothing that is pushed later, and stop waiting.
  *
  * In some histories there is a plain item too, which clients name as a target of moves: they must get an error, and it must not change.
  */
@@ -18,12 +18,12 @@
 
 #include <sys/queue.h>
 
-#include "collection/push_board.h"
 #include "command/task.h"
-#include "command/waiting.h"
 #include "histories.h"
 #include "lan.h"
 #include "linear.h"
+#include "waiting/push_board.h"
+#include "waiting/waiting.h"
 
 enum {
 	TAKING_SERVERS = 2,
@@ -114,7 +114,7 @@ struct taking {
 	enum taking_mutation mutation;
 	bool trouble, breaks, stalls, ending; /* proxies are killed; connections break, or stall */
 	uint64_t last_arrival;                /* of the calls of the proxy that was killed last, in milliseconds */
-	size_t waiting_max;                   /* max_waiting of each process */
+	size_t waiting_max;                   /* max_waiting of each process, in keys */
 	bool has_plain;                       /* there is a plain item */
 	struct taking_client {
 		int proxy;
@@ -212,7 +212,7 @@ int taking_new_element(struct taking *world);
 int taking_element(struct taking *world, struct slice name);
 /* Whether that call pushes an element that was pushed before: it is a move. */
 bool taking_is_copy(struct taking *world, const struct call *call);
-/* No client waits too long beside a list with elements, or after it has left; no more clients wait than max_waiting. */
+/* No client waits too long beside a list with elements, or after it has left; no more keys wait than max_waiting. */
 void taking_check_waiters(struct taking *world);
 /* All is over. */
 void taking_check_lists(struct taking *world);

@@ -214,7 +214,7 @@ static void join(struct wait_task *w)
 		return;
 	}
 	if (!enter(room)) {
-		task_say_error(&w->task, "SERVER_ERROR too many clients wait");
+		task_say_error(&w->task, "SERVER_ERROR too many waiting clients");
 		return;
 	}
 	w->waits = true;
@@ -353,7 +353,7 @@ void wait_start(struct host *host, const struct request *request, void *owner)
 	char *at;
 
 	if (!host->waiting) {
-		task_refuse(host, request, owner, "SERVER_ERROR nobody can wait here");
+		task_refuse(host, request, owner, "SERVER_ERROR blocking commands are not available here");
 		return;
 	}
 	w = task_new(host, request, owner, size + request->key.n + request->rest.n + 1);

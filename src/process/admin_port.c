@@ -143,7 +143,7 @@ static const char *obstacle(const struct admin_port *port)
 	if (port->daemon->stopping)
 		return "draining";
 	if (!port->daemon->serving)
-		return "starting: not all servers were tried";
+		return "starting: not all servers have been tried yet";
 	return collect_seen(port->daemon).any_up ? NULL : "no server is up";
 }
 
@@ -250,14 +250,14 @@ static void dispatch(struct admin_port *port, struct http_request *r)
 	while (i < PATHS && !slice_equal(r->path, slice_of(paths[i].path, strlen(paths[i].path))))
 		i++;
 	if (!is_host_allowed(&port->daemon->settings->config, host))
-		answer_line(
-			r, "403 Forbidden", "", "The host is no IP address, not localhost, and not in admin_hosts.");
+		answer_line(r, "403 Forbidden", "",
+			"The host is not an IP address, not localhost, and not in admin_hosts.");
 	else if (!slice_equal(r->method, SLICE("GET")) && !slice_equal(r->method, SLICE("HEAD")))
-		answer_line(r, "405 Method Not Allowed", "Allow: GET, HEAD\r\n", "Only GET and HEAD are answered.");
+		answer_line(r, "405 Method Not Allowed", "Allow: GET, HEAD\r\n", "Only GET and HEAD are supported.");
 	else if (i < PATHS)
 		paths[i].answer(port, r);
 	else
-		answer_line(r, "404 Not Found", "", "There is: / /healthz /metrics /readyz /stats.json");
+		answer_line(r, "404 Not Found", "", "Available: / /healthz /metrics /readyz /stats.json");
 }
 
 /*
@@ -284,9 +284,9 @@ static ssize_t on_request(void *port, struct peer *peer, struct slice in)
 		return -1;
 	r.keeps = r.keeps && good && !r.has_body;
 	if (!good)
-		answer_line(&r, "400 Bad Request", "", "This is no request of HTTP/1.1.");
+		answer_line(&r, "400 Bad Request", "", "This is not an HTTP/1.1 request.");
 	else if (r.has_body)
-		answer_line(&r, "413 Request Entity Too Large", "", "A request has no body.");
+		answer_line(&r, "413 Request Entity Too Large", "", "A request must not have a body.");
 	else
 		dispatch(port, &r);
 	return (ssize_t)(in.n - rest.n + n);

@@ -312,7 +312,7 @@ void taking_answered(struct taking_op *op)
 		(int)buf_size(&op->line) - 2, op->line.data, (int)buf_size(&op->reply), op->reply.data);
 	if (op->way == TAKING_STAYS)
 		w->clients[op->client].busy = false;
-	if (slice_starts(buf_slice(&op->reply), SLICE("SERVER_ERROR too many clients wait"))) {
+	if (slice_starts(buf_slice(&op->reply), SLICE("SERVER_ERROR too many waiting clients"))) {
 		taking_may_not_wait(op);
 		taking_free_op(op);
 		return;

@@ -81,7 +81,7 @@ TEST(touching_a_long_key)
 	client_is_told("TOUCHED\r\n");
 }
 
-#define REFUSED "CLIENT_ERROR the key is that of a part of a set or list: it can only be read\r\n"
+#define REFUSED "CLIENT_ERROR the key is a part of a set or list, and can only be read\r\n"
 
 /* Those of what a set or list has beside its base. */
 TEST(keys_of_parts)

@@ -106,7 +106,7 @@ TEST(too_large)
 	relays("HD\r\n", "HD\r\n");
 }
 
-#define REFUSED "CLIENT_ERROR the key is that of a part of a set or list: it can only be read\r\n"
+#define REFUSED "CLIENT_ERROR the key is a part of a set or list, and can only be read\r\n"
 
 /* Those of what a set or list has beside its base. */
 TEST(keys_of_parts)

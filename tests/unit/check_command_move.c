@@ -202,7 +202,7 @@ TEST(what_cannot_be_taken_is_not_pushed)
 		uint64_t cas;
 		int64_t ttl;
 		const char *reply;
-	} servers[] = { { 0, TTL_NEVER, "SERVER_ERROR the server gives no cas ids (memcached -C)\r\n" },
+	} servers[] = { { 0, TTL_NEVER, "SERVER_ERROR the server returns no cas ids (memcached -C)\r\n" },
 		{ 5, TTL_UNKNOWN, "SERVER_ERROR busy\r\n" } };
 
 	for (size_t i = 0; i < 2; i++) {
@@ -240,7 +240,7 @@ TEST(another_encoding)
 	fake.rules = (struct rules){ .collections = rules, .collection_count = 2 };
 	put("k", "@list +x,y +a ");
 	put("l", "c,");
-	asks_and_hears("lmove k l left right\r\n", "CLIENT_ERROR member holds the delimiter\r\n");
+	asks_and_hears("lmove k l left right\r\n", "CLIENT_ERROR member contains the delimiter\r\n");
 	has("k", "@list +x,y +a ");
 	asks_and_hears("lmove l k right right\r\n", "VALUE l 0 1\r\nc\r\nEND\r\n");
 }

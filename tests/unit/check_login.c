@@ -84,7 +84,7 @@ TEST(sizes)
 	ck_assert_str_eq(parses("set auth 0 0 -1\r\n"), "fatal " UNAUTHENTICATED);
 	ck_assert_str_eq(parses("set auth 0 0 many\r\n"), "fatal " UNAUTHENTICATED);
 	ck_assert_str_eq(parses("set auth 0 0 7\r\nfoo bars\r\n"), "fatal <CLIENT_ERROR bad data chunk>");
-	ck_assert_str_eq(parses("\x80\x01"), "fatal <CLIENT_ERROR only the protocols of memcached are spoken here>");
+	ck_assert_str_eq(parses("\x80\x01"), "fatal <CLIENT_ERROR only the memcached protocols are supported here>");
 	for (int verb = 0; verb < 2; verb++) {
 		memset(text, 'x', sizeof(text));
 		memcpy(text, verb ? "get " : "set ", 4);

@@ -261,7 +261,7 @@ TEST(one_more_is_refused)
 		while (fake_waiting(&fake))
 			(void)fake_answer(&fake, "EN\r\n");
 		ck_assert_uint_eq(waiting_count(fake.host.waiting), max);
-		snprintf(all, sizeof(all), "%sSERVER_ERROR too many clients wait\r\n", told[max]);
+		snprintf(all, sizeof(all), "%sSERVER_ERROR too many waiting clients\r\n", told[max]);
 		ends(fake.host.waiting, all);
 	}
 }
@@ -282,7 +282,7 @@ TEST(workers_share_the_number)
 		(void)fake_answer(&fake, "EN\r\n");
 	ends(mine, "END\r\nEND\r\n");
 	waits("blmove 0 k a left right\r\n", 2);
-	ends(other, "END\r\nSERVER_ERROR too many clients wait\r\nEND\r\n");
+	ends(other, "END\r\nSERVER_ERROR too many waiting clients\r\nEND\r\n");
 	ck_assert_uint_eq(atomic_load(&board.tasks), 0);
 	fake.host.waiting = mine;
 }

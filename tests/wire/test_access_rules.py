@@ -92,7 +92,7 @@ class Upstream(WireTest):
 
         wait_until("it is tried again", lambda: stat(self.conn, "stats upstream", f"{self.server.name}:connects") >= 4)
         said = self.proxy.process.stderr()
-        self.assertEqual(said.count("refuses server_user"), 1, said)
+        self.assertEqual(said.count("rejects server_user"), 1, said)
         self.assertNotIn("secret", said)
 
     def test_wrong(self):
@@ -163,7 +163,7 @@ class Denied(WireTest):
     def test_unknown_names(self):
         for name in ("FLUSH_ALL", "flush", ""):
             config = self.private_file(f'servers = {{"127.0.0.1:1"}}\ndeny = {{"flush_all",\n"{name}"}}\n')
-            self.assert_refused(setlistd("-T", "-f", config), f'{config}:3: deny: "{name}" is no command')
+            self.assert_refused(setlistd("-T", "-f", config), f'{config}:3: deny: "{name}" is not a command')
 
 
 def has_ipv6_loopback():
@@ -201,7 +201,7 @@ class Listeners(WireTest):
         if not under:
             self.skipTest("no right to put another file over /etc/hosts")
         self.assert_refused(self.check("localhost:1", under=under), "cannot listen: localhost:1: ")
-        self.assert_refused(self.check("example.invalid:1", under=under), "whoever reaches it")
+        self.assert_refused(self.check("example.invalid:1", under=under), "anyone who can connect")
 
     def test_guarded(self):
         for config in ("insecure = true", f'auth_file = "{self.private_file(USERS)}"'):
@@ -306,4 +306,4 @@ class SocketUsers(WireTest):
     def test_unknown(self):
         for user in ("no-such-user-here", "", "-1", "4294967295"):
             config = self.private_file(f'servers = {{"127.0.0.1:1"}}\nsocket_users = {{"nobody",\n"{user}"}}\n')
-            self.assert_refused(setlistd("-T", "-f", config), f'{config}:3: socket_users: "{user}" is no user of this system')
+            self.assert_refused(setlistd("-T", "-f", config), f'{config}:3: socket_users: "{user}" is not a user of this system')

@@ -362,7 +362,7 @@ class Reloading(AdminCase):
 
     def test_an_address_in_use_changes_nothing(self):
         self.proxy.configure(self.with_admin(self.server.port))
-        wait_until("it is refused", lambda: "all is as before" in self.proxy.process.stderr())
+        wait_until("it is refused", lambda: "the old one stays in effect" in self.proxy.process.stderr())
         self.assertEqual(fetch(self.first, "/readyz")[0], 200)
 
 

@@ -12,7 +12,7 @@ from wire import Conn, usage
 
 BAD_CHUNK = b"CLIENT_ERROR bad data chunk"
 TOO_LARGE = b"SERVER_ERROR object too large for cache"
-ONLY_TEXT = b"CLIENT_ERROR only the protocols of memcached are spoken here"
+ONLY_TEXT = b"CLIENT_ERROR only the memcached protocols are supported here"
 CONTROL = b"CLIENT_ERROR control character in line"
 MIB = 1 << 20
 

@@ -6,7 +6,7 @@ from case import WireTest
 from case_large import SMALL
 from wire import Conn, usage
 
-PART = "CLIENT_ERROR the key is that of a part of a set or list: it can only be read"
+PART = "CLIENT_ERROR the key is a part of a set or list, and can only be read"
 TOO_LARGE = b"SERVER_ERROR object too large for cache"
 MIB = 1 << 20
 ITEMS = [b"%03d" % i + b"m" * 100 for i in range(100)]

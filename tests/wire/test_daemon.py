@@ -45,9 +45,9 @@ class Options(Scratch):
                                   "--socket", self.path("s"), "--admin", "127.0.0.1", "--commands", "q|", "--listen", "127.0.0.1", "--user", ""))
 
     def test_what_is_said(self):
-        for args, said in ((["--sevrers", "a"], "there is no option --sevrers; did you mean servers?"), (["--nonsense"], "there is no option --nonsense;"),
-                           (["-vZ"], "there is no option -Z;"), (["-T", "-p"], "-p, --port: needs a value;"), (["--port"], "-p, --port: needs a value;"),
-                           (["-p", "65536"], "-p 65536: a decimal number from 0 to 65535 is allowed;"), (["--test=1"], "-T, --test: takes no value;"), (["-v"], "-V prints the version;")):
+        for args, said in ((["--sevrers", "a"], "unknown option --sevrers; did you mean servers?"), (["--nonsense"], "unknown option --nonsense;"),
+                           (["-vZ"], "unknown option -Z;"), (["-T", "-p"], "-p, --port: needs a value;"), (["--port"], "-p, --port: needs a value;"),
+                           (["-p", "65536"], "-p 65536: must be a decimal number from 0 to 65535;"), (["--test=1"], "-T, --test: takes no value;"), (["-v"], "-V prints the version;")):
             done = setlistd(*args)
             self.assertEqual(done.returncode, 2, done)
             self.assertRegex(done.stderr, rf"\Asetlistd: .*{re.escape(said)}.*\n\Z")
@@ -55,7 +55,7 @@ class Options(Scratch):
     def test_all_bad_addresses_are_said(self):
         done = setlistd("-T", "-l", "11311", "-l", "h:x", "-S", "[")
         self.assertEqual(done.returncode, 1, done)
-        self.assertEqual(sorted(done.stderr.splitlines()), ["setlistd: -S [: no ]", "setlistd: -l 11311: a port without a host",
+        self.assertEqual(sorted(done.stderr.splitlines()), ["setlistd: -S [: missing ]", "setlistd: -l 11311: a port without a host",
                                                             "setlistd: -l h:x: bad port (1 to 65535)"])
 
     def test_no_server_is_an_error(self):
@@ -208,21 +208,21 @@ class Configuration(Scratch):
         self.bad('servers = {"unix:/a",\n"/a"}\n', 2, "twice")
         self.good('servers = {"127.0.0.1:1", "127.0.0.2:1", "127.0.0.1:2", "unix:/a"}\n')
         self.bad('servers = {"127.0.0.1,127.0.0.2"}\n', 1, "of its own")
-        self.bad('servers = {"127.0.0.1:1",\n"--SERVER=127.0.0.2"}\n', 2, "alone")
-        self.bad('servers = {"--SERVER=127.0.0.2",\n"127.0.0.1:1"}\n', 2, "alone")
-        self.assert_refused(setlistd("-T", "-S", "127.0.0.1:1,127.0.0.1:2,127.0.0.1:1"), "named twice")
+        self.bad('servers = {"127.0.0.1:1",\n"--SERVER=127.0.0.2"}\n', 2, "the only entry")
+        self.bad('servers = {"--SERVER=127.0.0.2",\n"127.0.0.1:1"}\n', 2, "the only entry")
+        self.assert_refused(setlistd("-T", "-S", "127.0.0.1:1,127.0.0.1:2,127.0.0.1:1"), "listed twice")
         for text in ("--SERVER=127.0.0.1:1 --SERVER=127.0.0.1:2 --SERVER=127.0.0.1:1", '--SOCKET="/a" --SOCKET="/a"'):
             done = setlistd("-T", "-S", text)
-            self.assertEqual((done.returncode, done.stderr), (1, "setlistd: a server is named twice\n"))
+            self.assertEqual((done.returncode, done.stderr), (1, "setlistd: a server is listed twice\n"))
         self.good('servers = {"--SERVER=127.0.0.1:1 --SERVER=127.0.0.2:1 --SERVER=127.0.0.1:2"}\n')
 
     def test_listen_named_twice(self):
         for one, other in (("127.0.0.1:1", "127.0.0.1:1"), ("tls:127.0.0.1:1", "127.0.0.1:1"), ("127.0.0.1", "127.0.0.1:11311"),
                            ("[::1]", "[::1]:11311"), ("unix:/a", "/a"), ("*", "*")):
-            self.bad(f'servers = {{"a"}}\nlisten = {{"{one}", "127.0.0.1:2",\n"{other}"}}\n', 3, f'listen: "{other}" is named twice')
+            self.bad(f'servers = {{"a"}}\nlisten = {{"{one}", "127.0.0.1:2",\n"{other}"}}\n', 3, f'listen: "{other}" is listed twice')
         self.good('servers = {"127.0.0.1:1"}\nlisten = {"127.0.0.1:1", "127.0.0.2:1", "127.0.0.1:2", "unix:/1"}\n')
         done = setlistd("-T", "-S", "127.0.0.1:1", "-l", "127.0.0.1:1", "-l", "127.0.0.1:1")
-        self.assertEqual((done.returncode, done.stderr), (1, "setlistd: -l 127.0.0.1:1: an address to listen on is named twice\n"))
+        self.assertEqual((done.returncode, done.stderr), (1, "setlistd: -l 127.0.0.1:1: an address to listen on is listed twice\n"))
 
     def test_unusual_bytes(self):
         """An error is one line, whatever the file holds."""
@@ -264,9 +264,9 @@ class Configuration(Scratch):
     def test_rules_that_make_no_sense(self):
         """What is wrong with a section as a whole is said at its end."""
         lists = [f'type = "list"\n encoding = "{name}"' for name in ("signed", "tombstone", "flip", "indexed")]
-        for options, word in (*((text, "a list has the encoding oplog or csv") for text in lists),
+        for options, word in (*((text, "the encoding of a list must be oplog or csv") for text in lists),
                               ('encoding = "paired"\n', "removed"), ('encoding = "paired"\n removed = "a-"', "another prefix"),
-                              ('encoding = "csv"\n removed = "b-"', "paired alone"),
+                              ('encoding = "csv"\n removed = "b-"', "only for the encoding paired"),
                               ('encoding = "tombstone"\n delimiter = "|"', "bar"),
                               ('encoding = "csv"\n spread = 2', "`spread` is for the encoding oplog"),
                               ('type = "set"\n max = 5', "`max` is for lists"),

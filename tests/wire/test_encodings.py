@@ -69,7 +69,7 @@ class SetBehaviours(EncodingTest):
                 for member in (byte, f"a{byte}", f"{byte}a", f"a{byte}b"):
                     for command in (f"sadd {k} good {member}", f"saddx {k} {member}", f"srem {k} {member}", f"sset {k} {member} x",
                                     f"sismember {k} {member}"):
-                        self.assertRegex(self.conn.ask(command), "^CLIENT_ERROR member holds ", command)
+                        self.assertRegex(self.conn.ask(command), "^CLIENT_ERROR member contains ", command)
                 self.assertEqual(self.items(name), {})
             free = "".join(byte for byte in "+-,;|^@." if byte not in RESERVED.get(name, ""))
             self.expect((f"sadd {k} x{free}y", "STORED"))
@@ -79,7 +79,7 @@ class SetBehaviours(EncodingTest):
         """What these write for their own ends is no member."""
         for name in ("flip", "mark", "indexed"):
             for command in (f"sadd {name}-k good ^", f"srem {name}-k ^", f"sset {name}-k ^"):
-                self.assertRegex(self.conn.ask(command), "^CLIENT_ERROR member holds ", command)
+                self.assertRegex(self.conn.ask(command), "^CLIENT_ERROR member contains ", command)
             self.assertEqual(self.items(name), {})
             self.expect((f"sadd {name}-k ^^", "STORED"), (f"scard {name}-k", "1"))
 

@@ -286,7 +286,7 @@ class Statistics(WireTest):
 class ControlBytes(WireTest):
     """Keys with control bytes are for plain items: see the transcript keys_control, too."""
     smoke = True
-    ODD = "CLIENT_ERROR key with spaces or control characters, which is no plain item"
+    ODD = "CLIENT_ERROR only plain items may have keys with spaces or control characters"
     RULES = """commands = "q|"
         collection "s-" { type = "set" plain_verbs = true }
         events "e-" { plain_verbs = true }

@@ -311,7 +311,7 @@ class TablesOutOfReach(LargeSetTest):
 class NoCas(WireTest):
     """memcached -C: what needs no CAS works, the rest says why it cannot."""
     smoke = True
-    refusal = "SERVER_ERROR the server gives no cas ids (memcached -C)"
+    refusal = "SERVER_ERROR the server returns no cas ids (memcached -C)"
 
     def test_errors_say_why(self):
         server = self.memcached("-C")
@@ -322,7 +322,7 @@ class NoCas(WireTest):
         self.assertEqual(conn.values("lrange l 0 -1")[0]["l"][1], b"a b")
         for command in ("spop k", "sset k a", "lpop l"):
             self.assertEqual(conn.ask(command), self.refusal)
-        self.assertEqual(self.proxy.process.stderr().count("gives no cas ids"), 1)
+        self.assertEqual(self.proxy.process.stderr().count("returns no cas ids"), 1)
 
     def test_is_said_once(self):
         """However many threads have a connection to the server."""
@@ -330,7 +330,7 @@ class NoCas(WireTest):
         for conn in [self.connect(proxy) for _ in range(16)]:
             self.assertEqual(conn.ask("sadd k a b"), "STORED")
             self.assertEqual(conn.ask("spop k"), self.refusal)
-        self.assertEqual(proxy.process.stderr().count("gives no cas ids"), 1)
+        self.assertEqual(proxy.process.stderr().count("returns no cas ids"), 1)
 
     def test_other_encodings(self):
         """A rewrite with the token 0 would overwrite whatever is there."""

@@ -120,7 +120,7 @@ class Inherited(Supervisor):
     def test_bad_ones(self):
         datagram = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.addCleanup(datagram.close)
-        for listeners, count, error in (([datagram], 1, "descriptor 3 of LISTEN_FDS: it is no socket that listens"),
+        for listeners, count, error in (([datagram], 1, "descriptor 3 of LISTEN_FDS: not a listening socket"),
                                         ([self.listener()], 2, "descriptor 4 of LISTEN_FDS: ")):
             with self.subTest(error):
                 self.assertIn(error, self.refusal("", **self.inherit(listeners, count)))
@@ -155,7 +155,7 @@ class SamePort(Supervisor):
         shared = f'reuseport = true\ncontrol = "{folder}/${{NAME}}.control"'
         self.start(port, shared, under=[*self.under, "env", "NAME=a"])
         said = self.refusal(f'listen = {{"{HOST}:{port}"}}\n{shared}', under=[*self.under, "env", "NAME=a"])
-        self.assertIn(f"control: unix:{folder}/a.control: in use; a process that takes over needs another path, or none", said)
+        self.assertIn(f"control: unix:{folder}/a.control: in use; a process that takes over must use another path, or none", said)
         new = self.start(port, shared, under=[*self.under, "env", "NAME=b"])
         self.assertTrue(os.path.exists(f"{folder}/b.control"))
         new.stop()

@@ -33,7 +33,7 @@ class NoMemory(WireTest):
             conn.send(b"set k 0 0 8000000\r\n" + b"x" * 8000000 + b"\r\n")
         self.assertEqual(self.proxy.process.child.wait(PATIENCE), -signal.SIGABRT)
         self.proxy.stopped = True
-        self.assertRegex(self.proxy.process.stderr(), r"error: no memory: \d+ bytes were asked for; the process ends\n")
+        self.assertRegex(self.proxy.process.stderr(), r"error: out of memory: an allocation of \d+ bytes failed; aborting\n")
 
 
 class Memory(BoundsTest):
@@ -61,7 +61,7 @@ class Memory(BoundsTest):
             sock.sendall(b"get big\r\n" * 32)
         self.wait_for("closed_memory_clients", 10)
         self.bounded(16 * MIB)
-        self.assertIn("all clients hold more than client_memory", self.proxy.process.stderr())
+        self.assertIn("client_memory is exceeded", self.proxy.process.stderr())
 
     @marks(smoke=False)
     def test_buffers_count_whole(self):

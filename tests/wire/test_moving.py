@@ -251,7 +251,7 @@ class Moving(WireTest):
         self.assertEqual(self.faults(), [])
         self.assertEqual(self.count("incomplete_sets", "stats collections"), 0)
         for proxy in self.proxies:
-            self.assertNotIn("had lost a part", proxy.process.stderr())
+            self.assertNotIn("have lost a part", proxy.process.stderr())
 
 
 class Pools(Moving):

@@ -99,9 +99,9 @@ class Lost(Moving):
 
     def test_wrong_configurations(self):
         folder = self.scratch()
-        for text, word in ((self.text + 'lost_servers = {"127.0.0.1:1"}', "lost_servers: 127.0.0.1:1 is none of former_servers"),
+        for text, word in ((self.text + 'lost_servers = {"127.0.0.1:1"}', "lost_servers: 127.0.0.1:1 is not in former_servers"),
                            (pool("servers", self.new) + pool("lost_servers", [self.dead]), "former_servers: needed with lost_servers"),
-                           (self.text + 'lost_servers = {"--SERVER=127.0.0.1:1"}', "lost_servers: name each server")):
+                           (self.text + 'lost_servers = {"--SERVER=127.0.0.1:1"}', "lost_servers: list the servers one by one")):
             with open(f"{folder}/conf", "w", encoding="utf-8") as file:
                 file.write(text)
             self.assert_refused(setlistd("-T", "-f", f"{folder}/conf"), word)

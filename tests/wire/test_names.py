@@ -15,7 +15,7 @@ from wire import Conn
 NAME = "mc.test"
 A, B = "127.0.0.2", "127.0.0.3"
 OFTEN = "dns_interval = 20\nretry_min = 1\nretry_max = 10\n"
-LOST = "not resolved"
+LOST = "cannot be resolved"
 
 
 def hex_address(address):
@@ -196,7 +196,7 @@ class Hosts(NamesTest):
         proxy, conn = self.follow(port, "-vv")
         self.assertEqual(conn.get("who"), b"a")
         self.write_hosts(B)
-        wait_until("it is tried", lambda: self.log_lines(proxy, "warning", "the connection stays"))
+        wait_until("it is tried", lambda: self.log_lines(proxy, "warning", "keeping the connection"))
         self.assertEqual(conn.get("who"), b"a")
         self.memcached_with(B, port, b"b")
         self.wait_for(conn, b"b")

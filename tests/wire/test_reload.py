@@ -13,7 +13,7 @@ from wire import Conn
 from witness import Load
 
 RELOADS = int(os.environ.get("RELOADS", "60"))
-REFUSED = "ERROR refused, all is as before; the log says why"
+REFUSED = "ERROR refused, the old configuration stays in effect; see the log"
 
 
 def names(servers):
@@ -188,7 +188,7 @@ class Changes(Reloads):
             self.assertEqual(conn.rest(), b"OK\r\nOK\r\n")
             conn.close()
         with Conn(self.control) as operator:
-            self.assertEqual(operator.ask("help"), "ERROR unknown command; there is: reload")
+            self.assertEqual(operator.ask("help"), "ERROR unknown command; the only command is: reload")
             operator.send(b"x" * 10000)
             operator.rest()
         self.assertEqual(self.reload(names([self.a])), "OK")
@@ -212,7 +212,7 @@ BAD = [
 
 
 # What is wrong with a whole file.
-WITHOUT_LINE = "no server is named"
+WITHOUT_LINE = "no servers"
 
 
 class Bad(Reloads):
@@ -331,9 +331,9 @@ class Listeners(Reloads):
         self.start(f'{names([server])}\n{mode}', "-s", path)
         os.unlink(path)
         self.assertEqual(self.reload(f'{names([server])}\n{mode}'), "OK")
-        self.assertNotIn("its mode stays", self.proxy.process.stderr())
+        self.assertNotIn("cannot change its mode", self.proxy.process.stderr())
         self.assertEqual(self.reload(f'{names([server])}\nsocket_mode = "0600"'), "OK")
-        wait_until("the attempt is told", lambda: "its mode stays" in self.proxy.process.stderr())
+        wait_until("the attempt is told", lambda: "cannot change its mode" in self.proxy.process.stderr())
 
     def test_added_and_removed(self):
         """Clients of a listener that is closed stay; those that wait to be accepted are accepted."""

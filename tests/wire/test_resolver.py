@@ -100,8 +100,8 @@ class Answers(ResolverTest):
         server = self.serve_names(**{NAME: [A]})
         server.mute = True
         proxy, conn = self.start(self.at(A), "-t", "2", config="connect_timeout = 50\nretry_min = 60000\nretry_max = 600000\n")
-        wait_until("it is reported", lambda: self.log_lines(proxy, "warning", NAME, "its name is not resolved: no answer yet"))
-        self.assertEqual(self.reasons(conn), ["its name is not resolved: no answer yet"])
+        wait_until("it is reported", lambda: self.log_lines(proxy, "warning", NAME, "its name cannot be resolved: no answer yet"))
+        self.assertEqual(self.reasons(conn), ["its name cannot be resolved: no answer yet"])
         server.release()
         self.wait_for(conn, b"a")
 
@@ -146,7 +146,7 @@ class Answers(ResolverTest):
         proxy, conn = self.start(port)
         self.wait_for(conn, b"a")
         server.names = {}
-        wait_until("it is noticed", lambda: self.log_lines(proxy, "warning", NAME, "not resolved"))
+        wait_until("it is noticed", lambda: self.log_lines(proxy, "warning", NAME, "cannot be resolved"))
         self.first.kill()
         wait_until("it is down", lambda: self.log_lines(proxy, "down:"))
         self.memcached_with(A, port, b"again")
@@ -286,7 +286,7 @@ class Dns(ResolverTest):
         before = self.ring(conn)
         server.names = {}
         proxy.configure(proxy.config)
-        wait_until("it is refused", lambda: self.log_lines(proxy, "error", "all is as before"))
+        wait_until("it is refused", lambda: self.log_lines(proxy, "error", "the old one stays in effect"))
         self.assertEqual(len(self.log_lines(proxy, "error", f"dns:{NAME}:{port}", "does not exist")), 1)
         self.assertEqual(self.ring(conn), before)
         server.names = {NAME: [A]}
@@ -311,7 +311,7 @@ class Dns(ResolverTest):
                 pass
         time.sleep(0.1)  # Until the reload asks. If it takes longer, this test shows less.
         server.release()
-        wait_until("it is refused", lambda: self.log_lines(proxy, "error", "all is as before"))
+        wait_until("it is refused", lambda: self.log_lines(proxy, "error", "the old one stays in effect"))
         self.assertEqual(len(self.log_lines(proxy, "error", f"dns:{NAME}:{port}", "does not exist")), 1)
         self.assertEqual(self.ring(conn), before)
 
@@ -338,8 +338,8 @@ class Dns(ResolverTest):
 
     def test_refused(self):
         self.serve_names(**{NAME: [B, A]})
-        for servers, why in ((f"dns:{NAME}:7,{A}:7", f'"{A}:7" is named twice'),
-                             (f"{A}:7,dns:{NAME}:7", f'"{A}:7" is named twice'),
+        for servers, why in ((f"dns:{NAME}:7,{A}:7", f'"{A}:7" is listed twice'),
+                             (f"{A}:7,dns:{NAME}:7", f'"{A}:7" is listed twice'),
                              (f"dns:{NAME}:7,{NAME}:7", "named twice"),
                              ("dns:10.0.0.1:7", "needs a name"), ("dns:[::1]:7", "needs a name"),
                              ("dns:unix:/tmp/x", "a Unix socket has no name"), ("dns:7", "a port without a host")):

@@ -105,7 +105,7 @@ class Actions(WireTest):
         """A build that has no sandbox says so, and forbids nothing."""
         done = run_program(self.without, "in", "execve")
         self.assertEqual(done.returncode, 0, done)
-        self.assertRegex(done.stderr, r"sandbox: there is none, .* built without seccomp")
+        self.assertRegex(done.stderr, r"sandbox: not available, .* built without seccomp")
 
     def test_an_abort_is_still_one(self):
         self.assertEqual(self.run_helper("in", "abort").returncode, -signal.SIGABRT)

@@ -138,7 +138,7 @@ class Handshake(StandstillTest, TlsTest):
                 tls.do_handshake()
             sock.sendall(outgoing.read())
             arrive(sock)
-        if not self.stands_still(proxy, answer, "the TLS handshake took too long"):
+        if not self.stands_still(proxy, answer, "the TLS handshake timed out"):
             return False
         incoming.write(sock.recv(65536))
         tls.do_handshake()

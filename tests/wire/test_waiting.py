@@ -155,8 +155,8 @@ class Bounds(Waiting):
 
     def test_too_many(self):
         conns = [self.waits("blpop 0 k"), self.waits("blpop 0 k", others=1)]
-        self.assertEqual(self.connect(self.proxy).ask("blpop 0 k"), "SERVER_ERROR too many clients wait")
-        self.assertEqual(self.connect(self.proxy).ask("get q|blmove|0|k|l|left|right"), "SERVER_ERROR too many clients wait")
+        self.assertEqual(self.connect(self.proxy).ask("blpop 0 k"), "SERVER_ERROR too many waiting clients")
+        self.assertEqual(self.connect(self.proxy).ask("get q|blmove|0|k|l|left|right"), "SERVER_ERROR too many waiting clients")
         self.conn.ask("rpush k 0 1")
         for number, conn in enumerate(conns):
             self.assert_gets(conn, "k", str(number).encode())
@@ -184,7 +184,7 @@ class BoundOfNone(Waiting):
     def test_none(self):
         """Even then an element that is there is taken."""
         for command in "blpop 0 k", "brpop 0.1 k l", "blmove 0 k l left right":
-            self.assertEqual(self.connect(self.proxy).ask(command), "SERVER_ERROR too many clients wait", command)
+            self.assertEqual(self.connect(self.proxy).ask(command), "SERVER_ERROR too many waiting clients", command)
         self.conn.ask("rpush k 0")
         self.assertEqual(self.connect(self.proxy).values("blpop 0 k"), ({"k": (0, b"0")}, "END"))
 
@@ -198,11 +198,11 @@ class BoundOfThreads(Waiting):
         conns = [self.waits("blpop 0 k", others=others) for others in range(4)]
         more = [self.connect(self.proxy) for _ in range(6)]
         for conn in more:
-            self.assertEqual(conn.ask("blpop 0 k"), "SERVER_ERROR too many clients wait")
+            self.assertEqual(conn.ask("blpop 0 k"), "SERVER_ERROR too many waiting clients")
         conns.pop().close()
         wait_until("it has left", lambda: self.waiting() == 3)
         self.waits("blpop 0 k", conn=more[0], others=3)
-        self.assertEqual(more[1].ask("blpop 0 k"), "SERVER_ERROR too many clients wait")
+        self.assertEqual(more[1].ask("blpop 0 k"), "SERVER_ERROR too many waiting clients")
 
 
 class Queue(Waiting):

@@ -142,7 +142,7 @@ class Closing(Ending):
 
     def test_an_unreadable_request(self):
         for after, error in ((b"set x 0 0 zz\r\n", usage("set") + b"\r\n"), (b"GET / HTTP/1.1\r\n", b""),
-                             (b"\x80", b"CLIENT_ERROR only the protocols of memcached are spoken here\r\n"),
+                             (b"\x80", b"CLIENT_ERROR only the memcached protocols are supported here\r\n"),
                              (b"y" * 5000, b"CLIENT_ERROR line too long\r\n")):
             conn = self.connect(self.proxy)
             conn.send(b"blpop 0 k\r\nget\r\n" + after)

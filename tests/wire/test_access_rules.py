@@ -237,7 +237,7 @@ class Listeners(WireTest):
 
     def test_root(self):
         """Without another user to become, it warns once."""
-        self.assertEqual(self.started("-t", "2").count("runs as root"), 1 if os.geteuid() == 0 else 0)
+        self.assertEqual(self.started("-t", "2").count("running as root"), 1 if os.geteuid() == 0 else 0)
         if os.geteuid() == 0:
             self.assertNotIn("runs as root", self.started("-u", "nobody"))
 

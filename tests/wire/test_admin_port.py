@@ -88,7 +88,7 @@ class Paths(Started):
 
     def test_head_has_the_length_and_no_text(self):
         """Byte by byte: a client that skips a text would not notice one."""
-        for path, status, length in ("/healthz", b"200", b"6"), ("/nothing", b"404", b"50"):
+        for path, status, length in ("/healthz", b"200", b"6"), ("/nothing", b"404", b"51"):
             asked = b"HEAD %s HTTP/1.1\r\nHost: localhost\r\n" % path.encode()
             first, second, rest = raw(self.admin, asked + b"\r\n" + asked + b"Connection: close\r\n\r\n").split(b"\r\n\r\n")
             for head in first, second:

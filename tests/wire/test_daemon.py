@@ -265,17 +265,17 @@ class Configuration(Scratch):
         """What is wrong with a section as a whole is said at its end."""
         lists = [f'type = "list"\n encoding = "{name}"' for name in ("signed", "tombstone", "flip", "indexed")]
         for options, word in (*((text, "the encoding of a list must be oplog or csv") for text in lists),
-                              ('encoding = "paired"\n', "removed"), ('encoding = "paired"\n removed = "a-"', "another prefix"),
+                              ('encoding = "paired"\n', "removed"), ('encoding = "paired"\n removed = "a-"', "differs from that of the rule"),
                               ('encoding = "csv"\n removed = "b-"', "only for the encoding paired"),
-                              ('encoding = "tombstone"\n delimiter = "|"', "bar"),
-                              ('encoding = "csv"\n spread = 2', "`spread` is for the encoding oplog"),
-                              ('type = "set"\n max = 5', "`max` is for lists"),
-                              ('type = "list" encoding = "csv"\n max = 5', "`max` is for lists")):
+                              ('encoding = "tombstone"\n delimiter = "|"', "must not be |"),
+                              ('encoding = "csv"\n spread = 2', "`spread` is only for the encoding oplog"),
+                              ('type = "set"\n max = 5', "`max` is only for lists"),
+                              ('type = "list" encoding = "csv"\n max = 5', "`max` is only for lists")):
             self.bad(SERVERS + f'collection "a-" {{\n {options}\n}}\n', 5, word)
         paired = 'collection "%s" { encoding = "paired" removed = "%s" }\n'
         self.bad(SERVERS + paired % ("a-", "gone-") + paired % ("b-", "gone-"), 3, 'collection "b-": another rule has the same `removed`')
         self.good(SERVERS + paired % ("a-", "gone-") + paired % ("b-", "gone-b-"))
-        self.bad('collection "a-" { delimiter = "|" }\ncollection|encoding = "tombstone"\n', 1, "bar")
+        self.bad('collection "a-" { delimiter = "|" }\ncollection|encoding = "tombstone"\n', 1, "must not be |")
 
     def test_missing_file(self):
         self.assert_refused(setlistd("-T", "-f", self.path("missing.conf")), "missing.conf")

@@ -194,7 +194,7 @@ class Rules(ConvertTest):
         self.ask("delete n-signed-k", "DELETED")
         self.add("o-csv-k c")
         said = self.convert(["o-csv-k"], "o-csv-", "n-signed-", status=1)
-        self.assertIn("n-signed-k is gone", said)
+        self.assertIn("n-signed-k has disappeared", said)
         self.assertIsNone(self.members("n-signed-k"), "a part of it looks whole")
         said = self.convert(["o-csv-k"], "o-csv-", "n-signed-", "--final", "--delete", status=1)
         self.assertEqual(self.members("o-csv-k"), {"a", "b", "c"})
@@ -359,10 +359,10 @@ class Rules(ConvertTest):
                 run.state.file.close()
                 if old == "indexed":
                     left = f"{key}.{number}"
-                    self.assertEqual(run.errors, {key: f"it was written to while it was deleted; the item {left} is left"})
+                    self.assertEqual(run.errors, {key: f"it changed while it was being deleted; the item {left} was kept"})
                     self.assertEqual(server.get(left), b"+a+b+late")
                 else:
-                    self.assertEqual(run.errors, {key: "not deleted: it was written to"})
+                    self.assertEqual(run.errors, {key: "not deleted: it has changed"})
                     self.assertEqual(self.members(key), {"a", "b", "late"})
 
 
@@ -396,7 +396,7 @@ class Lists(ConvertTest):
         expected = ["g", "h"] + many + ["noreply", "y", "client", "t", "noreply", "u"]
         self.assertEqual(self.items(target), expected)
         self.conn.values(f"rpop {key}")
-        self.assertIn("more was done", self.convert([key], *args, "--final", "--delete", status=1))
+        self.assertIn("the list has changed in other ways", self.convert([key], *args, "--final", "--delete", status=1))
         self.assertEqual(self.items(target), expected)
         self.conn.send(f"delete {key}\r\ndelete {target}\r\n".encode())
         self.assertEqual([self.conn.line(), self.conn.line()], [b"DELETED"] * 2)

@@ -12,7 +12,7 @@ from stored import stats
 from wire import Conn
 
 LINES = 100          # of a kind in ten seconds
-HTTP = "it speaks HTTP"
+HTTP = "it sent an HTTP request"
 
 
 def lines_with(proxy, *words):
@@ -286,7 +286,7 @@ class Syslog(WireTest):
         number = proxy.config.count("\n")
         line = self.line_with(log, f"{proxy.config_path}:{number}: ")
         self.assertRegex(line, rf"^<27>.* setlistd\[{proxy.pid}\]: {proxy.config_path}:")
-        self.line_with(log, "all is as before")
+        self.line_with(log, "the old one stays in effect")
         self.assertEqual(lines_with(proxy, proxy.config_path), [])
 
     def test_errors_at_the_start(self):

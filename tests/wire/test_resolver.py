@@ -249,7 +249,7 @@ class Dns(ResolverTest):
         wait_until("it is counted", lambda: stat(conn, "stats", "names_changed") == 1)
         asked = server.count(NAME)
         wait_until("it asks again", lambda: server.count(NAME) > asked + 5)
-        self.assertEqual(len(self.log_lines(proxy, "warning", NAME, f"are {A} {C} now", f"still {A} {B}")), 1,
+        self.assertEqual(len(self.log_lines(proxy, "warning", NAME, f"are now {A} {C}", f"still {A} {B}")), 1,
                          proxy.process.stderr())
         self.assertEqual((self.ring(conn), self.server_names(conn)), (before, [f"{A}:{port}", f"{B}:{port}"]))
         proxy.configure(proxy.config)
@@ -340,7 +340,7 @@ class Dns(ResolverTest):
         self.serve_names(**{NAME: [B, A]})
         for servers, why in ((f"dns:{NAME}:7,{A}:7", f'"{A}:7" is listed twice'),
                              (f"{A}:7,dns:{NAME}:7", f'"{A}:7" is listed twice'),
-                             (f"dns:{NAME}:7,{NAME}:7", "named twice"),
+                             (f"dns:{NAME}:7,{NAME}:7", "listed twice"),
                              ("dns:10.0.0.1:7", "needs a name"), ("dns:[::1]:7", "needs a name"),
                              ("dns:unix:/tmp/x", "a Unix socket has no name"), ("dns:7", "a port without a host")):
             self.assert_refused(self.run_once("-T", "-S", servers), why)

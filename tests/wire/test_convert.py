@@ -301,7 +301,7 @@ class Rules(ConvertTest):
     def test_state_file(self):
         self.add("o-csv-k a")
         self.convert(["o-csv-k"], "o-csv-", "n-signed-")
-        self.assertIn("of another conversion", self.convert(["o-csv-k"], "o-csv-", "n-flip-", status=3))
+        self.assertIn("belongs to another conversion", self.convert(["o-csv-k"], "o-csv-", "n-flip-", status=3))
         with open(self.state, "ab") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             self.assertIn("another run uses it", self.convert(["o-csv-k"], "o-csv-", "n-signed-", status=3))

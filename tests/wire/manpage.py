@@ -34,7 +34,7 @@ ESCAPE = re.compile("|".join(re.escape(escape) for escape in UNESCAPED))
 
 
 def examples(path, wanted="example"):
-    """One transcript for each example, or block of the kind that is wanted, in the order of the page."""
+    """Returns one transcript for each example, or each block of the given kind, in the order of the page."""
     blocks = [complete(new_block(path, number, lines)) for number, kind, lines in marked(path) if kind == wanted]
     for block in blocks:
         block.config = configuration(path)
@@ -42,12 +42,12 @@ def examples(path, wanted="example"):
 
 
 def configuration(path):
-    """The lines of all configurations on a page."""
+    """Returns the lines of all configurations on a page."""
     return [unescape(text) for _, kind, lines in marked(path) if kind == "config" for _, text in lines]
 
 
 def marked(path):
-    """What is marked on a page: the line where it begins, its kind, and its lines of text with their numbers."""
+    """Yields the marked blocks of a page: the line where each begins, its kind, and its lines of text with their numbers."""
     found, lines = [], None
     with open(path, encoding="utf-8") as page:
         for number, line in enumerate(page, 1):
@@ -68,7 +68,7 @@ def marked(path):
 
 
 def programs(path):
-    """(language, text) of each program on a page."""
+    """Returns (language, text) of each program on a page."""
     with open(path, encoding="utf-8") as page:
         return [(language, "".join(f"{unescape(line)}\n" for line in text.splitlines() if not line.startswith(".")))
                 for language, text in PROGRAMS.findall(page.read())]
@@ -82,7 +82,7 @@ def new_block(path, number, lines):
 
 
 def complete(block):
-    """After quit nothing can be asked any more: the end of the connection is part of the reply."""
+    """No request can follow quit, so the end of the connection is part of the reply."""
     sent = [step.data for step in block.steps if step.kind == SEND]
     if sent and sent[-1] == b"quit\r\n":
         block.steps.append(Step(EXPECT, b"", "close", block.steps[-1].number))

@@ -1,13 +1,14 @@
 """The examples of a man page, as transcripts.
 
-In the source a block stands between the comments "example" and "end". In it a line that begins with "> " is sent, the others
-are the whole reply. YYYYMMDDHH stands for the present bucket of an hour, YYYYMMDD for the day, a line of three dots for
-any number of lines, and three dots after an error for the rest of its line. The cas ids of a block, and the token 8f3k2w0q, are placeholders: servers give others, which the lines below send in their place.
-Macros in a block only lay it out. What stands between "config" and "end" is a part of a configuration: all
-such parts of a page together are that of the setlistd on which its examples are run. A block that begins with the comment
-"guarded" is an example for a setlistd that wants a user. "python" begins a program, which is run on a port of its own, and
-"program", with the name of its language, one that test_languages.py or test_guide.py runs. "step" begins what an operator types, and
-what that prints, which test_moving.py checks. "sidecar" begins commands that test_sidecar.py runs.
+In the source, a block is between the comments "example" and "end". In it, a line that begins with "> " is sent, and the others
+are the complete reply. YYYYMMDDHH stands for the current bucket of an hour, YYYYMMDD for that of the day, a line of three dots for
+any number of lines, and three dots after an error for the rest of its line. The cas ids of a block, and the token 8f3k2w0q, are
+placeholders: the values from the server are sent in their place in later lines.
+Macros in a block only affect the layout. The text between "config" and "end" is a part of a configuration: all
+such parts of a page together configure the setlistd on which its examples are run. A block that begins with the comment
+"guarded" is an example for a setlistd that requires a login. "python" begins a program, which is run on a separate port, and
+"program", with the name of its language, one that test_languages.py or test_guide.py runs. "step" begins the input of an operator
+and its output, which test_moving.py checks. "sidecar" begins commands that test_sidecar.py runs.
 """
 import os
 import re

@@ -141,7 +141,7 @@ CLIENTS = [
     Client("spymemcached (Java)", "libspymemcached-java", "2.12.3+dfsg", BOTH,
            ["java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", f"{JAR}:{BUILD}", "SpymemcachedClient"],
            ["sh", "-c", f"javac -version && test -e {JAR}"], sets="setCompressionThreshold", packed=BOTH_SAY,
-           # incr gives a number alone; in binary, get gives no error.
+           # incr returns only a number; in the binary protocol, get returns no error.
            silent=("incr", "binary: get"), build=("SpymemcachedClient.java", ["javac", "-cp", JAR, "-d", "."])),
     Client("libmemcached (C)", "libmemcached11", "1.1.4", BOTH, ["libmemcached_client"], ["sh", "-c", "cc --version"], silent=READING,
            build=("libmemcached_client.c", ["cc", "-O1", "-o", "libmemcached_client", "-Wl,--no-as-needed", "-lmemcached"])),
@@ -151,17 +151,17 @@ CLIENTS = [
 
 
 def short(version):
-    """Without what Debian has removed, and without the name of a commit."""
+    """Returns the version without the suffixes of Debian and of a commit."""
     return re.sub(r"(git\d+)\..*", r"\1", version.split("+")[0])
 
 
 def cell(text):
-    """As it stands in the source of a page. An empty cell needs something that prints nothing."""
+    """Returns a cell as written in the source of a page. An empty cell needs a macro that prints nothing."""
     return text.replace(" ", r"\ ").replace("-", r"\-").replace("~", r"\(ti") or r"\&"
 
 
 def table(*head, clients=CLIENTS, cells):
-    """The lines of a table: its head, and a row with the name and the cells of each client."""
+    """Returns the lines of a table: its header, and a row with the name and the cells of each client."""
     rows = ([client.name, *cells(client)] for client in clients)
     return [f".It {' Ta '.join(f'Sy {cell(text)}' for text in head)}", *(f".It {' Ta '.join(map(cell, row))}" for row in rows)]
 

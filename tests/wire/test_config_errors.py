@@ -1,5 +1,4 @@
-"""
-Each option of the configuration with a bad value: -T says the file and the line, and a start says the same. Made from options.def and
+"""Each option of the configuration with a bad value: -T reports the file and the line, and so does a start. Generated from options.def and
 rules.def.
 """
 import os
@@ -20,7 +19,7 @@ with open(RULES, encoding="utf-8") as source:
     RULES_TEXT = source.read()
 RULE_OPTIONS = re.findall(r'^(\w+)_RULE\([\w ]+, (\w+), (\w+), \S+, (.*?), ".*"\)$', RULES_TEXT, re.M)
 SERVERS = f'servers = {{"{HOST}:1"}}\n'
-# Of a text any value may be good; and a list has more than one way to be bad. The option, its values, what must stand before it.
+# Any value of a text may be valid, and a list can be invalid in several ways. The option, its values, the text before it.
 TEXTS = {
     "listen": ('{"127.0.0.1:x"}', '{"127.0.0.1:0"}', '{"0.0.0.0:5"}', '{"no-such-host.invalid:5"}', '{"127.0.0.1:5", "tls:127.0.0.1:6"}',
                '{"unix:/no/such/folder/socket"}', f'{{"unix:{TABLE}"}}', '{"192.0.2.1:11311"}'),
@@ -92,7 +91,7 @@ class EachOption(WireTest):
                     self.assertRegex(done.stderr, rf"\A{re.escape(path)}:3: [^\n]*\b{name}\b[^\n]*\n")
 
     def test_a_pool_that_moves(self):
-        """The error is at the list, or at the time, whatever is wrong."""
+        """The error is reported for the list, or for the time, whichever part is invalid."""
         at = 'move_at = "2026-12-01T06:00:00Z"\n'
         self.assert_good(setlistd("-T", "-f", self.private_file(f'{SERVERS}{at}former_servers = {{"a", "b weight=3"}}\n')))
         self.assert_good(setlistd("-T", "-f", self.private_file(f'{SERVERS}{at}former_servers = {{"{HOST}:1"}}\nformer_distribution = "modula"\n')))
@@ -101,12 +100,12 @@ class EachOption(WireTest):
             self.refused("former_servers", f"{SERVERS}\n{config}{at}", 3)
 
     def test_lines_of_a_list(self):
-        """Each element has a line of its own."""
+        """Each element is on a separate line."""
         for value in ("0.0.0.0:5", "unix:/no/such/folder/socket", f"tls:{HOST}:6", "no-such-host.invalid:5"):
             self.refused("listen", f'{SERVERS}listen = {{"{HOST}:{free_port()}",\n"{value}",\n"unix:/{value[-1]}"}}\n', 3)
 
     def test_a_user(self):
-        """A start says it too, behind a warning."""
+        """A start reports it too, after a warning."""
         path = self.private_file(f'{SERVERS}listen = {{"{HOST}:{free_port()}"}}\nuser = "no-such-user-here"\n')
         said = f"{path}:3: user no-such-user-here: unknown\n"
         for args in ((), ("-T",)):
@@ -119,7 +118,7 @@ class EachOption(WireTest):
             self.assert_refused(setlistd("-T", "-f", path), f"{path}:2: user nobody: only root")
 
     def test_the_command_line(self):
-        """What it overrides is no fault of the file."""
+        """An option that it overrides is not an error in the file."""
         path = self.private_file('servers = {"--SERVER=a --NONSENSE"}\nlisten = {"no-such-host.invalid:5"}\n')
         self.assert_good(setlistd("-T", "-f", path, "-S", f"{HOST}:1", "-l", HOST))
         self.assert_refused(setlistd("-T", "-f", path, "-S", f"{HOST}:1"), f'{path}:2: listen "no-such-host.invalid:5": ')
@@ -141,7 +140,7 @@ class EachOption(WireTest):
 
 
 class AllAtOnce(WireTest):
-    """One run names all that is wrong, each on its line."""
+    """One run reports all errors, each with its line."""
     smoke = True
 
     def said(self, text):

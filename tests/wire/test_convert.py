@@ -16,7 +16,7 @@ from wire import Conn
 
 
 class EveryEncoding(ConvertTest):
-    """A client writes to the old key, then to the new one, while passes go on; one that is late writes to the old one still."""
+    """A client writes to the old key, then to the new one, while passes run; a late one still writes to the old key."""
 
     def carry(self, old, new):
         self.state = os.path.join(self.folder, f"{old}-{new}")
@@ -35,7 +35,7 @@ class EveryEncoding(ConvertTest):
         self.after_passes(2, child)
         writer.use(target, second)
         writer.wait(3)
-        # Two more, of which the second began behind the last write to the old key: all of that is there now.
+        # Two more passes, of which the second began after the last write to the old key: then all members are copied.
         self.after_passes(2, child)
         writer.use(target, first + second)
         writer.wait(20)
@@ -77,7 +77,7 @@ class Killed(ConvertTest):
     smoke = True
 
     def stop_at(self, child, count, field):
-        """Stops the process when so many records have that field; returns those records."""
+        """Stops the process when this number of records have that field. Returns these records."""
         def some():
             return [record for record in self.records() if field in record and "k" in record]
         wait_until(f"{count} records", lambda: child.poll() is not None or len(some()) >= count, limit=LIMIT)
@@ -128,7 +128,7 @@ class Killed(ConvertTest):
         self.assertIsNone(self.members("o-oplog-k"))
 
     def test_delete_spares_other_keys(self):
-        """What a base names beside its mark is no key of a client."""
+        """Other parts in the block of a base are not keys of a client."""
         names = " ".join(f"m{n:05d}" for n in range(4000))
         self.ask(f"sset o-oplog-set {names}", "STORED")
         self.ask("scompact o-oplog-set", "OK")
@@ -211,7 +211,7 @@ class Rules(ConvertTest):
         self.assertEqual(self.members("n-signed-k"), {"a", "b", "c"})
 
     def touch(self, prefix, seconds):
-        """All items of k, as one who knows the encoding does."""
+        """Returns all items of k, by the rules of the encoding."""
         found = [self.conn.ask(f"touch {key} {seconds}") for key in self.items_of(prefix)]
         self.assertIn("TOUCHED", found)
 

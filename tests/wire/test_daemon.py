@@ -84,7 +84,7 @@ class Options(Scratch):
         self.assert_refused(setlistd("-S", server.name, "-p", str(server.port)), str(server.port))
 
     def test_listens_on_loopback_only(self):
-        """Unless told otherwise."""
+        """By default."""
         proxy = self.setlistd([self.memcached()])
         self.assertEqual({address for address, port in tcp_sockets(LISTEN) if port == proxy.port}, {"0100007F"})
 
@@ -185,7 +185,7 @@ class Configuration(Scratch):
         self.assert_refused(self.check("threads = 2\n"), "server")
 
     def test_bad_files(self):
-        """Among them sections, strings and comments that are not closed. Lines behind comments are counted rightly."""
+        """Including unclosed sections, strings and comments. Lines after comments are counted correctly."""
         for text, line, word in (
                 ("nonsense = 1\n", 2, "nonsense"), ("threads = many\n", 2, ""), ("\n\nthreads = 0\n", 4, "threads"),
                 ('distribution = "random"\n', 2, "random"), ('listen = {"127.0.0.1:99999"}\n', 2, ""), ('log = "file"\n', 2, "syslog"),
@@ -262,7 +262,7 @@ class Configuration(Scratch):
             self.bad(SERVERS + f'collection "a-" {{\n  {option}\n}}\n', 3, word)
 
     def test_rules_that_make_no_sense(self):
-        """What is wrong with a section as a whole is said at its end."""
+        """An error in a section as a whole is reported for its last line."""
         lists = [f'type = "list"\n encoding = "{name}"' for name in ("signed", "tombstone", "flip", "indexed")]
         for options, word in (*((text, "the encoding of a list must be oplog or csv") for text in lists),
                               ('encoding = "paired"\n', "removed"), ('encoding = "paired"\n removed = "a-"', "differs from that of the rule"),
@@ -321,7 +321,7 @@ class Sockets(Scratch):
         self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o770)
 
     def test_socket_left_over(self):
-        """A socket file that nobody listens on is no obstacle; one that is in use is."""
+        """A socket file without a listener is replaced; one that is in use is an error."""
         path = self.path("s.sock")
         server = self.memcached()
         first = self.setlistd([server], "-s", path)
@@ -340,7 +340,7 @@ class Sockets(Scratch):
             proxy.process.wait_ready((host, proxy.port))
 
     def test_connection_limit(self):
-        """Above the limit a client is told so or waits; those inside go on, and a place that gets free is used."""
+        """Above the limit a client receives an error or waits; connected ones continue, and a freed connection is used."""
         proxy = self.setlistd([self.memcached()], config="max_connections = 20")
         conns = [self.connect(proxy) for _ in range(19)]
         for conn in conns:

@@ -61,7 +61,7 @@ class Servers(WireTest):
 
 
 class Notices(WireTest):
-    """What is logged without -v."""
+    """The lines that are logged without -v."""
     smoke = True
 
     def test_from_start_to_end(self):
@@ -84,7 +84,7 @@ class Notices(WireTest):
         self.assertEqual((lines[-1], len(lines)), ("notice: stopped", 4 + 2 * 3))
 
     def first_served(self, proxy):
-        """A connection, once that of the harness is gone."""
+        """Returns a connection, after that of the harness is closed."""
         conn = Conn(proxy.port)
         if conn.ask("mn") == "MN":
             self.addCleanup(conn.close)
@@ -165,7 +165,7 @@ class Clients(WireTest):
 
     @marks(smoke=False)
     def test_limit(self):
-        """All that is left out is counted, at the end at the latest."""
+        """All suppressed lines are counted, at the latest at the end."""
         proxy = self.setlistd([self.memcached()], "-v")
         count = 4 * LINES
         self.closed_for_http(proxy, b"GET / HTTP/1.1\r\n\r\n", count)
@@ -181,7 +181,7 @@ class Clients(WireTest):
 
 
 class Unread(WireTest):
-    """Standard error is a pipe that nobody reads."""
+    """Standard error is a pipe that is not read."""
     smoke = True
 
     @staticmethod
@@ -279,7 +279,7 @@ class Syslog(WireTest):
         self.reload_without(self.proxy, server)
 
     def test_errors_of_a_reload(self):
-        """They are said where all else is said."""
+        """They are logged like everything else."""
         log = self.listen()
         proxy = self.setlistd([self.memcached()], config='log = "syslog"', under=self.under)
         proxy.configure(proxy.config + "nonsense = 1\n")
@@ -290,7 +290,7 @@ class Syslog(WireTest):
         self.assertEqual(lines_with(proxy, proxy.config_path), [])
 
     def test_errors_at_the_start(self):
-        """They are said on the standard error, where a supervisor looks."""
+        """They are printed on standard error, where a supervisor finds them."""
         self.listen()
         for limit, config, words in ((40, "", "the limit of file descriptors is 40, but even without clients "), (1000, "nonsense", ":2: ")):
             path = self.private_file(f'log = "syslog"\n{config}\n')

@@ -1,6 +1,6 @@
-"""Many clients that wait for few lists: what that costs the servers, and with WAITING_MANY=1 also memory and time.
+"""Many clients that wait for few lists: the cost for the servers, and with WAITING_MANY=1 also memory and time.
 
-    WAITING_MANY=1 tests/wire/run -v test_many_waiting      10,000 clients on 100 keys; it prints what it has measured
+WAITING_MANY=1 tests/wire/run -v test_many_waiting      10,000 clients on 100 keys; it prints the measurements
 """
 import os
 import random
@@ -14,7 +14,7 @@ from case import WireTest, marks
 from harness import EVENLY, HOST, OPTIONS, PATIENCE, wait_until
 from stored import counter, stat
 
-CALLS = 4   # a second, for each key, however many wait for it
+CALLS = 4   # per second, for each key, however many clients wait for it
 
 
 def tell(text):
@@ -32,7 +32,7 @@ def quantiles(took):
 
 
 class Waiters:
-    """Clients of one setlistd, of which each waits for one key: a share of the clients for each."""
+    """Clients of one setlistd, each of which waits for one key: the same number of clients for each key."""
 
     def __init__(self, port, count, keys):
         self.port, self.keys = port, keys
@@ -46,7 +46,7 @@ class Waiters:
         return sock
 
     def key(self, number):
-        """Neighbours wait for the same key: they are clients of different threads."""
+        """Adjacent clients wait for the same key: they belong to different threads."""
         return number * self.keys // len(self.socks)
 
     def wait(self, number):
@@ -57,7 +57,7 @@ class Waiters:
             self.wait(number)
 
     def served(self):
-        """What comes next, as (client, element), of one client at least."""
+        """Returns the next replies, as (client, element), of at least one client."""
         ready = self.selector.select(PATIENCE)
         if not ready:
             raise AssertionError("nobody was served")
@@ -99,7 +99,7 @@ class ManyWaiting(WireTest):
         return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
     def calls_in(self, seconds):
-        """To the server, for each key; and the time, which is a little longer than that of what is counted."""
+        """Returns the requests to the server, for each key; and the time, which is slightly longer than the counted interval."""
         began, calls = time.monotonic(), -self.calls()
         time.sleep(seconds)  # The subject is a rate: calls for each second.
         return (calls + self.calls()) / self.waiters.keys, time.monotonic() - began
@@ -108,7 +108,7 @@ class ManyWaiting(WireTest):
 class Calls(ManyWaiting):
     """Some hundred clients, of two threads."""
     COUNT, KEYS = 200, 10
-    SHORT = 14  # so many of the pauses of two threads are shorter: from 5 to 160 ms, and those at both ends
+    SHORT = 14  # this number of the pauses of two threads are shorter: from 5 to 160 ms, and those at both ends
 
     def test_what_servers_are_asked(self):
         self.start(self.COUNT, self.KEYS)
@@ -134,7 +134,7 @@ class Calls(ManyWaiting):
 
 @unittest.skipUnless(os.environ.get("WAITING_MANY"), "WAITING_MANY is not set")
 class Many(ManyWaiting):
-    """The bounds are those of a machine that does nothing else. By how much a sleep is too long counts as the machine's."""
+    """The limits are for an idle machine. The excess of a sleep is attributed to the machine."""
     alone = True
     plain = True
     COUNT, KEYS, PUSHES = 10000, 100, 500
@@ -150,7 +150,7 @@ class Many(ManyWaiting):
         return took
 
     def oversleep(self):
-        """Pushes come at any moment between two looks at the key."""
+        """Pushes are sent at any moment between two polls of the key."""
         pause, began = random.uniform(0, 0.1), time.monotonic()
         time.sleep(pause)
         return time.monotonic() - began - pause

@@ -1,4 +1,4 @@
-"""Mistakes that people make by telnet and in a configuration: each is answered with what to write instead."""
+"""Common mistakes in telnet sessions and configurations: each is answered with a hint."""
 from case import WireTest
 from harness import HOST, setlistd
 from stored import stats

@@ -96,7 +96,7 @@ class Answers(ResolverTest):
 
     @marks(smoke=False)
     def test_a_late_answer(self):
-        """The log and the statistics say that the name is unresolved. The server is up when the answer is there, not with the next retry."""
+        """The log and the statistics report the name as unresolved. The server is up when the reply arrives, not with the next retry."""
         server = self.serve_names(**{NAME: [A]})
         server.mute = True
         proxy, conn = self.start(self.at(A), "-t", "2", config="connect_timeout = 50\nretry_min = 60000\nretry_max = 600000\n")
@@ -113,7 +113,7 @@ class Answers(ResolverTest):
         self.assertIn((NAME, "A"), server.asked_by_tcp)
 
     def test_known_to_hosts_alone(self):
-        """No name server is asked for an address that is in the file, and a dead one does no harm."""
+        """A name in the file is never sent to a name server, and a dead one has no effect."""
         server = self.serve_names()
         server.mute = True
         self.write_hosts(A)
@@ -156,7 +156,7 @@ class Answers(ResolverTest):
         """However many servers and threads there are."""
         names = [f"mc-{i}.test" for i in range(10)]
         server = self.name_server(**{name: [A] for name in names})
-        self.write_pod(server)  # With `search .` some versions of c-ares ask twice for a name without the address.
+        self.write_pod(server)  # With `search .` some versions of c-ares send two queries for a name without the address.
         port, interval = self.at(A), 0.1
         begin = time.monotonic()
         proxy = self.setlistd([f"{name}:{port}" for name in names], "-t", "4", config="dns_interval = 100", under=self.under())
@@ -182,7 +182,7 @@ class SeveralAddresses(ResolverTest):
         self.assert_refused(self.run_once("-S", f"{NAME}:7"), f'servers: "{NAME}:7": the name has 2 addresses')
 
     def test_reported_while_it_runs(self):
-        """All threads stay with the address that was the only one, for new connections too."""
+        """All threads keep the address that was the only one, also for new connections."""
         server = self.serve_names(**{NAME: [B]})
         port = start_somewhere(lambda port: (setattr(self, "first", self.memcached_with(B, port, b"b")), port)[1])
         self.memcached_with(A, port, b"a")
@@ -309,7 +309,7 @@ class Dns(ResolverTest):
             proxy.configure(proxy.config)
             while not manager.recv(256).startswith(b"RELOADING"):
                 pass
-        time.sleep(0.1)  # Until the reload asks. If it takes longer, this test shows less.
+        time.sleep(0.1)  # Until the lookup of the reload. If it takes longer, this test covers less.
         server.release()
         wait_until("it is refused", lambda: self.log_lines(proxy, "error", "the old one stays in effect"))
         self.assertEqual(len(self.log_lines(proxy, "error", f"dns:{NAME}:{port}", "does not exist")), 1)
@@ -346,7 +346,7 @@ class Dns(ResolverTest):
             self.assert_refused(self.run_once("-T", "-S", servers), why)
 
     def test_moving_from_the_addresses_that_it_had(self):
-        """former_servers knows `dns:` too."""
+        """former_servers supports `dns:` too."""
         port = self.several(A, B, C)
         self.serve_names(**{NAME: [A, B, C], "old.test": [B, A]})
         former = self.connect(self.setlistd([f"{A}:{port}", f"{B}:{port}"]))

@@ -1,4 +1,7 @@
-/* Clients that wait for elements of lists, and leave while all lines or tasks are looked at: nothing that is freed is looked at next. */
+/*
+ * Clients that wait for elements of lists, and disconnect while all queues or tasks are processed:
+ * freed memory is not accessed.
+ */
 #include "collection/push_board.h"
 #include "command/waiting.h"
 #include "conversations.h"
@@ -52,7 +55,10 @@ static void waits(const char *request, size_t count)
 	ck_assert_uint_eq(waiting_count(fake.host.waiting), count);
 }
 
-/* The line of b is the one behind that of a, and goes when its only client is found to have gone. */
+/*
+ * The queue of b follows that of a, and is removed when its only client is found to be
+ * disconnected.
+ */
 TEST(lines_go_while_all_are_looked_at)
 {
 	waits("blpop 0 a b\r\n", 1);
@@ -65,7 +71,7 @@ TEST(lines_go_while_all_are_looked_at)
 	ck_assert(!push_board_note(&board, SLICE("b")));
 }
 
-/* The connection is checked before an element is taken for it. */
+/* The connection is checked before an element is popped for it. */
 TEST(nothing_is_taken_for_one_that_has_left)
 {
 	waits("blpop 0 a b\r\n", 1);
@@ -77,7 +83,7 @@ TEST(nothing_is_taken_for_one_that_has_left)
 	ck_assert_uint_eq(waiting_count(fake.host.waiting), 0);
 }
 
-/* A client that has gone does not join the others in a line. */
+/* A disconnected client does not join the others in a queue. */
 TEST(one_that_has_gone_does_not_wait)
 {
 	waits("blpop 0 a\r\n", 1);
@@ -100,7 +106,7 @@ TEST(all_end_at_once)
 	ck_assert_uint_eq(waiting_count(fake.host.waiting), 0);
 }
 
-/* Of equal keys, and of one for which others wait. */
+/* Equal keys, and a key for which others wait. */
 TEST(time_passes)
 {
 	waits("blpop 0.1 a a\r\n", 1);
@@ -125,7 +131,7 @@ static void wait_in_both(void)
 	(void)fake_calls(&fake);
 }
 
-/* How often the server is asked in that time; k is missing. */
+/* The number of polls in that time; k is missing. */
 static size_t asked_in(unsigned ms)
 {
 	size_t before = fake.count;
@@ -154,7 +160,7 @@ TEST(one_worker_asks_for_all)
 	end_both();
 }
 
-/* Whoever asks for a list of another encoding pops. */
+/* A task that waits for a list in another encoding pops. */
 TEST(one_worker_pops_for_all)
 {
 	static const struct collection_rule rule = {
@@ -169,7 +175,7 @@ TEST(one_worker_pops_for_all)
 	end_both();
 }
 
-/* Whoever has asked takes it; all others are told, and look. */
+/* The polling worker pops it; all others are notified, and poll. */
 TEST(what_one_worker_sees_all_are_told)
 {
 	wait_in_both();
@@ -187,7 +193,10 @@ TEST(what_one_worker_sees_all_are_told)
 	end_both();
 }
 
-/* Time passes, and answers come: k is there, and has no elements. Gives how often somebody tries to pop. */
+/*
+ * Time passes, and polls are answered: k exists, and has no elements. Returns the number of
+ * attempts to pop.
+ */
 static size_t tries_in(unsigned ms)
 {
 	size_t tries = 0;
@@ -203,7 +212,10 @@ static size_t tries_in(unsigned ms)
 	return tries;
 }
 
-/* A worker that was not told learns it when it would have asked. Then nothing is new for either. */
+/*
+ * A worker that was not notified detects it when it would have polled. Then nothing is new for
+ * either.
+ */
 TEST(each_worker_tries_once)
 {
 	wait_in_both();
@@ -214,7 +226,7 @@ TEST(each_worker_tries_once)
 	end_both();
 }
 
-/* Another key in the same slot is none of theirs. */
+/* Another key in the same slot does not concern them. */
 TEST(a_mark_is_of_one_key)
 {
 	size_t slot = push_board_slot(&board, SLICE("k"));
@@ -227,7 +239,7 @@ TEST(a_mark_is_of_one_key)
 	ck_assert_uint_eq(push_board_ask(&board, slot, 2, UINT64_C(1060) + (UINT64_C(1) << 32), 50), 50);
 }
 
-/* --- how many may wait --- */
+/* --- the limit of waiting clients --- */
 
 static void use_rooms(struct push_board *shared, size_t max)
 {

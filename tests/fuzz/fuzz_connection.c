@@ -1,11 +1,12 @@
 /*
- * Two connections of clients, and two servers: any bytes from both sides, cut anywhere, while connections break, clients go and
- * time passes.
+ * Two connections of clients, and two servers: any bytes from both sides, cut anywhere, while
+ * connections break, clients disconnect and time passes.
  *
  *     client bytes -> request_parse -> task_start -> lanes -> dialect -> pipeline -> server bytes, and back
  *
- * Each request is answered once, by a reply of the form that its command has, with keys that it named and values that a server gave
- * for them. What is encoded for a call is that call alone. What is left in memory at the end is found by the sanitizer.
+ * Each request is answered once, by a reply in the form of its command, with keys of the request and
+ * values that a server returned for them. The encoding of a call is only that call. The sanitizer
+ * finds memory that is leaked at the end.
  */
 #include "command/start.h"
 #include "fake.h"

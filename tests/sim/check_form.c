@@ -1,10 +1,12 @@
 /*
- * The checks of sets in other encodings than oplog. After each executed call form.c reads the stored bytes. A member may change
- * only when a command behind the call asks for that. So a compaction changes nothing, and no command undoes another.
+ * The checks of sets in encodings other than oplog. After each executed call, form.c reads the
+ * stored bytes. A member may change only if a command of the call requests it. So a compaction
+ * changes nothing, and no command undoes another.
  *
- * The history of each member is known. An acknowledged command must have been in effect at some moment between command and
- * reply. Or another command under way wanted the contrary, and took effect right behind it. Each member in the reply to a read
- * must have been true at some moment between command and reply.
+ * The history of each member is known. An acknowledged command must have been in effect at some
+ * moment between command and reply; or another command in flight had the opposite effect right
+ * after it. Each member in the reply to a read must have been true at some moment between command
+ * and reply.
  */
 #include <stdio.h>
 

@@ -1,10 +1,11 @@
 /*
- * What the commands of moving.h do to an object, and what they reply.
+ * The effects of the commands of moving.h on an object, and their replies.
  *
- *     set       a: its members, a bit each   b: 1 if it is there
+ *     set       a: its members, a bit each   b: 1 if it exists
  *     list      a: the number of the text of its elements, a byte each; 0 if it is missing
  *     counter   a: the number + 1, or 0
- *     item      a: the number of the text <flags>:<value>, or 0     b: its cas id, 0 as long as no client knows it
+ *     item      a: the number of the text <flags>:<value>, or 0
+ *               b: its cas id, 0 as long as no client has received it
  *
  * c is the time to live that a client has set.
  */

@@ -1,11 +1,14 @@
 /*
- * A plain item while one proxy has the former ring alone: what it writes undoes nothing that another proxy has acknowledged.
+ * A plain item while one proxy has only the former ring: its writes undo no acknowledged write of
+ * another proxy.
  *
- *     a: what the new server has   b: what the former one has   c: bits
+ *     a: the item on the new server   b: that on the former one   c: bits
  *
- * The proxy that was forgotten works on b. The others work on b until the time, and then on a. At any moment one of them may move the item:
- * a stays if it is there, and b is dropped; else b goes to a. A deletion, for which the former server is asked, moves the item first. If
- * the mover is killed before it deletes b, a is a copy that becomes the item when the other proxy has deleted b.
+ * The proxy with the old configuration works on b. The others work on b until the time of the move,
+ * and then on a. At any moment one of them may move the item: a stays if it exists, and b is
+ * dropped; otherwise b moves to a. A deletion, which reads the former server too, moves the item
+ * first. If the mover is killed before it deletes b, a is a copy that becomes the item when the
+ * other proxy has deleted b.
  */
 #include "moving.h"
 #include "protocol/commands.h"

@@ -2,12 +2,12 @@
 #include "config/address.h"
 #include "unit.h"
 
-/* Reads an address with port 11211 where it has none: "host port weight", or what is wrong. */
+/* Parses an address with the default port 11211: "host port weight", or the error. */
 static const char *reads(const char *text, bool weighted)
 {
 	static char out[512];
 	struct address a;
-	/* The end of the text lies at the trap. */
+	/* The text ends at the trap. */
 	struct slice copy = guard_place(slice_of(text, strlen(text) + 1));
 	const char *error = address_parse(copy.p, 11211, weighted, &a);
 

@@ -120,6 +120,7 @@ struct op {
 	bool merges_only; /* COMPACT: do not fold, only start a merge if one is due */
 	bool built;       /* REPLACE: `log` is the base of a set whose run is already written */
 	bool push;        /* APPEND: elements, added at most once; REPLACE, LEASE, LOAD: of a list */
+	bool whole;       /* It is all that its request does; see queue_drops. */
 	struct slice key;
 	struct slice log; /* APPEND, REPLACE, COMMIT, LOAD; CLAIM: one token */
 	struct slice prefix;
@@ -144,5 +145,17 @@ struct op {
 };
 
 STAILQ_HEAD(op_queue, op);
+
+/* Returns whether an operation changes nothing, and is done only for its outcome. */
+static inline bool op_only_reads(const struct op *op)
+{
+	return op->kind == OP_READ || (op->kind == OP_LIST && !list_verb_writes(op->list->verb));
+}
+
+/* Returns whether an operation may rewrite items, which costs more than a read or one call. */
+static inline bool op_rewrites(const struct op *op)
+{
+	return !op_only_reads(op) && op->kind != OP_APPEND && op->kind != OP_COUNT && op->kind != OP_CALL;
+}
 
 #endif

@@ -4,9 +4,9 @@
  */
 #include "command/item.h"
 
+#include "collection/both/both.h"
 #include "collection/lane/lanes.h"
 #include "collection/large.h"
-#include "collection/set/set.h"
 #include "command/lookup.h"
 #include "command/op_task.h"
 #include "command/plain.h"

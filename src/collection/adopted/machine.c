@@ -112,8 +112,7 @@ static void keep(struct snapshot_item *item, const struct result *r)
 	if (!item->there)
 		return;
 	buf_add_slice(&item->value, r->value);
-	item->reply = *r;
-	item->reply.value = item->reply.line = slice_of("", 0);
+	item->reply = result_bare(r);
 }
 
 static void compare(struct snapshot_item *item, const struct result *r)

@@ -145,8 +145,7 @@ static bool keep(struct lane *lane, struct ahead *a, const struct result *r, str
 {
 	struct result now;
 
-	a->read = *r;
-	a->read.value = a->read.line = slice_of("", 0);
+	a->read = result_bare(r);
 	a->read.server = "server";
 	a->known = r->status == RESULT_HIT && r->cas && base.n <= most(lane) && as_of_now(lane, a, &now);
 	if (a->known)

@@ -81,19 +81,19 @@ static void request_compaction_of_list(struct lane *lane, struct slice value)
 static void choose_others(struct pop *pop)
 {
 	set_request_free(&pop->chosen);
-	pop->chosen = choice(pop->fetch.lane);
+	pop->chosen = choice(pop->fetch.open.lane);
 }
 
 static void chosen(struct lane *lane, enum outcome_status status, const struct result *failure)
 {
 	struct pop *pop = lane->work;
-	const struct result *read = &pop->fetch.read;
+	const struct result *read = &pop->fetch.open.read;
 	struct buf value = BUF_EMPTY;
 	int64_t exptime;
 
-	if (pop->fetch.ahead && (buf_size(&pop->chosen.text) == 0 || !can_rewrite(lane, read))) {
+	if (pop->fetch.open.ahead && (buf_size(&pop->chosen.text) == 0 || !can_rewrite(lane, read))) {
 		choose_others(pop);
-		fetch_read_base(lane);
+		opening_read(&pop->fetch.open);
 	} else if (status != OUTCOME_DONE || buf_size(&pop->chosen.text) == 0) {
 		end_pop(lane, status, failure);
 	} else if (read->cas == 0) {
@@ -114,16 +114,16 @@ static void chosen(struct lane *lane, enum outcome_status status, const struct r
 static void popped(struct cas *cas, const struct result *r)
 {
 	struct pop *pop = (struct pop *)((char *)cas - offsetof(struct pop, cas));
-	struct lane *lane = pop->fetch.lane;
+	struct lane *lane = pop->fetch.open.lane;
 
-	ahead_ended(lane, cas, r->status, pop->fetch.ahead);
+	ahead_ended(lane, cas, r->status, pop->fetch.open.ahead);
 	if (r->status == RESULT_DONE) {
 		end_pop(lane, OUTCOME_DONE, NULL);
 	} else if (result_failed(r)) {
 		end_pop(lane, OUTCOME_FAILED, r);
 	} else {
 		choose_others(pop);
-		fetch_lost(lane);
+		opening_lost(&pop->fetch.open);
 	}
 }
 
@@ -167,7 +167,7 @@ void claim_start(struct lane *lane)
 static void ask_again(struct claim *claim)
 {
 	set_request_free(&claim->asked);
-	claim->asked = question(claim->fetch.lane);
+	claim->asked = question(claim->fetch.open.lane);
 }
 
 static void claim_ends(struct lane *lane, const struct result *r)
@@ -180,14 +180,14 @@ static void claim_ends(struct lane *lane, const struct result *r)
 		end_claim(lane, OUTCOME_FAILED, 0, r);
 	} else {
 		ask_again(claim);
-		fetch_lost(lane);
+		opening_lost(&claim->fetch.open);
 	}
 }
 
 static void add_member(struct lane *lane)
 {
 	struct claim *claim = lane->work;
-	const struct result *read = &claim->fetch.read;
+	const struct result *read = &claim->fetch.open.read;
 	struct buf value = BUF_EMPTY;
 	int64_t exptime;
 
@@ -212,9 +212,9 @@ static void looked_up(struct lane *lane, enum outcome_status status, const struc
 	const struct op *op = lane_first(lane);
 	bool member = slice_starts(buf_slice(&claim->asked.text), SLICE("1"));
 
-	if (claim->fetch.ahead && (member || !can_rewrite(lane, &claim->fetch.read))) {
+	if (claim->fetch.open.ahead && (member || !can_rewrite(lane, &claim->fetch.open.read))) {
 		ask_again(claim);
-		fetch_read_base(lane);
+		opening_read(&claim->fetch.open);
 	} else if (status == OUTCOME_MISSING && !claim->fetch.loading) {
 		lane_call(lane, (struct call){ .verb = CALL_ADD, .value = op->log, .exptime = op->ttl }, claim_ends);
 	} else if (status != OUTCOME_DONE) {
@@ -230,6 +230,6 @@ static void claimed(struct cas *cas, const struct result *r)
 {
 	struct claim *claim = (struct claim *)((char *)cas - offsetof(struct claim, cas));
 
-	ahead_ended(claim->fetch.lane, cas, r->status, claim->fetch.ahead);
-	claim_ends(claim->fetch.lane, r);
+	ahead_ended(claim->fetch.open.lane, cas, r->status, claim->fetch.open.ahead);
+	claim_ends(claim->fetch.open.lane, r);
 }

@@ -13,9 +13,9 @@
  */
 #include "collection/machines.h"
 
+#include "collection/both/both.h"
 #include "collection/lane/batch.h"
 #include "collection/rewrite/ahead.h"
-#include "collection/set/set.h"
 
 static lane_step appended, size_read, added;
 static lane_after compacted;

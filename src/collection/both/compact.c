@@ -11,7 +11,7 @@
  * A part is referred to only after its write was acknowledged. If the commit certainly failed,
  * the new parts are deleted. After an unknown outcome they are kept.
  */
-#include "collection/set/set.h"
+#include "collection/both/both.h"
 
 #include <stdlib.h>
 
@@ -19,6 +19,7 @@
 #include "collection/list/list.h"
 #include "collection/machines.h"
 #include "collection/rewrite/base.h"
+#include "collection/rewrite/opening.h"
 #include "collection/set/cache.h"
 #include "collection/set/merge.h"
 #include "collection/set/run_writer.h"
@@ -288,8 +289,7 @@ static bool was_folded(struct lane *lane)
 static void keep_base(struct compaction *c, const struct result *r)
 {
 	buf_add_slice(&c->prefix, r->value);
-	c->read = *r;
-	c->read.value = c->read.line = slice_of("", 0);
+	c->read = result_bare(r);
 	if (c->loading)
 		(void)lease_split(buf_slice(&c->prefix), &c->words);
 	else
@@ -300,19 +300,18 @@ static void keep_base(struct compaction *c, const struct result *r)
 static void base_read(struct lane *lane, const struct result *r)
 {
 	struct compaction *c = lane->work;
-	struct lease_base words;
-	struct oplog_base base;
+	struct base base = base_sort(lane, r);
 
-	c->loading = r->status == RESULT_HIT && lease_split(r->value, &words);
-	if (result_failed(r)) {
+	c->loading = base.kind == BASE_LOADING;
+	if (base.kind == BASE_FAILED) {
 		end(lane, OUTCOME_FAILED, r);
-	} else if (r->status == RESULT_MISS || (c->loading && c->all)) {
+	} else if (base.kind == BASE_MISSING || (c->loading && c->all)) {
 		end(lane, OUTCOME_MISSING, NULL);
-	} else if (!c->loading && !oplog_split(r->value, &base)) {
+	} else if (base.kind == BASE_FOREIGN || base.kind == BASE_OUTDATED) {
 		end(lane, lane_unreadable(lane, base.form), NULL);
-	} else if (c->loading && words.is_list) {
+	} else if (c->loading && base.loading.is_list) {
 		end(lane, OUTCOME_DONE, NULL);
-	} else if (!c->loading && lane_is_list(lane, &base)) {
+	} else if (base.kind == BASE_LIST) {
 		hand_to_list(lane, r);
 	} else if (!ttl_exptime(lane_env(lane), r->ttl, &c->exptime)) {
 		end(lane, OUTCOME_DONE, NULL);
@@ -419,17 +418,16 @@ static void op_compacted(struct lane *lane, enum outcome_status status, const st
 static void merge_all(struct lane *lane, const struct result *r)
 {
 	struct op *op = lane_first(lane);
-	struct oplog_base base;
+	struct base base = base_sort(lane, r);
 	int64_t exptime;
 
-	if (result_failed(r)) {
+	if (base.kind == BASE_FAILED) {
 		lane_end(lane, OUTCOME_FAILED, r);
-	} else if (r->status == RESULT_HIT && oplog_split(r->value, &base) && base.ref_count &&
-		!lane_is_list(lane, &base) && ttl_exptime(lane_env(lane), r->ttl, &exptime)) {
+	} else if (base.kind == BASE_SET && base.split.ref_count && ttl_exptime(lane_env(lane), r->ttl, &exptime)) {
 		STAILQ_REMOVE_HEAD(&lane->batch, link);
-		merge_force(lane->lanes, lane->waiter.key, base.block, exptime, op);
+		merge_force(lane->lanes, lane->waiter.key, base.split.block, exptime, op);
 		lane_next(lane);
 	} else {
-		lane_end(lane, r->status == RESULT_HIT ? OUTCOME_DONE : OUTCOME_MISSING, NULL);
+		lane_end(lane, base.kind == BASE_MISSING ? OUTCOME_MISSING : OUTCOME_DONE, NULL);
 	}
 }

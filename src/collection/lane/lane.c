@@ -265,7 +265,7 @@ static void compact(struct lane *lane)
 	lane->compaction_requested = true;
 	op = xcalloc(1, sizeof(*op));
 	*op = (struct op){ .kind = OP_COMPACT, .key = lane->waiter.key, .done = compaction_done };
-	queue_add_first(&lane->lanes->queues, &lane->queue, op);
+	queue_add_first(&lane->lanes->queues, &lane->queue, op, true);
 }
 
 static unsigned share_of(const struct lane *lane)
@@ -492,7 +492,10 @@ void lanes_submit(struct lanes *lanes, struct op *op)
 
 	if (!lane)
 		lane = create(lanes, op->key, hash);
-	if (lane->running) {
+	if (op->rounds && lane->running) {
+		/* A compaction is retried before later requests of its client. */
+		queue_add_first(&lanes->queues, &lane->queue, op, false);
+	} else if (lane->running) {
 		queue_add(&lanes->queues, &lane->queue, op);
 		if (lane->missing && --lane->missing == 0)
 			stop_collecting(lane);

@@ -101,12 +101,13 @@ static void move_to_front(struct client_queue *client)
 	TAILQ_INSERT_HEAD(&client->queue->clients, client, link);
 }
 
-void queue_add_first(struct queues *queues, struct queue *queue, struct op *op)
+void queue_add_first(struct queues *queues, struct queue *queue, struct op *op, bool is_next)
 {
 	struct client_queue *client = enter(queues, queue, op);
 
 	STAILQ_INSERT_HEAD(&client->ops, op, link);
-	move_to_front(client);
+	if (is_next)
+		move_to_front(client);
 }
 
 bool queue_prefer(struct queues *queues, struct queue *queue, enum op_kind kind)

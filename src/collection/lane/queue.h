@@ -53,8 +53,8 @@ void queue_init(struct queue *queue);
 /* Adds an operation after all others of its account. */
 void queue_add(struct queues *queues, struct queue *queue, struct op *op);
 
-/* Adds an operation before all others of its account, whose turn is next. */
-void queue_add_first(struct queues *queues, struct queue *queue, struct op *op);
+/* Adds an operation before all others of its account, whose turn is next if `is_next`. */
+void queue_add_first(struct queues *queues, struct queue *queue, struct op *op, bool is_next);
 
 /*
  * If an operation of this kind and without a client is queued, makes it the next one of all,

@@ -71,7 +71,7 @@ struct client *auth_oldest(const struct clients *all, uint64_t ms)
 
 static void close_stranger(struct client *c)
 {
-	client_log(c, "closed: it is not authenticated, and sends on");
+	client_log(c, "closed: too many requests without authentication");
 	client_stop(c);
 }
 
@@ -114,7 +114,7 @@ static void answer_error(struct client *c, const struct request *request, const 
 
 static void refuse_stranger(struct client *c, const struct request *request)
 {
-	client_notice(c, "refused: it has not authenticated");
+	client_notice(c, "refused: not authenticated");
 	client_count(c, COUNT_cmd_refused, 1);
 	answer_error(c, request, request->error);
 }
@@ -172,7 +172,7 @@ size_t client_text_authenticate(struct client *c, struct slice in)
 	case REQUEST_MORE:
 		return 0;
 	case REQUEST_HANGUP:
-		client_notice(c, "closed: it speaks HTTP");
+		client_notice(c, "closed: it sent an HTTP request");
 		client_stop(c);
 		break;
 	case REQUEST_FATAL:

@@ -260,11 +260,11 @@ static __attribute__((noinline)) void log_nonsense(const struct client *c, struc
 	client_name(c, name);
 	escape_text(text, rare ? slice_cut(&in, '\r') : in, SHOWN);
 	if (rare)
-		log_rare("client %s: it speaks no protocol of memcached: %s", name, text);
+		log_rare("client %s: unknown command or protocol: %s", name, text);
 	else if (c->input.protocol->frames)
-		log_info("client %s: closed: it has lost the %s protocol", name, c->input.protocol->name);
+		log_info("client %s: closed: %s protocol error", name, c->input.protocol->name);
 	else
-		log_info("client %s: closed: it speaks HTTP: %s", name, text);
+		log_info("client %s: closed: it sent an HTTP request: %s", name, text);
 }
 
 static enum request_status parse_input(struct client *c, struct slice in, struct parsed *out)

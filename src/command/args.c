@@ -13,8 +13,8 @@ static const char long_member[] = "CLIENT_ERROR member too long";
 static const char long_item[] = "CLIENT_ERROR element too long";
 static const char bad_count[] = "CLIENT_ERROR invalid count";
 
-const char args_part_refusal[] = "CLIENT_ERROR the key is that of a part of a set or list: it can only be read";
-const char args_no_list[] = "CLIENT_ERROR the encoding of this key is for sets alone";
+const char args_part_refusal[] = "CLIENT_ERROR the key is a part of a set or list, and can only be read";
+const char args_no_list[] = "CLIENT_ERROR the encoding of this key is only for sets";
 
 bool args_allow_lists(const struct collection_rule *rule)
 {

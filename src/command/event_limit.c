@@ -103,7 +103,7 @@ const char *event_limit_start(
 		return "CLIENT_ERROR too many buckets";
 	/* If a counter expired within that time, too many events would be allowed. */
 	if (rule->ttl && rule->ttl < time)
-		return "CLIENT_ERROR counters of this type expire before";
+		return "CLIENT_ERROR counters of this type expire too early";
 	start_limit(host, request, owner, rule, limit, range);
 	return NULL;
 }

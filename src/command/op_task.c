@@ -17,7 +17,7 @@ struct result outcome_result(const struct outcome *outcome)
 		[OUTCOME_TOO_LARGE] = "SERVER_ERROR object too large for cache",
 		[OUTCOME_OVERFLOW] = task_too_large,
 		[OUTCOME_BUSY] = "SERVER_ERROR busy",
-		[OUTCOME_NO_CAS] = "SERVER_ERROR the server gives no cas ids (memcached -C)",
+		[OUTCOME_NO_CAS] = "SERVER_ERROR the server returns no cas ids (memcached -C)",
 		[OUTCOME_RANGE] = "CLIENT_ERROR index out of range",
 	};
 	const char *line;

@@ -163,7 +163,7 @@ void plain_start(struct host *host, const struct request *request, void *owner)
 	else if (request->command->grammar == GRAMMAR_ARITHMETIC)
 		error = "CLIENT_ERROR cannot increment or decrement a collection";
 	else if (request->extras.compare)
-		error = "CLIENT_ERROR a cas id is for the commands that replace a collection";
+		error = "CLIENT_ERROR a cas id is only for commands that replace a collection";
 	else
 		error = parse_value(rule, request->data, removes ? '-' : '+', &log);
 	if (error) {

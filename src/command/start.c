@@ -7,7 +7,7 @@
 #include "protocol/metaflags.h"
 #include "protocol/metaform.h"
 
-const char start_odd_key_refusal[] = "CLIENT_ERROR key with spaces or control characters, which is no plain item";
+const char start_odd_key_refusal[] = "CLIENT_ERROR only plain items may have keys with spaces or control characters";
 
 /* --- reserved keys --- */
 

@@ -188,13 +188,13 @@ static int check_text(cfg_t *cfg, cfg_opt_t *opt)
 
 	note_option(cfg, opt);
 	if (o->most == 1)
-		snprintf(size, sizeof(size), "one byte is allowed");
+		snprintf(size, sizeof(size), "one byte");
 	else if (o->least == 0)
 		snprintf(size, sizeof(size), "up to %d bytes", (int)o->most);
 	else
 		snprintf(size, sizeof(size), "%d to %d bytes", (int)o->least, (int)o->most);
 	if (n < (size_t)o->least || n > (size_t)o->most || word_end(text, text + n) != text + n)
-		cfg_error(cfg, "%s = \"%s\": %s, no space, no control character", o->name, text, size);
+		cfg_error(cfg, "%s = \"%s\": must be %s, without spaces and control characters", o->name, text, size);
 	return go_on();
 }
 
@@ -204,7 +204,7 @@ static int check_share(cfg_t *cfg, cfg_opt_t *opt)
 
 	note_option(cfg, opt);
 	if (!(value > 0 && value <= 1))
-		cfg_error(cfg, "%s = %g: above 0 and up to 1 is allowed", cfg_opt_name(opt), value);
+		cfg_error(cfg, "%s = %g: must be above 0 and at most 1", cfg_opt_name(opt), value);
 	return go_on();
 }
 
@@ -225,17 +225,17 @@ static const char *rule_error(cfg_t *section)
 	const char *removed = cfg_getstr(section, "removed"), *prefix = cfg_title(section);
 
 	if (list && encoding != ENCODING_OPLOG && encoding != ENCODING_CSV)
-		return "a list has the encoding oplog or csv";
+		return "the encoding of a list must be oplog or csv";
 	if (cfg_getint(section, "max") && (!list || encoding != ENCODING_OPLOG))
-		return "`max` is for lists of the encoding oplog alone";
+		return "`max` is only for lists with the encoding oplog";
 	if (cfg_getint(section, "spread") > 1 && encoding != ENCODING_OPLOG)
-		return "`spread` is for the encoding oplog alone";
+		return "`spread` is only for the encoding oplog";
 	if (encoding == ENCODING_PAIRED && (!*removed || strcmp(removed, prefix) == 0))
-		return "the encoding paired needs another prefix in `removed`";
+		return "the encoding paired needs a prefix in `removed` that differs from that of the rule";
 	if (encoding != ENCODING_PAIRED && *removed)
-		return "`removed` is for the encoding paired alone";
+		return "`removed` is only for the encoding paired";
 	if (encoding == ENCODING_TOMBSTONE && cfg_getstr(section, "delimiter")[0] == '|')
-		return "the delimiter of the encoding tombstone is not its bar";
+		return "the delimiter of the encoding tombstone must not be |";
 	return NULL;
 }
 
@@ -332,7 +332,7 @@ static int file_take(cfg_t *cfg, cfg_opt_t *opt)
 		return -1;
 	}
 	if (count == 1 && line)
-		cfg_error(cfg, "%s is set twice, on line %u too", o->name, line);
+		cfg_error(cfg, "%s is already set on line %u", o->name, line);
 	if (count == 1)
 		config_clear(reading.config, o);
 	if (!config_set(reading.config, o, cfg_opt_getnstr(opt, count - 1), error))
@@ -450,7 +450,7 @@ static void say_unknown(const cfg_t *cfg, struct slice name)
 	reading.line = (unsigned)cfg->line;
 	snprintf(reading.name, sizeof(reading.name), "%.*s", (int)name.n, name.p);
 	reading.unknowns++;
-	config_fault(reading.config, (unsigned)cfg->line, &reading.unknown, "there is no option %.*s%s", (int)name.n,
+	config_fault(reading.config, (unsigned)cfg->line, &reading.unknown, "unknown option %.*s%s", (int)name.n,
 		name.p, hint);
 }
 

@@ -113,7 +113,7 @@ const char *config_text_clean(char *text, size_t n, struct config_text *found)
 			text++;
 		} else {
 			text = skip_word(start, text);
-			error = "an option ends with its line, and has no ; at its end";
+			error = "an option ends at the end of its line, without a ;";
 		}
 	}
 	if (!text)

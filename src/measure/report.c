@@ -41,7 +41,7 @@ static const struct fact counter_facts[COUNTERS] = {
 		"Requests of clients, by class of commands." },
 #define KEYS(name) \
 	{ { "cmd_" #name, "keys_" #name, "setlistd_keys_total" }, NUMBER, "command=\"" #name "\"", "counter", \
-		"Keys that commands of memcached name: get with mg, set with all that stores, touch with gat." },
+		"Keys in memcached's commands: get includes mg, set every command that stores, touch gat." },
 #define LOOKUP(name, command, result) \
 	{ { #name, #name, "setlistd_lookups_total" }, NUMBER, "command=\"" command "\",result=\"" result "\"", \
 		"counter", "Hits and misses of memcached's commands, one for each key." },

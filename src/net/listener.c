@@ -71,7 +71,7 @@ static void pause_accepting(struct listener *l)
 	static const struct timeval pause = { 0, PAUSE_MS * 1000 };
 
 	if (!l->failing)
-		log_warn("accepting pauses until it succeeds again: %s", strerror(errno));
+		log_warn("cannot accept connections, retrying: %s", strerror(errno));
 	l->failing = true;
 	event_del(&l->ready);
 	event_add(&l->again, &pause);
@@ -122,8 +122,8 @@ static int open_unix(const struct listener_place *place, char error[256])
 	strncpy(address.sun_path, path, sizeof(address.sun_path) - 1);
 	if (fd >= 0 && lstat(path, &st) == 0 && S_ISSOCK(st.st_mode)) {
 		if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0 || errno == EAGAIN) {
-			snprintf(error, 256, "unix:%s: in use; a process that takes over needs another path, or none",
-				path);
+			snprintf(error, 256,
+				"unix:%s: in use; a process that takes over must use another path, or none", path);
 			close(fd);
 			return -1;
 		}
@@ -275,7 +275,7 @@ void listener_set_mode(struct listener *l, mode_t mode)
 	if (chmod(l->path, mode) == 0)
 		l->mode = mode;
 	else
-		log_warn("%s: its mode stays: %s", l->path, strerror(errno));
+		log_warn("%s: cannot change its mode: %s", l->path, strerror(errno));
 }
 
 void listener_share(struct listener *l)
@@ -285,7 +285,7 @@ void listener_share(struct listener *l)
 	if (l->path[0] || l->shared)
 		return;
 	if (setsockopt(l->fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)) < 0)
-		log_warn("reuseport stays false for a port that is open: %s", strerror(errno));
+		log_warn("cannot set reuseport on an open port: %s", strerror(errno));
 	l->shared = true;
 }
 

@@ -301,7 +301,7 @@ static bool read_system_ca(SSL_CTX *ctx, const struct tls_file *ca, char error[2
 	free(entries);
 	ERR_clear_error();
 	if (!found)
-		snprintf(error, 256, "%s: not set, and there is no CA of the system in %s", ca->option, folder);
+		snprintf(error, 256, "%s: not set, and no system CAs were found in %s", ca->option, folder);
 	return found;
 }
 
@@ -613,7 +613,7 @@ static void refuse_silence(struct tls *tls)
 	if (tls->wire.silent <= SILENT_MOST || tls->ended || tls->error)
 		return;
 	tls->error = EPROTO;
-	snprintf(tls->reason, sizeof(tls->reason), "TLS: records without data");
+	snprintf(tls->reason, sizeof(tls->reason), "TLS: too many records without data");
 }
 
 ssize_t tls_read(struct tls *tls, void *to, size_t size)

@@ -106,7 +106,7 @@ static const char *readiness_obstacle(const struct admin_port *port)
 	if (port->daemon->stopping)
 		return "draining";
 	if (!port->daemon->serving)
-		return "starting: not all servers were tried";
+		return "starting: not all servers have been tried yet";
 	return collect_seen(port->daemon).any_up ? NULL : "no server is up";
 }
 
@@ -213,14 +213,14 @@ static void dispatch(struct admin_port *port, struct asked *r)
 	while (i < PATHS && !slice_equal(r->http.path, slice_of(paths[i].path, strlen(paths[i].path))))
 		i++;
 	if (!is_host_allowed(&port->daemon->settings->config, host))
-		answer_line(
-			r, "403 Forbidden", "", "The host is no IP address, not localhost, and not in admin_hosts.");
+		answer_line(r, "403 Forbidden", "",
+			"The host is not an IP address, not localhost, and not in admin_hosts.");
 	else if (!slice_equal(r->http.method, SLICE("GET")) && !slice_equal(r->http.method, SLICE("HEAD")))
-		answer_line(r, "405 Method Not Allowed", "Allow: GET, HEAD\r\n", "Only GET and HEAD are answered.");
+		answer_line(r, "405 Method Not Allowed", "Allow: GET, HEAD\r\n", "Only GET and HEAD are supported.");
 	else if (i < PATHS)
 		paths[i].answer(port, r);
 	else
-		answer_line(r, "404 Not Found", "", "There is: / /healthz /metrics /readyz /stats.json");
+		answer_line(r, "404 Not Found", "", "Available: / /healthz /metrics /readyz /stats.json");
 }
 
 static size_t admin_port_on_request(void *port, struct peer *peer, struct slice in)

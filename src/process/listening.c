@@ -85,7 +85,7 @@ bool listening_inherit(struct listening *l, struct buf *errors)
 		if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &n) < 0)
 			snprintf(why, sizeof(why), "%s", strerror(errno));
 		else if (!listens)
-			snprintf(why, sizeof(why), "it is no socket that listens for connections");
+			snprintf(why, sizeof(why), "not a listening socket");
 		else
 			listener = listener_adopt(fd, why);
 		if (!listener) {
@@ -140,7 +140,7 @@ bool listening_prepare(struct listening *l, const struct config *config, struct 
 	}
 	if (config->listen.count > 0)
 		return true;
-	(void)config_fault(config, 0, errors, "cannot listen: nothing to listen on");
+	(void)config_fault(config, 0, errors, "cannot listen: no address to listen on");
 undo:
 	for (size_t i = 0; i < l->count; i++)
 		l->entries[i].wanted = !l->entries[i].is_new;

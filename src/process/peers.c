@@ -184,7 +184,7 @@ void peers_take(int fd, struct tls *tls, void *arg)
 
 	(void)tls;
 	if (peers->count == peers->kind->most) {
-		log_rare("%s: more than %d connections: the one that was silent longest is closed", peers->kind->name,
+		log_rare("%s: more than %d connections; closing the one that was idle the longest", peers->kind->name,
 			peers->count);
 		close_peer(TAILQ_FIRST(&peers->list));
 	}

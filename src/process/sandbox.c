@@ -217,6 +217,6 @@ void sandbox_enter(void)
 	if (filter)
 		rc = seccomp_load(filter);
 	if (rc < 0)
-		log_warn("sandbox: the kernel takes no filter of system calls (%s): there is none", strerror(-rc));
+		log_warn("sandbox: not active: the kernel does not support system call filters (%s)", strerror(-rc));
 	seccomp_release(filter);
 }

@@ -177,8 +177,9 @@ static void reload_settings(struct process *p)
 	notify_reloading();
 	s = reread_settings(p);
 	if (!s) {
-		log_error("the new configuration was refused: all is as before");
-		peers_answer_all(p->control, SLICE("ERROR refused, all is as before; the log says why\r\n"));
+		log_error("the new configuration was refused; the old one stays in effect");
+		peers_answer_all(
+			p->control, SLICE("ERROR refused, the old configuration stays in effect; see the log\r\n"));
 		notify_systemd("READY=1");
 		return;
 	}
@@ -212,16 +213,15 @@ static void set_listens(struct process *p)
 		places.data[i] = places.data[i] ? places.data[i] : ' ';
 	free(p->daemon.listens);
 	BUF_ADD(&places, "\0");
-	p->daemon.listens =
-		xstrdup(listening_is_inherited(p->listening) ? "sockets of its parent" : buf_slice(&places).p);
+	p->daemon.listens = xstrdup(listening_is_inherited(p->listening) ? "inherited sockets" : buf_slice(&places).p);
 	buf_free(&places);
 }
 
 static void log_moves(const struct settings *s)
 {
 	if (s->former)
-		log_notice("keys %s at %s from ring %016" PRIx64 " of %d servers",
-			(int64_t)time(NULL) < s->move_at ? "will move" : "move, which began", s->config.move_at,
+		log_notice("keys %s %s from ring %016" PRIx64 " of %d servers",
+			(int64_t)time(NULL) < s->move_at ? "will move at" : "have been moving since", s->config.move_at,
 			s->former_hash, ring_count(s->former));
 }
 
@@ -286,7 +286,7 @@ static size_t serve_on_command(void *arg, struct peer *peer, struct slice in)
 	if (slice_equal(line, SLICE("reload")))
 		reload_settings(arg);
 	else
-		peers_answer(peer, SLICE("ERROR unknown command; there is: reload\r\n"), false);
+		peers_answer(peer, SLICE("ERROR unknown command; the only command is: reload\r\n"), false);
 	return n;
 }
 
@@ -373,12 +373,12 @@ static void serve_on_signal(evutil_socket_t number, short what, void *arg)
 
 	(void)what;
 	if (number == SIGHUP) {
-		log_info("signal %d: reading the configuration again", (int)number);
+		log_info("signal %d: reloading the configuration", (int)number);
 		reload_settings(p);
 	} else {
 		log_notice("signal %d: %s", (int)number,
-			p->daemon.stopping ? "requests in progress are dropped"
-					   : "draining: no client is accepted, requests in progress are answered");
+			p->daemon.stopping ? "dropping requests in progress"
+					   : "draining: refusing new clients, completing requests in progress");
 		stop_workers(p);
 	}
 }
@@ -429,7 +429,7 @@ static bool open_all(struct process *p)
 
 static void log_start(const struct process *p, const struct settings *settings)
 {
-	log_notice("setlistd %s started: listens on %s, servers: %d, configuration: %s", setlistd_version,
+	log_notice("setlistd %s started: listening on %s, servers: %d, configuration: %s", setlistd_version,
 		p->daemon.listens, ring_count(settings->ring),
 		p->options->file ? p->options->file : "the command line");
 }

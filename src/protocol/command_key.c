@@ -173,7 +173,7 @@ static const char *add_delta(const struct request *incr, char *room, struct slic
 	char *at = room + words->n;
 
 	if (incr->extras.compare)
-		return "CLIENT_ERROR a cas id is for a set";
+		return "CLIENT_ERROR a cas id is only for a set";
 	if (words->n == 0 || memchr(room, ' ', words->n))
 		return "CLIENT_ERROR incr needs the type as the only word of the key";
 	*at++ = ' ';

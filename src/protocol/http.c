@@ -12,7 +12,7 @@ const struct http_refusal http_late = { "408 Request Timeout", "The request was 
 			  http_cut_off = BAD("The request ends before its empty line.");
 
 static const struct http_refusal
-	no_request = BAD("This is no request of HTTP/1.1."),
+	no_request = BAD("This is not an HTTP/1.1 request."),
 	other_version = { "505 HTTP Version Not Supported", "Only HTTP/1.1 and HTTP/1.0 are allowed." },
 	long_line = { "414 URI Too Long", "The request line and the header have at most 8192 bytes." },
 	long_header = { "431 Request Header Fields Too Large",
@@ -25,7 +25,7 @@ static const struct http_refusal
 	bad_host = BAD("The Host has a space."), bad_length = BAD("The Content-Length is no number."),
 	two_lengths = BAD("The length of the body is given twice."),
 	old_chunks = BAD("HTTP/1.0 has no Transfer-Encoding."),
-	body = { "413 Request Entity Too Large", "A request has no body." };
+	body = { "413 Request Entity Too Large", "A request must not have a body." };
 
 /* The state of a header that is being read. */
 struct head {

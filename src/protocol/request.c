@@ -567,7 +567,7 @@ enum request_status request_parse(
 	if (in.n == 0 || in.n < progress->needed)
 		return REQUEST_MORE;
 	if (is_foreign(in))
-		return fatal(out, "CLIENT_ERROR only the protocols of memcached are spoken here");
+		return fatal(out, "CLIENT_ERROR only the memcached protocols are supported here");
 	n = find_line(in, &progress->scanned, &clean);
 	if (n == SIZE_MAX ? in.n >= limits->max_line : progress->scanned + 1 > limits->max_line)
 		return fatal(out, "CLIENT_ERROR line too long");

@@ -250,7 +250,7 @@ void server_address_give_up(struct server_address *a)
 	if (awaits && !name_choose(a->name, 0, 1, &address, &final, a->why))
 		report_failure(a, a->why);
 	else
-		report_failure(a, "connecting took too long");
+		report_failure(a, "connecting timed out");
 }
 
 void server_address_stop(struct server_address *a)

@@ -129,7 +129,8 @@ static void explain_several(const struct name *n, char why[NAME_WHY])
 	print(&n->lookups[family], family, &text);
 	BUF_ADD(&text, "\0");
 	snprintf(why, NAME_WHY,
-		"the name has %zu addresses (%.300s), and a server has one; `dns:` before the name makes each a server",
+		"the name has %zu addresses (%.300s), but a server has only one; write `dns:` before the name to make "
+		"each a server",
 		n->lookups[family].count, buf_slice(&text).p);
 	buf_free(&text);
 }
@@ -159,7 +160,7 @@ static enum trouble check_all(struct name *n)
 	if (!found)
 		return n->trouble == CHANGED ? CHANGED : UNRESOLVED;
 	if (!same && (!n->changed || strcmp(found, n->changed) != 0))
-		log_warn("name %s: its addresses are %s now; until a reload the servers are still %s", n->host, found,
+		log_warn("name %s: its addresses are now %s; the servers are still %s until a reload", n->host, found,
 			n->expected);
 	free(n->changed);
 	n->changed = found;
@@ -187,15 +188,15 @@ static void judge_name(struct name *n)
 	if (n->trouble == before || !n->names->listener_count || (n->all && !n->expected))
 		return;
 	if (n->trouble == UNRESOLVED)
-		log_warn("name %s: not resolved: %s%s", n->host, failure,
-			n->expected || n->choice.has[0] || n->choice.has[1] ? "; what was known stays in use" : "");
+		log_warn("name %s: cannot be resolved: %s%s", n->host, failure,
+			n->expected || n->choice.has[0] || n->choice.has[1] ? "; the known addresses stay in use" : "");
 	if (n->trouble == SEVERAL) {
 		explain_several(n, why);
 		log_warn("name %s: %s", n->host, why);
 	}
 	if (n->trouble == NO_TROUBLE)
 		log_notice("name %s: %s", n->host,
-			before == CHANGED ? "its addresses are those of the servers again" : "resolved");
+			before == CHANGED ? "its addresses match the servers again" : "resolved");
 }
 
 /* --- when to look up --- */
@@ -383,7 +384,7 @@ static void open_channel(struct names *all)
 	if (ares_init_options(&all->channel, &options, mask) == ARES_SUCCESS)
 		leave_out_root(all, &options, mask);
 	if (!all->channel)
-		log_rare("names: c-ares refuses its configuration");
+		log_rare("names: c-ares rejects its configuration");
 }
 
 /* Creates a new channel if the files have changed. Pending questions are repeated on it. */
@@ -740,7 +741,7 @@ static void explain(const struct name *n, char why[NAME_WHY])
 	const char *failure = lookup_failure(n->lookups, false);
 
 	if (failure)
-		snprintf(why, NAME_WHY, "its name is not resolved: %s", failure);
+		snprintf(why, NAME_WHY, "its name cannot be resolved: %s", failure);
 	else
 		explain_several(n, why);
 }

@@ -280,7 +280,7 @@ static void tell_failure(struct server *s, const char *why)
 {
 	bool is_news = news_fail(s->told.news, s->told.lost, s->loop->now, why);
 	size_t calls = s->link->pipeline.count;
-	const char *fail = calls == 1 ? "call fails" : "calls fail";
+	const char *fail = calls == 1 ? "call failed" : "calls failed";
 
 	if (is_news && !s->told.refused)
 		log_warn("upstream %s: down: %s; %zu %s", s->name, why, calls, fail);
@@ -310,11 +310,12 @@ static void tell_connected(struct server *s)
 		log_info("upstream %s: up, version %u.%u.%u%s%s", s->name, major, minor, patch,
 			g->meta ? "" : ", no meta commands", g->cas ? "" : ", no cas ids");
 	if (g->item_max > s->options->value_max)
-		log_warn("upstream %s: stores items of up to %llu bytes, but max_value is %zu: a larger item costs the "
-			 "connection",
+		log_warn(
+			"upstream %s: stores items of up to %llu bytes, but max_value is %zu: a larger item closes the "
+			"connection",
 			s->name, (unsigned long long)g->item_max, s->options->value_max);
 	if (!g->cas)
-		log_warn("upstream %s: gives no cas ids (memcached -C): sets and lists cannot be rewritten", s->name);
+		log_warn("upstream %s: returns no cas ids (memcached -C): sets and lists cannot be rewritten", s->name);
 }
 
 /* --- the connection --- */
@@ -368,10 +369,11 @@ static size_t read_greeting(struct server *s, struct slice in)
 	if (n > 0)
 		come_up(s, &g);
 	if (n < 0 && g.refused && !s->told.refused)
-		log_warn("upstream %s: it refuses server_user and its password, or needs them", s->name);
+		log_warn("upstream %s: it rejects server_user and its password, or requires them", s->name);
 	if (n < 0) {
 		s->told.refused = g.refused;
-		fail(s->link, RESULT_LOST, g.refused ? "it refuses to talk" : "no memcached greeting");
+		fail(s->link, RESULT_LOST,
+			g.refused ? "not authenticated" : "unexpected greeting, not a memcached server");
 	}
 	return n > 0 ? (size_t)n : 0;
 }
@@ -385,7 +387,7 @@ static void close_former(struct server *s, enum result_status sent)
 	struct server_link *k = s->former;
 
 	if (k->pipeline.count)
-		log_warn("upstream %s: its former address: failed calls: %zu", s->name, k->pipeline.count);
+		log_warn("upstream %s: %zu calls to its former address failed", s->name, k->pipeline.count);
 	s->former = NULL;
 	abort_link(k);
 	fail_calls(k, sent);
@@ -512,7 +514,7 @@ static void leave_former(struct server *s)
 {
 	struct server_link *k = s->link;
 
-	log_info("upstream %s: its name has another address: the former one has %zu calls left to answer", s->name,
+	log_info("upstream %s: its name has another address; %zu calls to the former one are in flight", s->name,
 		k->pipeline.count);
 	s->former = k;
 	s->link = k == &s->links[0] ? &s->links[1] : &s->links[0];
@@ -531,7 +533,7 @@ static void server_on_address(void *arg, int fd, const char *why)
 
 	if (fd < 0 && s->state == SERVER_UP) {
 		if (s->address.is_news)
-			log_warn("upstream %s: %s; the connection stays", s->name, why);
+			log_warn("upstream %s: %s; keeping the connection", s->name, why);
 		return;
 	}
 	if (fd < 0) {
@@ -663,7 +665,7 @@ static void give_up(struct server_link *k)
 	else if (s->state == SERVER_GREETING)
 		fail(k, RESULT_LOST, "no greeting in time");
 	else if (stream_is_open(&k->stream))
-		fail(k, RESULT_LOST, "the TLS handshake took too long");
+		fail(k, RESULT_LOST, "the TLS handshake timed out");
 	else
 		server_address_give_up(&s->address);
 }

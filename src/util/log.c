@@ -245,7 +245,7 @@ void log_write(struct log_kind *kind, enum log_level level, const char *format, 
 /* Writes no time, since that needs the C library's time zones, which may allocate. */
 void alloc_failed(size_t size)
 {
-	static const char before[] = "error: no memory: ", after[] = " bytes were asked for; the process ends\n";
+	static const char before[] = "error: out of memory: an allocation of ", after[] = " bytes failed; aborting\n";
 	char line[sizeof(before) + NUM_U64_MAX + sizeof(after)], *at = line;
 
 	at = slice_write(at, SLICE(before));

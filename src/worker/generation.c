@@ -311,7 +311,7 @@ static void publish_counts(struct generations *all)
 		cache += machines_cache_memory(g->host.lanes);
 	}
 	if (s.incomplete_sets > incomplete)
-		log_warn("%llu sets had lost a part, and count as missing",
+		log_warn("%llu sets have lost a part, and count as missing",
 			(unsigned long long)(s.incomplete_sets - incomplete));
 #define LANES(name, ...) meter_set(all->meter, COUNT_##name, s.name);
 #include "measure/facts.def"

@@ -134,7 +134,7 @@ static void worker_on_deadline(struct loop_job *job)
 	struct worker *w = (struct worker *)((char *)job - offsetof(struct worker, deadline));
 
 	if (w->loop.now >= w->drain_until) {
-		log_warn("shutdown_timeout is over: unfinished requests are dropped");
+		log_warn("shutdown_timeout is over: dropping unfinished requests");
 		stop_clients(w);
 	} else {
 		loop_after(&w->loop, &w->deadline, DRAIN_MS);
@@ -162,7 +162,7 @@ static void reject_client(struct daemon *d, int fd, struct tls *tls)
 
 	atomic_fetch_sub(&d->clients.connections, 1);
 	atomic_fetch_add(&d->rejected, 1);
-	log_rare("a client was refused: max_connections are open");
+	log_rare("a client was refused: max_connections is reached");
 	if (!tls)
 		(void)!send(fd, full, sizeof(full) - 1, MSG_NOSIGNAL);
 	tls_destroy(tls);

@@ -2,11 +2,11 @@
 #include "config/text.h"
 #include "unit.h"
 
-/* The cleaned text with line and braces behind it, or the line and what is wrong. */
+/* Returns the cleaned text followed by line and braces, or the line and the error. */
 static const char *cleans(const char *text)
 {
 	static char out[512];
-	/* The zero byte lies at the trap. */
+	/* The zero byte is at the trap. */
 	struct slice copy = guard_place(slice_of(text, strlen(text) + 1));
 	struct config_text found;
 	const char *error = config_text_clean((char *)copy.p, copy.n - 1, &found);

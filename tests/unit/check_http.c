@@ -68,7 +68,7 @@ TEST(first_lines)
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		snprintf(text, sizeof(text), "%s\r\n", bad[i]);
-		ck_assert_msg(strstr(parses(text), ": 400 This is no request of HTTP/1.1."), "%s", bad[i]);
+		ck_assert_msg(strstr(parses(text), ": 400 This is not an HTTP/1.1 request."), "%s", bad[i]);
 	}
 	ck_assert_str_eq(parses("GET /\r HTTP/1.1\r\n"), ": 400 A line has a control character.");
 	ck_assert_str_eq(parses("GET / HTTP/1.1\r\r\n"), ": 400 A line has a control character.");
@@ -121,7 +121,7 @@ TEST(fields)
 
 TEST(whole_headers)
 {
-	static const char body[] = "GET: 413 A request has no body.",
+	static const char body[] = "GET: 413 A request must not have a body.",
 			  twice[] = "GET: 400 The length of the body is given twice.";
 
 	ck_assert_str_eq(parses("GET / HTTP/1.1\r\n\r\n"), "GET: 400 A request of HTTP/1.1 has a Host.");

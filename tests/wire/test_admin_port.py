@@ -1,4 +1,4 @@
-"""The HTTP port for operators: what it answers, whom it refuses, and what bounds it."""
+"""The HTTP port for operators: its replies, refused requests, and its limits."""
 import contextlib
 import http.client
 import json
@@ -14,7 +14,7 @@ from harness import HOST, PATIENCE, accepts, backlog, free_port, run_program, se
 from stored import stats
 from wire import Conn
 
-MUCH = 4 << 20  # bytes: more than the kernel moves from one side to the other at once
+MUCH = 4 << 20  # bytes: more than the kernel transfers at once
 FACTS = os.path.join(os.path.dirname(__file__), "..", "..", "src", "measure", "facts.def")
 
 
@@ -30,7 +30,7 @@ def counters():
 
 
 def fetch(port, path, method="GET", headers=None, body=None):
-    """(status, headers, text) of one request on a connection of its own."""
+    """Returns (status, headers, text) of one request on a new connection."""
     conn = http.client.HTTPConnection(HOST, port, timeout=PATIENCE)
     try:
         conn.request(method, path, body, headers or {})
@@ -66,7 +66,7 @@ class AdminCase(WireTest):
 
 
 class Started(AdminCase):
-    """Those with the usual configuration."""
+    """Tests with the usual configuration."""
 
     def setUp(self):
         self.start()
@@ -88,7 +88,7 @@ class Paths(Started):
 
     def test_head_has_the_length_and_no_text(self):
         """Byte by byte: a client that skips a text would not notice one."""
-        for path, status, length in ("/healthz", b"200", b"6"), ("/nothing", b"404", b"50"):
+        for path, status, length in ("/healthz", b"200", b"6"), ("/nothing", b"404", b"51"):
             asked = b"HEAD %s HTTP/1.1\r\nHost: localhost\r\n" % path.encode()
             first, second, rest = raw(self.admin, asked + b"\r\n" + asked + b"Connection: close\r\n\r\n").split(b"\r\n\r\n")
             for head in first, second:
@@ -266,7 +266,7 @@ class Limits(Started):
         self.assertEqual(self.get("/healthz")[0], 200)
 
     def feed(self, begun, more):
-        """Sends `begun` and then `more`, again and again. Gives the bytes that were read when nothing more is, or soon too many."""
+        """Sends `begun`, then `more` repeatedly. Returns the number of bytes that were read when reading stops, or when it is too high."""
         conn, other = Conn(self.admin), http.client.HTTPConnection(HOST, self.admin, timeout=PATIENCE)
         self.addCleanup(conn.close)
         self.addCleanup(other.close)
@@ -291,7 +291,7 @@ class Limits(Started):
         return read
 
     def test_who_takes_no_replies_is_read_no_further(self):
-        """What follows waits in the kernel, which stops the sender."""
+        """Further bytes stay in the kernel, which stops the sender."""
         self.assertLess(self.feed(b"", b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" * 100), MUCH)
 
     def test_many_requests_at_once_are_all_answered(self):
@@ -325,7 +325,7 @@ class Limits(Started):
         self.assertEqual(self.connect(self.proxy).ask("mn"), "MN")
 
     def test_a_flood_that_asks_is_answered(self):
-        """Whoever has sent a request is answered before it makes room: a probe finds a living process beside any number of others."""
+        """A client that has sent a request is answered before its connection is closed: a probe succeeds, however many others are connected."""
         with self.proxy.process.paused():
             conns = [self.connect(self.admin) for _ in range(300)]
             for conn in conns:
@@ -383,7 +383,7 @@ class Readiness(AdminCase):
 
 
 class Outage(AdminCase):
-    """What /stats.json says of a server that is down, and what it still says afterwards."""
+    """The statistics of a server in /stats.json while it is down, and afterwards."""
     smoke = True
 
     def server(self, number):
@@ -462,7 +462,7 @@ class Reloading(AdminCase):
 
     def test_an_address_in_use_changes_nothing(self):
         self.proxy.configure(self.with_admin(self.server.port))
-        wait_until("it is refused", lambda: "all is as before" in self.proxy.process.stderr())
+        wait_until("it is refused", lambda: "the old one stays in effect" in self.proxy.process.stderr())
         self.assertEqual(fetch(self.first, "/readyz")[0], 200)
 
 

@@ -1,5 +1,4 @@
-"""
-Each option of the configuration with a bad value: -T says the file and the line, and a start says the same. Made from options.def and
+"""Each option of the configuration with a bad value: -T reports the file and the line, and so does a start. Generated from options.def and
 rules.def.
 """
 import os
@@ -21,7 +20,7 @@ with open(RULES, encoding="utf-8") as source:
     RULES_TEXT = source.read()
 RULE_OPTIONS = re.findall(r'^(\w+)_RULE\([\w ]+, (\w+), (\w+), \S+, (.*?), ".*"\)$', RULES_TEXT, re.M)
 SERVERS = f'servers = {{"{HOST}:1"}}\n'
-# Of a text any value may be good; and a list has more than one way to be bad. The option, its values, what must stand before it.
+# Any value of a text may be valid, and a list can be invalid in several ways. The option, its values, the text before it.
 TEXTS = {
     "listen": ('{"127.0.0.1:x"}', '{"127.0.0.1:0"}', '{"0.0.0.0:5"}', '{"no-such-host.invalid:5"}', '{"127.0.0.1:5", "tls:127.0.0.1:6"}',
                '{"unix:/no/such/folder/socket"}', f'{{"unix:{TABLE}"}}', '{"192.0.2.1:11311"}'),
@@ -93,7 +92,7 @@ class EachOption(WireTest):
                     self.assertRegex(done.stderr, rf"\A{re.escape(path)}:3: [^\n]*\b{name}\b[^\n]*\n")
 
     def test_a_pool_that_moves(self):
-        """The error is at the list, or at the time, whatever is wrong."""
+        """The error is reported for the list, or for the time, whichever part is invalid."""
         at = 'move_at = "2026-12-01T06:00:00Z"\n'
         self.assert_good(setlistd("-T", "-f", self.private_file(f'{SERVERS}{at}former_servers = {{"a", "b weight=3"}}\n')))
         self.assert_good(setlistd("-T", "-f", self.private_file(f'{SERVERS}{at}former_servers = {{"{HOST}:1"}}\nformer_distribution = "modula"\n')))
@@ -102,12 +101,12 @@ class EachOption(WireTest):
             self.refused("former_servers", f"{SERVERS}\n{config}{at}", 3)
 
     def test_lines_of_a_list(self):
-        """Each element has a line of its own."""
+        """Each element is on a separate line."""
         for value in ("0.0.0.0:5", "unix:/no/such/folder/socket", f"tls:{HOST}:6", "no-such-host.invalid:5"):
             self.refused("listen", f'{SERVERS}listen = {{"{HOST}:{free_port()}",\n"{value}",\n"unix:/{value[-1]}"}}\n', 3)
 
     def test_a_user(self):
-        """A start says it too, behind a warning."""
+        """A start reports it too, after a warning."""
         path = self.private_file(f'{SERVERS}listen = {{"{HOST}:{free_port()}"}}\nuser = "no-such-user-here"\n')
         said = f"{path}:3: user no-such-user-here: unknown\n"
         for args in ((), ("-T",)):
@@ -120,7 +119,7 @@ class EachOption(WireTest):
             self.assert_refused(setlistd("-T", "-f", path), f"{path}:2: user nobody: only root")
 
     def test_the_command_line(self):
-        """What it overrides is no fault of the file."""
+        """An option that it overrides is not an error in the file."""
         path = self.private_file('servers = {"--SERVER=a --NONSENSE"}\nlisten = {"no-such-host.invalid:5"}\n')
         self.assert_good(setlistd("-T", "-f", path, "-S", f"{HOST}:1", "-l", HOST))
         self.assert_refused(setlistd("-T", "-f", path, "-S", f"{HOST}:1"), f'{path}:2: listen "no-such-host.invalid:5": ')
@@ -129,7 +128,7 @@ class EachOption(WireTest):
 
     def test_descriptors(self):
         done = setlistd("-T", "-S", f"{HOST}:1", "-t", "64", under=("prlimit", "--nofile=100:100"))
-        self.assert_refused(done, "setlistd: 100 file descriptors are allowed")
+        self.assert_refused(done, "setlistd: the limit of file descriptors is 100")
 
     def test_a_running_one(self):
         """Its sockets are no fault of the file that it runs with."""
@@ -142,7 +141,7 @@ class EachOption(WireTest):
 
 
 class AllAtOnce(WireTest):
-    """One run names all that is wrong, each on its line."""
+    """One run reports all errors, each with its line."""
     smoke = True
 
     def said(self, text):
@@ -165,22 +164,22 @@ class AllAtOnce(WireTest):
             tls_kye = "/x"
             auth_file = "/no/such/file"
         """)
-        wanted = [(2, "there is no option listne; did you mean listen?"), (2, "there is no option threds; did you mean threads?"),
-                  (3, "there is no option max_keyz; did you mean max_keys?"),
-                  (4, "there is no option collecion; did you mean collection?"), (5, 'type = "lsit" is not known, only: set, list'),
-                  (5, "ttl = -1: a decimal number from 0 to 2592000 is allowed, or a unit: s, min, h, d"), (5, "pointer = maybe: true or false is allowed"),
-                  (5, "there is no option plain_verb; did you mean plain_verbs?"),
-                  (7, "max_value = 1: a decimal number from 1024 to 1073741824 is allowed, or a unit: K, M, G"),
-                  (8, 'deny: "flushall" is no command; did you mean flush_all?'), (9, 'sandbox = "ture": true or false is allowed'),
-                  (10, 'admin "0.0.0.0": whoever reaches it could read keys and statistics: set insecure = true'),
-                  (11, "there is no option tls_kye; did you mean tls_key?"), (12, "auth_file: /no/such/file: No such file or directory")]
+        wanted = [(2, "unknown option listne; did you mean listen?"), (2, "unknown option threds; did you mean threads?"),
+                  (3, "unknown option max_keyz; did you mean max_keys?"),
+                  (4, "unknown option collecion; did you mean collection?"), (5, 'type = "lsit" is not one of: set, list'),
+                  (5, "ttl = -1: must be a decimal number from 0 to 2592000, optionally with a unit: s, min, h, d"), (5, "pointer = maybe: must be true or false"),
+                  (5, "unknown option plain_verb; did you mean plain_verbs?"),
+                  (7, "max_value = 1: must be a decimal number from 1024 to 1073741824, optionally with a unit: K, M, G"),
+                  (8, 'deny: "flushall" is not a command; did you mean flush_all?'), (9, 'sandbox = "ture": must be true or false'),
+                  (10, 'admin "0.0.0.0": anyone who can connect could read keys and statistics; set insecure = true to permit that'),
+                  (11, "unknown option tls_kye; did you mean tls_key?"), (12, "auth_file: /no/such/file: No such file or directory")]
         self.assertEqual(found, sorted(wanted))
 
     def test_what_somebody_may_call_a_rule(self):
         for name in "rule", "set", "lists":
             self.assertEqual(self.said(f'{SERVERS}{name} "tags-" {{ type = "list" }}\n'),
-                             [(2, f'there is no option {name}; a rule is a section: collection "tags-" {{ type = "list" }}')])
-        self.assertEqual(self.said(f'{SERVERS}collection "a" {{ rule = 1 }}\n'), [(2, "there is no option rule")])
+                             [(2, f'unknown option {name}; a rule is a section: collection "tags-" {{ type = "list" }}')])
+        self.assertEqual(self.said(f'{SERVERS}collection "a" {{ rule = 1 }}\n'), [(2, "unknown option rule")])
 
     def test_what_a_start_would_find(self):
         """The sockets, the user and the files."""
@@ -189,8 +188,8 @@ class AllAtOnce(WireTest):
 
     def test_twice(self):
         for text, line, what in (
-                ("max_keys = 5\nmax_keys = 5", 3, "max_keys is set twice, on line 2 too"), ('deny = {"get"}\ndeny = {"set"}', 3, "deny is set twice, on line 2 too"),
-                ('deny = {"get", "set"} deny = {"get"}', 2, "deny is set twice, on line 2 too"), ('user = ""\n\nuser = ""', 4, "user is set twice, on line 2 too"),
+                ("max_keys = 5\nmax_keys = 5", 3, "max_keys is already set on line 2"), ('deny = {"get"}\ndeny = {"set"}', 3, "deny is already set on line 2"),
+                ('deny = {"get", "set"} deny = {"get"}', 2, "deny is already set on line 2"), ('user = ""\n\nuser = ""', 4, "user is already set on line 2"),
                 ('collection "a" {\nttl = 1\nttl = 1\n}', 4, "ttl is set twice in this rule"), ('events "a" { bucket = "day" bucket = "day" }', 2, "bucket is set twice in this rule"),
                 ('collection "a" { pointer = true pointer = true }', 2, "pointer is set twice in this rule"),
                 ('collection "a" { compact_waste = 0.5 compact_waste = 0.5 }', 2, "compact_waste is set twice in this rule")):

@@ -132,7 +132,7 @@ static bool can_keep(struct mover *m, int64_t ttl, int64_t *exptime)
 	if (ttl_exptime(m->world->env, ttl, exptime))
 		return true;
 	if (ttl == TTL_UNKNOWN)
-		fail_move(m, "SERVER_ERROR a key that moves has a time to live that its server does not tell");
+		fail_move(m, "SERVER_ERROR the time to live of a moving key is unknown");
 	else if (++m->attempts > ATTEMPTS_MAX || !m->world->env->later)
 		fail_move(m, "SERVER_ERROR busy: the key is being moved");
 	else

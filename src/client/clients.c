@@ -72,7 +72,7 @@ void clients_reclaim(struct clients *all)
 
 /* --- time --- */
 
-static void give_up(struct client *c)
+static void close_late(struct client *c)
 {
 	if (bounds_is_slow(c)) {
 		close_for(c, COUNT_closed_slow_clients, "it does not read its replies");
@@ -91,12 +91,12 @@ static void give_up(struct client *c)
 	}
 }
 
-static void check(struct client *c)
+static void clients_check(struct client *c)
 {
 	if (bounds_has_lingered(c))
 		client_close(c);
 	else if (bounds_is_late(c, bounds_is_slow(c) || bounds_is_unfinished(c) || auth_is_late(c)))
-		give_up(c);
+		close_late(c);
 }
 
 static void close_idle(struct clients *all)
@@ -111,7 +111,7 @@ static void close_idle(struct clients *all)
 	}
 }
 
-static void tick(struct clients *all)
+static void clients_tick(struct clients *all)
 {
 	close_idle(all);
 	give_back(all);
@@ -252,7 +252,11 @@ void clients_set_generation(struct clients *all, struct generation *generation)
 	}
 }
 
-static const struct bounds_ops ops = { check, tick, clients_reclaim };
+static const struct bounds_ops ops = {
+	clients_check,
+	clients_tick,
+	clients_reclaim,
+};
 
 void clients_init(struct clients *all, const struct config *config, struct generation *generation)
 {

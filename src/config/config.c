@@ -27,7 +27,7 @@ static struct slice slice_of_text(const char *text)
 
 /* --- checks of texts --- */
 
-static const char *check_control(const char *path)
+static const char *config_check_control(const char *path)
 {
 	if (!*path || (*path == '/' && strlen(path) < sizeof(((struct sockaddr_un *)NULL)->sun_path)))
 		return NULL;
@@ -43,7 +43,7 @@ const char *config_admin_address(const char *text, struct address *address)
 	return error;
 }
 
-static const char *check_admin(const char *text)
+static const char *config_check_admin(const char *text)
 {
 	struct address address;
 
@@ -54,14 +54,14 @@ static const char *check_admin(const char *text)
  * Checks a host name without a port: browsers send the port of `admin`, or that of a proxy in
  * front of it.
  */
-static const char *check_host(const char *name)
+static const char *config_check_host(const char *name)
 {
 	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
 
 	return *name && !name[strspn(name, allowed)] ? NULL : "is not a host name";
 }
 
-static const char *check_login(const char *name)
+static const char *config_check_login(const char *name)
 {
 	return *name ? users_check_word(slice_of_text(name)) : NULL;
 }
@@ -75,7 +75,7 @@ static bool is_plain(struct slice text)
 }
 
 /* A separator that can be part of a name or number would split it. */
-static const char *check_commands(const char *text)
+static const char *config_check_commands(const char *text)
 {
 	struct slice prefix = slice_of_text(text);
 	unsigned char last = prefix.n ? (unsigned char)text[prefix.n - 1] : '|';
@@ -87,14 +87,14 @@ static const char *check_commands(const char *text)
 	return NULL;
 }
 
-static const char *check_delimiter(const char *text)
+static const char *config_check_delimiter(const char *text)
 {
 	if (strcmp(text, " ") == 0 || (strlen(text) == 1 && is_plain(slice_of_text(text))))
 		return NULL;
 	return "must be one byte, and not a control character";
 }
 
-static const char *check_time(const char *text)
+static const char *config_check_time(const char *text)
 {
 	int64_t at;
 

@@ -56,7 +56,7 @@ static int accept_one(const struct listener *l)
 	return fd;
 }
 
-static void take(struct listener *l, int fd)
+static void accept_client(struct listener *l, int fd)
 {
 	l->failing = false;
 	l->accepted(fd, l->tls ? tls_accept(l->tls) : NULL, l->arg);
@@ -77,7 +77,7 @@ static void pause_accepting(struct listener *l)
 	event_add(&l->again, &pause);
 }
 
-static void on_ready(evutil_socket_t listening, short what, void *arg)
+static void listener_on_ready(evutil_socket_t listening, short what, void *arg)
 {
 	struct listener *l = arg;
 	int fd = -1;
@@ -85,12 +85,12 @@ static void on_ready(evutil_socket_t listening, short what, void *arg)
 	(void)listening;
 	(void)what;
 	for (unsigned i = 0; i < l->most && (fd = accept_one(l)) >= 0; i++)
-		take(l, fd);
+		accept_client(l, fd);
 	if (fd < 0 && errno != EAGAIN)
 		pause_accepting(l);
 }
 
-static void on_again(evutil_socket_t fd, short what, void *arg)
+static void listener_on_again(evutil_socket_t fd, short what, void *arg)
 {
 	struct listener *l = arg;
 
@@ -106,8 +106,8 @@ void listener_start(struct listener *l, struct event_base *base, unsigned most, 
 	l->most = most;
 	l->accepted = accepted;
 	l->arg = arg;
-	event_assign(&l->ready, base, l->fd, EV_READ | EV_PERSIST, on_ready, l);
-	event_assign(&l->again, base, -1, 0, on_again, l);
+	event_assign(&l->ready, base, l->fd, EV_READ | EV_PERSIST, listener_on_ready, l);
+	event_assign(&l->again, base, -1, 0, listener_on_again, l);
 	event_add(&l->ready, NULL);
 }
 
@@ -301,7 +301,7 @@ static void accept_all(struct listener *l)
 	if (l->shared)
 		linux_prefer_none(l->fd);
 	while ((fd = accept_one(l)) >= 0)
-		take(l, fd);
+		accept_client(l, fd);
 }
 
 void listener_destroy(struct listener *l)

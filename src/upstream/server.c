@@ -136,7 +136,7 @@ static void pipeline_changed(struct server_link *k)
 		loop_later(s->loop, &s->room.job);
 }
 
-static void on_room(struct loop_job *job)
+static void server_on_room(struct loop_job *job)
 {
 	struct server *s = (struct server *)((char *)job - offsetof(struct server, room.job));
 
@@ -398,7 +398,7 @@ static void close_former(struct server *s, enum result_status sent)
 	stream_resume(&s->link->stream);
 }
 
-static size_t on_data(struct stream *stream, struct slice in)
+static size_t server_on_data(struct stream *stream, struct slice in)
 {
 	struct server_link *k = link_of(stream);
 	struct server *s = k->server;
@@ -419,7 +419,7 @@ static size_t on_data(struct stream *stream, struct slice in)
 	return n > 0 ? (size_t)n : 0;
 }
 
-static void on_written(struct stream *stream, size_t n)
+static void server_on_written(struct stream *stream, size_t n)
 {
 	struct server_link *k = link_of(stream);
 	size_t greeting = n < k->greeting ? n : k->greeting;
@@ -447,7 +447,7 @@ static void log_refusal(struct server *s, const char *why)
 	snprintf(s->told.refusal, sizeof(s->told.refusal), "%s", why);
 }
 
-static void on_ended(struct stream *stream, int error)
+static void server_on_ended(struct stream *stream, int error)
 {
 	struct server_link *k = link_of(stream);
 	const char *why = error ? stream_error(stream, error) : "closed by the server";
@@ -481,7 +481,7 @@ static void probe(struct server *s)
 	greet(s, "");
 }
 
-static void on_secured(struct stream *stream)
+static void server_on_secured(struct stream *stream)
 {
 	if (!stream_is_securing(stream))
 		greet(link_of(stream)->server, link_of(stream)->server->options->login);
@@ -491,14 +491,20 @@ static void on_secured(struct stream *stream)
  * memcached with TLS reads a value without checking for further data in the record, and then
  * blocks (seen in 1.6.18). So no call shares a record with a part of another one.
  */
-static size_t together(struct stream *stream, size_t skip, size_t max)
+static size_t server_together(struct stream *stream, size_t skip, size_t max)
 {
 	const struct server_link *k = link_of(stream);
 
 	return k->greeting ? max : pipeline_together(&k->pipeline, skip, max);
 }
 
-static const struct stream_ops stream_ops = { on_data, on_written, on_ended, on_secured, together };
+static const struct stream_ops stream_ops = {
+	server_on_data,
+	server_on_written,
+	server_on_ended,
+	server_on_secured,
+	server_together,
+};
 
 /*
  * The new address may hold other items than the former one, so a cas id from there must not be
@@ -521,7 +527,7 @@ static void leave_former(struct server *s)
 		close_former(s, RESULT_LOST);
 }
 
-static void on_address(void *arg, int fd, const char *why)
+static void server_on_address(void *arg, int fd, const char *why)
 {
 	struct server *s = arg;
 
@@ -561,7 +567,7 @@ static void attempt(struct server *s)
 }
 
 /* A lookup may give an open connection a new address, or a pending attempt its first one. */
-static void on_lookup(void *arg)
+static void server_on_lookup(void *arg)
 {
 	struct server *s = arg;
 
@@ -571,7 +577,10 @@ static void on_lookup(void *arg)
 		start_timer(s->link, 0);
 }
 
-static const struct server_address_ops address_ops = { on_address, on_lookup };
+static const struct server_address_ops address_ops = {
+	server_on_address,
+	server_on_lookup,
+};
 
 /* --- failure --- */
 
@@ -661,7 +670,7 @@ static void give_up(struct server_link *k)
 		server_address_give_up(&s->address);
 }
 
-static void on_time(struct loop_job *job)
+static void server_on_time(struct loop_job *job)
 {
 	struct server_link *k = (struct server_link *)((char *)job - offsetof(struct server_link, timer));
 	struct server *s = k->server;
@@ -707,9 +716,10 @@ struct server *server_create(struct loop *loop, const struct ring_server *where,
 		snprintf(s->name, sizeof(s->name), "%s:%u", where->host, where->port);
 	s->told.news = news_of(options->news, s->name);
 	STAILQ_INIT(&s->room.calls);
-	s->room.job.run = on_room;
+	s->room.job.run = server_on_room;
 	for (int i = 0; i < 2; i++)
-		s->links[i] = (struct server_link){ .server = s, .stream = { .fd = -1 }, .timer = { .run = on_time } };
+		s->links[i] =
+			(struct server_link){ .server = s, .stream = { .fd = -1 }, .timer = { .run = server_on_time } };
 	/* Unique among the servers with high probability, and never 0. */
 	s->link->number = random_next(random) | 1;
 	server_address_init(&s->address, loop, resolver, &s->where, &address_ops, s);

@@ -13,9 +13,8 @@
  *                with the replies to the client that adds and removes them
  *     stores     sunionstore, sinterstore, sdiffstore: reads of the target are linearizable
  *
- * In some histories connections stall: calls that time out must not be executed after the reply to
- * the client. In some histories only a few clients may wait at the same time. Clients may
- * disconnect while they wait: they receive no element that is pushed later, and stop waiting.
+ * In some histories connections stall: calls that time out must not be executed after the client has been answered. In some histories
+ * only a few keys may wait at once. Clients may leave while they wait: they get nothing that is pushed later, and stop waiting.
  *
  * In some histories clients also name a plain item as a target of moves: they must receive an
  * error, and it must not change.
@@ -25,12 +24,12 @@
 
 #include <sys/queue.h>
 
-#include "collection/push_board.h"
 #include "command/task.h"
-#include "command/waiting.h"
 #include "histories.h"
 #include "lan.h"
 #include "linear.h"
+#include "waiting/push_board.h"
+#include "waiting/waiting.h"
 
 enum {
 	TAKING_SERVERS = 2,
@@ -124,11 +123,10 @@ struct taking {
 	const struct collection_options *options;
 	enum taking_kind kind;
 	enum taking_mutation mutation;
-	bool trouble, breaks, stalls, ending; /* proxies are killed; connections break or stall */
-	/* of the calls of the last killed proxy, in milliseconds */
-	uint64_t last_arrival;
-	size_t waiting_max; /* max_waiting of each process */
-	bool has_plain;     /* there is a plain item */
+	bool trouble, breaks, stalls, ending; /* proxies are killed; connections break, or stall */
+	uint64_t last_arrival;                /* of the calls of the proxy that was killed last, in milliseconds */
+	size_t waiting_max;                   /* max_waiting of each process, in keys */
+	bool has_plain;                       /* there is a plain item */
 	struct taking_client {
 		int proxy;
 		bool busy;
@@ -224,7 +222,7 @@ void taking_lists_init(struct taking *world);
 /* Called after a call on the base of a list was executed. */
 void taking_list_executed(struct taking *world, const struct message *message, int list);
 void taking_list_answered(struct taking_op *op);
-/* Returns whether the reply is the error that too many clients wait. */
+/* Returns whether the reply is the error that too many waiting clients. */
 void taking_may_not_wait(const struct taking_op *op);
 /*
  * Return the number of the next element to push, 0 if there are no more; of the element with this
@@ -234,10 +232,7 @@ int taking_new_element(struct taking *world);
 int taking_element(struct taking *world, struct slice name);
 /* Returns whether that call pushes an element that was pushed before, which makes it a move. */
 bool taking_is_copy(struct taking *world, const struct call *call);
-/*
- * Checks that no client waits too long although there is an element, or after it has disconnected,
- * and that no more clients wait than max_waiting.
- */
+/* No client waits too long beside a list with elements, or after it has left; no more keys wait than max_waiting. */
 void taking_check_waiters(struct taking *world);
 /* Checks the state at the end. */
 void taking_check_lists(struct taking *world);

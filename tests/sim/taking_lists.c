@@ -198,7 +198,7 @@ static void check_has_left(const struct taking_op *op)
 			(int)buf_size(&op->line) - 2, op->line.data);
 }
 
-/* Clients of the same process that have waited, or tried to pop, since then. */
+/* The keys of all clients of the same process that have waited, or tried to pop, since then. */
 static size_t waiting_since(const struct taking_op *asked, uint64_t since)
 {
 	const struct taking_op *op;
@@ -206,7 +206,7 @@ static size_t waiting_since(const struct taking_op *asked, uint64_t since)
 
 	TAILQ_FOREACH(op, &asked->world->ops, link) {
 		if (op->count && op->issued <= since && taking_is_same_process(op->proxy, asked->proxy))
-			count++;
+			count += (size_t)op->count;
 	}
 	return count;
 }
@@ -225,15 +225,15 @@ void taking_check_waiters(struct taking *w)
 		/* By then it has tried all its lists, so it waits. */
 		if (op->issued + TAKING_BESIDE < taking_now(w) &&
 			waiting_since(op, taking_now(w) - TAKING_BESIDE) > w->waiting_max)
-			taking_fail(w, "more clients wait than may", "%zu may, as this one: %.*s", w->waiting_max,
-				(int)buf_size(&op->line) - 2, op->line.data);
+			taking_fail(w, "more keys wait than may", "%zu may, as those of this client: %.*s",
+				w->waiting_max, (int)buf_size(&op->line) - 2, op->line.data);
 	}
 }
 
 void taking_may_not_wait(const struct taking_op *op)
 {
 	if (waiting_since(op, taking_now(op->world)) <= op->world->waiting_max)
-		taking_fail(op->world, "a client may not wait, although fewer wait than may", "%zu may: %.*s",
+		taking_fail(op->world, "a client may not wait, although fewer keys wait than may", "%zu may: %.*s",
 			op->world->waiting_max, (int)buf_size(&op->line) - 2, op->line.data);
 }
 

@@ -49,6 +49,26 @@ TEST(braces)
 	ck_assert_str_eq(cleans("}}{"), "}}{|1 -1");
 }
 
+/* The longest line is taken, with or without its end; a byte more is refused before anything in it is. */
+TEST(lines)
+{
+	enum { MOST = CONFIG_LINE_MAX };
+	static char text[2 * MOST + 8];
+	struct config_text found;
+
+	memset(text, 'x', sizeof(text));
+	text[0] = '\n';
+	text[MOST + 1] = '\n';
+	text[2 * MOST + 2] = '\0';
+	ck_assert_ptr_null(config_text_clean(text, 2 * MOST + 2, &found));
+	ck_assert_uint_eq(found.line, 3);
+	text[2 * MOST + 2] = '"';
+	text[2 * MOST + 3] = '\0';
+	ck_assert_str_eq(config_text_clean(text, 2 * MOST + 3, &found), "a line of more than 65536 bytes");
+	ck_assert_uint_eq(found.line, 3);
+	ck_assert_int_eq(CONFIG_LINE_MAX, 65536);
+}
+
 TEST(wrong)
 {
 	ck_assert_str_eq(cleans("a\nb = \"c\nd\""), "2: a string is not closed on its line");

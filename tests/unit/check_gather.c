@@ -148,7 +148,7 @@ TEST(barriers)
 TEST(appends_of_one_kind)
 {
 	queue_all("1 +a|2 +b|3 +c|2 ?b|4 +d|3 +e");
-	acts[0].op.push = acts[2].op.push = acts[4].op.push = acts[5].op.push = true;
+	acts[0].op.type = acts[2].op.type = acts[4].op.type = acts[5].op.type = COLLECTION_LIST;
 	acts[4].op.front = true;
 	gathers(100, "0 2 5 ", "", "1 3 4 ");
 }
@@ -240,7 +240,7 @@ static void random_act(uint64_t *random, size_t clients)
 	char text[64];
 	size_t client = random_next(random) % clients, n = 0;
 	bool append = random_next(random) % 2;
-	struct act *a;
+	bool create;
 
 	for (size_t i = 1 + random_next(random) % 2; i > 0; i--) {
 		char name = (char)('a' + random_next(random) % NAMES);
@@ -250,8 +250,11 @@ static void random_act(uint64_t *random, size_t clients)
 		else
 			n += (size_t)snprintf(text + n, sizeof(text) - n, n ? " %c" : "%c", name);
 	}
-	a = queue(client, append ? OP_APPEND : OP_READ, text);
-	a->op.create = random_next(random) % 8 == 0;
+	create = random_next(random) % 8 == 0;
+	if (append)
+		queue(client, OP_APPEND, text)->op.create = create;
+	else
+		queue(client, OP_READ, text);
 }
 
 /* A client finds nothing until the set exists, and then its own additions. */

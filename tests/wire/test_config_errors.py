@@ -3,6 +3,7 @@ rules.def.
 """
 import os
 import re
+import socket
 
 from case import WireTest, marks
 from case_access import USERS
@@ -195,6 +196,83 @@ class AllAtOnce(WireTest):
             self.assertEqual(self.said(f"{SERVERS}{text}\n"), [(line, what)], text)
         for text in ('deny = {"get"}\ndeny += {"set"}\ndeny += {"add", "cas"}\ndeny += {}', 'collection "a" { ttl = 1 }\ncollection "b" { ttl = 1 }'):
             self.assert_good(setlistd("-T", "-f", self.private_file(f"{SERVERS}{text}\n")), text)
+
+
+class Limits(WireTest):
+    """A file that could occupy the main thread for long is refused, with the limit; one at the limit is good."""
+    smoke = True
+    MOST, LINE = 1 << 20, 1 << 16
+
+    def check(self, text):
+        path = self.private_file(text)
+        done = setlistd("-T", "-f", path)
+        return done, [line.removeprefix(path) for line in done.stderr.splitlines()]
+
+    def assert_error(self, text, error):
+        done, lines = self.check(text)
+        self.assertEqual((done.returncode, lines), (1, [error]), text[:100])
+
+    def assert_taken(self, text):
+        self.assert_good(self.check(text)[0], text[:100])
+
+    def rules(self, section, count):
+        removed = 'encoding = "paired" removed = "-%d"' if section == "collection" else "ttl = %d"
+        return SERVERS + "".join(f'{section} "{i}" {{ {removed % i} }}\n' for i in range(1, count + 1))
+
+    def test_bytes_of_the_file(self):
+        for begin, row in (SERVERS, "\n"), (SERVERS, "# comment\n"), (SERVERS, "deny = {}\n"):
+            full = begin + row * ((self.MOST - len(begin)) // len(row))
+            full += " " * (self.MOST - len(full))
+            self.assert_taken(full)
+            self.assert_error(full + "\n", ": more than 1048576 bytes")
+
+    def test_bytes_of_a_line(self):
+        for begin, fill, end in (("# ", "x", ""), ("deny = {", " ", "}"), ("/*", "*", "*/"), ('admin_hosts = {"', 'a", "', 'a"}')):
+            count = (self.LINE - len(begin) - len(end)) // len(fill)
+            line = begin + fill * count
+            line += " " * (self.LINE - len(line) - len(end)) + end
+            self.assertEqual(len(line), self.LINE)
+            done, lines = self.check(f"{SERVERS}\n{line}\n")
+            self.assertNotIn(":3: a line of more than 65536 bytes", lines, begin)
+            self.assertEqual(done.returncode, int("admin" in begin), done)
+            self.assert_error(f"{SERVERS}\n{line} \n", ":3: a line of more than 65536 bytes")
+        self.assert_error("x" * self.MOST, ":1: a line of more than 65536 bytes")
+
+    def test_number_of_rules(self):
+        for section in "collection", "events":
+            self.assert_taken(self.rules(section, 1000))
+            self.assert_error(self.rules(section, 1001), f":1002: {section}: more than 1000 of these rules")
+
+    def test_length_of_a_list(self):
+        lists = {"listen": "127.0.0.1:%d", "admin_hosts": "h%d", "socket_users": "%d"}
+        for name, form in lists.items():
+            rows = [f'{name} += {{"{form % i}"}}\n' for i in range(1, 1002)]
+            self.assert_taken(SERVERS + "".join(rows[:-1]))
+            self.assert_error(SERVERS + "".join(rows), f":1002: {name}: more than 1000 elements")
+
+    def test_number_of_errors(self):
+        """Each unknown option needs another parse, and a reload logs each error."""
+        for row in "a%d = 1\n", "a%d { b = 2 }\n", 'deny += {"a%d"}\n', 'collection "%d" { ttl = x }\n', 'events "%d" { bucket = "x" }\n':
+            for count in 19, 20, 2000:
+                done, lines = self.check(SERVERS + "".join(row % i for i in range(count)))
+                more = [": more errors may follow; 20 are shown"] if count >= 20 else []
+                self.assertEqual((done.returncode, len(lines), lines[20:]), (1, min(count, 20) + len(more), more), row)
+                self.assertEqual([line.split(":")[1] for line in lines[:20]], [str(i + 2) for i in range(min(count, 20))])
+
+    def test_a_reload_of_the_largest_files(self):
+        """The reload is refused or done, and the control socket answers after each."""
+        control = f"{self.scratch()}/control"
+        server = self.memcached()
+        base = f'servers = {{"{server.name}"}}\ncontrol = "{control}"\n'
+        proxy = self.setlistd([], config=base)
+        good = self.rules("collection", 1000).replace(SERVERS, "")
+        for text, answer in ((base + "x" * (3 << 20), "ERROR refused"), (base + "a {}\n" * 200000, "ERROR refused"), (base + good, "OK"),
+                             (base + "".join(f'collection "{i}" {{}}\n' for i in range(30000)), "ERROR refused"), (base + "\n" * 1000000, "OK")):
+            proxy.write_config(text)
+            with socket.socket(socket.AF_UNIX) as conn:
+                conn.connect(control)
+                conn.sendall(b"reload\n")
+                self.assertTrue(conn.makefile().readline().startswith(answer), text[:200])
 
 
 class Files(TlsTest):

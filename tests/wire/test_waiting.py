@@ -3,7 +3,7 @@ import threading
 
 from case import WireTest, marks
 from harness import PATIENCE, wait_until
-from stored import counter
+from stored import counter, stat
 
 
 class Waiting(WireTest):
@@ -169,6 +169,17 @@ class Bounds(Waiting):
         self.conn.ask("rpush k x")
         self.assert_gets(conn, "k", b"x")
 
+    def test_keys_count(self):
+        """Not clients: the second has one key too many. What one leaves is free for others."""
+        first = self.waits("blpop 0 k")
+        self.assertEqual(self.connect(self.proxy).ask("brpop 0 k l"), "SERVER_ERROR too many waiting clients")
+        self.conn.ask("rpush k x")
+        self.assert_gets(first, "k", b"x")
+        second = self.waits("brpop 0 k l")
+        self.assertEqual(self.connect(self.proxy).ask("blpop 0 k"), "SERVER_ERROR too many waiting clients")
+        self.conn.ask("rpush l y")
+        self.assert_gets(second, "l", b"y")
+
     @marks(smoke=False)
     def test_setlistd_stops(self):
         conn = self.waits("blpop 0 k")
@@ -187,6 +198,43 @@ class BoundOfNone(Waiting):
             self.assertEqual(self.connect(self.proxy).ask(command), "SERVER_ERROR too many waiting clients", command)
         self.conn.ask("rpush k 0")
         self.assertEqual(self.connect(self.proxy).values("blpop 0 k"), ({"k": (0, b"0")}, "END"))
+
+
+class BoundOfKeys(Waiting):
+    """A command has at most a thousand keys."""
+    smoke = True
+    CONFIG = "max_waiting = 1000\nthreads = 2\nthread_load = 0\n"
+
+    @staticmethod
+    def request(count):
+        return " ".join(["blpop 0"] + [f"k{number}" for number in range(count)])
+
+    def test_one_more_is_refused(self):
+        self.conn.ask("rpush k3 x")
+        for count in 1001, 65000:
+            self.assertEqual(self.connect(self.proxy).ask(self.request(count)), "CLIENT_ERROR too many keys")
+        self.assertEqual(self.conn.ask("llen k3"), "1")
+
+    def test_all_of_them(self):
+        """They wait for the last one too, and make room for as many."""
+        for _ in range(2):
+            conn = self.waits(self.request(1000))
+            self.assertEqual(self.connect(self.proxy).ask("blpop 0 k"), "SERVER_ERROR too many waiting clients")
+            self.assertEqual(self.other.ask("rpush k999 x"), "STORED")
+            self.assert_gets(conn, "k999", b"x")
+
+    def test_the_rest_goes_on(self):
+        """Clients with far too many keys are refused, and cause no reads."""
+        conns = [self.connect(self.proxy) for _ in range(3)]
+        base = self.connect(self.servers[0])
+        calls = stat(base, "stats", "cmd_get")
+        for conn in conns:
+            conn.send(self.request(65000).encode() + b"\r\n")
+        self.assertEqual(self.conn.values("get a"), ({}, "END"))
+        for conn in conns:
+            self.assertEqual(conn.line(), b"CLIENT_ERROR too many keys")
+        self.assertEqual(self.waiting(), 0)
+        self.assertEqual(stat(base, "stats", "cmd_get"), calls + 1)
 
 
 class BoundOfThreads(Waiting):

@@ -107,7 +107,7 @@ struct taking_proxy {
 struct taking {
 	struct lan lan;
 	struct taking_proxy proxies[TAKING_PROXIES];
-	struct push_board board; /* of those that are workers of one process */
+	struct push_board board, own_board; /* of those that are workers of one process; of the other proxy */
 	struct rules rules;
 	const struct collection_options *options;
 	enum taking_kind kind;

@@ -6,7 +6,7 @@
 
 enum {
 	US = 1000,          /* In a millisecond. */
-	BURST_US = 10 * US, /* Of the time in which no poll was due. */
+	BURST_US = 50 * US, /* So long may a turn be late without slowing down the polls. */
 	BATCH = 5           /* Milliseconds of polls that are sent together when there are too many. */
 };
 

@@ -11,7 +11,7 @@
  *
  *     waiting.c   the room: who may enter, the timer, timeouts, and clients that are gone
  *     blocked.c   a command that joins queues, leaves them, and is woken
- *     polls.c     when to ask the servers, and what follows from their replies
+ *     polls.c     polls of the servers, at a limited rate, and their replies
  *     lines.c     the table of the queues
  */
 #ifndef WAITING_WAITING_H

@@ -65,7 +65,7 @@ static void block(struct wait_task *w)
 	if (waiting_block(w->task.host->waiting, &w->blocked))
 		return;
 	leave(w);
-	task_say_error(&w->task, "SERVER_ERROR too many clients wait");
+	task_say_error(&w->task, "SERVER_ERROR too many waiting clients");
 }
 
 static void try_next(struct wait_task *w);
@@ -177,7 +177,7 @@ void wait_start(struct host *host, const struct request *request, void *owner)
 	char *at;
 
 	if (!host->waiting) {
-		task_refuse(host, request, owner, "SERVER_ERROR nobody can wait here");
+		task_refuse(host, request, owner, "SERVER_ERROR blocking commands are not available here");
 		return;
 	}
 	w = task_new(host, request, owner, sizeof(*w) + request->key.n + request->rest.n + 1);

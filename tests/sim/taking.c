@@ -15,7 +15,7 @@ enum {
 	EVENTS_MAX = 400000,
 	ITEM_MAX = 1500,
 	KILL_WITHIN = 150,   /* calls of a proxy */
-	LAST_WAIT = 1500,    /* milliseconds that clients wait when nobody pushes any more */
+	LAST_WAIT = 1500,    /* milliseconds that clients wait after the last push */
 	STALL_MAX = 4000000, /* microseconds */
 	TIMEOUT = 300000     /* microseconds */
 };
@@ -324,7 +324,7 @@ static void trouble(struct taking *w)
 		lan_break(&w->proxies[taking_random(w, TAKING_PROXIES)].lan, (int)taking_random(w, TAKING_SERVERS));
 }
 
-/* Most come soon. In a pause those who wait ask less and less often. */
+/* Most are sent soon. During a pause, waiting clients poll less and less often. */
 static uint64_t pause_before_next(struct taking *w)
 {
 	return taking_chance(w, 4) ? taking_random(w, 1500) : taking_random(w, 25);

@@ -1,4 +1,7 @@
-/* The lists of taking.h: where each element is, how often, and who waits beside it. */
+/*
+ * The lists of taking.h: the position and number of each element, and the clients that wait for
+ * it.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -28,7 +31,7 @@ int taking_element(struct taking *w, struct slice name)
 	return 0;
 }
 
-/* --- what is executed --- */
+/* --- executed calls --- */
 
 static bool pushes(const struct call *call)
 {
@@ -94,7 +97,10 @@ static bool is_push(const struct taking_op *op)
 	return op->command == COMMAND_LPUSH || op->command == COMMAND_RPUSH;
 }
 
-/* Of those who wait for one list alone through one proxy, who came first is first. Some time passes until one is in the line. */
+/*
+ * Clients that wait for only one list through one proxy are served in their order. It takes a
+ * while until one is in the queue.
+ */
 static void check_line(const struct taking_op *op)
 {
 	enum { APART = 200 /* milliseconds */ };
@@ -166,7 +172,7 @@ void taking_list_answered(struct taking_op *op)
 	}
 }
 
-/* --- who waits --- */
+/* --- waiting clients --- */
 
 static void check_waiter(const struct taking_op *op)
 {

@@ -77,7 +77,10 @@ static void waits(const char *request, size_t count)
 	ck_assert_uint_eq(waiting_count(fake.host.waiting), count);
 }
 
-/* The line of b is the one behind that of a, and goes when its only client is found to have gone. */
+/*
+ * The queue of b follows that of a, and is removed when its only client is found to be
+ * disconnected.
+ */
 TEST(lines_go_while_all_are_looked_at)
 {
 	waits("blpop 0 a b\r\n", 1);
@@ -90,7 +93,7 @@ TEST(lines_go_while_all_are_looked_at)
 	ck_assert(!push_board_note(&board, SLICE("b")));
 }
 
-/* The connection is checked before an element is taken for it. */
+/* The connection is checked before an element is popped for it. */
 TEST(nothing_is_taken_for_one_that_has_left)
 {
 	waits("blpop 0 a b\r\n", 1);
@@ -102,7 +105,7 @@ TEST(nothing_is_taken_for_one_that_has_left)
 	ck_assert_uint_eq(waiting_count(fake.host.waiting), 0);
 }
 
-/* A client that has gone does not join the others in a line. */
+/* A disconnected client does not join the others in a queue. */
 TEST(one_that_has_gone_does_not_wait)
 {
 	waits("blpop 0 a\r\n", 1);
@@ -125,7 +128,7 @@ TEST(all_end_at_once)
 	ck_assert_uint_eq(waiting_count(fake.host.waiting), 0);
 }
 
-/* Of equal keys, and of one for which others wait. */
+/* Equal keys, and a key for which others wait. */
 TEST(time_passes)
 {
 	waits("blpop 0.1 a a\r\n", 1);
@@ -150,7 +153,7 @@ static void wait_in_both(void)
 	(void)fake_calls(&fake);
 }
 
-/* How often the server is asked in that time; k is missing. */
+/* The number of polls in that time; k is missing. */
 static size_t asked_in(unsigned ms)
 {
 	size_t before = fake.count;
@@ -179,7 +182,7 @@ TEST(one_worker_asks_for_all)
 	end_both();
 }
 
-/* Whoever asks for a list of another encoding pops. */
+/* A task that waits for a list in another encoding pops. */
 TEST(one_worker_pops_for_all)
 {
 	static const struct collection_rule rule = {
@@ -194,7 +197,7 @@ TEST(one_worker_pops_for_all)
 	end_both();
 }
 
-/* Whoever has asked takes it; all others are told, and look. */
+/* The polling worker pops it; all others are notified, and poll. */
 TEST(what_one_worker_sees_all_are_told)
 {
 	wait_in_both();
@@ -212,7 +215,10 @@ TEST(what_one_worker_sees_all_are_told)
 	end_both();
 }
 
-/* Time passes, and answers come: k is there, and has no elements. Gives how often somebody tries to pop. */
+/*
+ * Time passes, and polls are answered: k exists, and has no elements. Returns the number of
+ * attempts to pop.
+ */
 static size_t tries_in(unsigned ms)
 {
 	size_t tries = 0;
@@ -228,7 +234,10 @@ static size_t tries_in(unsigned ms)
 	return tries;
 }
 
-/* A worker that was not told learns it when it would have asked. Then nothing is new for either. */
+/*
+ * A worker that was not notified detects it when it would have polled. Then nothing is new for
+ * either.
+ */
 TEST(each_worker_tries_once)
 {
 	wait_in_both();
@@ -239,7 +248,7 @@ TEST(each_worker_tries_once)
 	end_both();
 }
 
-/* Another key in the same slot is none of theirs. */
+/* Another key in the same slot does not concern them. */
 TEST(a_mark_is_of_one_key)
 {
 	size_t slot = push_board_slot(push_board_hash(&board, SLICE("k")));
@@ -572,7 +581,7 @@ TEST(one_more_is_refused)
 		while (fake_waiting(&fake))
 			(void)fake_answer(&fake, "EN\r\n");
 		ck_assert_uint_eq(waiting_count(fake.host.waiting), max);
-		snprintf(all, sizeof(all), "%sSERVER_ERROR too many clients wait\r\n", told[max]);
+		snprintf(all, sizeof(all), "%sSERVER_ERROR too many waiting clients\r\n", told[max]);
 		ends(fake.host.waiting, all);
 	}
 }
@@ -593,12 +602,12 @@ TEST(workers_share_the_number)
 		(void)fake_answer(&fake, "EN\r\n");
 	ends(mine, "END\r\nEND\r\n");
 	waits("blmove 0 k a left right\r\n", 2);
-	ends(other, "END\r\nSERVER_ERROR too many clients wait\r\nEND\r\n");
+	ends(other, "END\r\nSERVER_ERROR too many waiting clients\r\nEND\r\n");
 	ck_assert_uint_eq(atomic_load(&board.keys), 0);
 	fake.host.waiting = mine;
 }
 
-#define REFUSED "SERVER_ERROR too many clients wait\r\n"
+#define REFUSED "SERVER_ERROR too many waiting clients\r\n"
 
 /* Each key of a client counts. As many may wait next as have left. */
 TEST(keys_are_counted)

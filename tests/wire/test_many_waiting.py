@@ -47,7 +47,7 @@ class Waiters:
         return sock
 
     def key(self, number):
-        """Neighbours wait for the same key: they are clients of different threads."""
+        """Adjacent clients wait for the same key: they belong to different threads."""
         return number * self.keys // len(self.socks)
 
     def wait(self, number):
@@ -59,7 +59,7 @@ class Waiters:
             self.wait(number)
 
     def served(self):
-        """What comes next, as (client, element), of one client at least."""
+        """Returns the next replies, as (client, element), of at least one client."""
         ready = self.selector.select(PATIENCE)
         if not ready:
             raise AssertionError("nobody was served")
@@ -102,7 +102,7 @@ class ManyWaiting(WireTest):
         return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
     def calls_in(self, seconds):
-        """To the server, for each key; and the time, which is a little longer than that of what is counted."""
+        """Returns the requests to the server, for each key; and the time, which is slightly longer than the counted interval."""
         began, calls = time.monotonic(), -self.calls()
         time.sleep(seconds)  # The subject is a rate: calls for each second.
         return (calls + self.calls()) / self.waiters.keys, time.monotonic() - began
@@ -111,7 +111,7 @@ class ManyWaiting(WireTest):
 class Calls(ManyWaiting):
     """Some hundred clients, of two threads."""
     COUNT, KEYS = 200, 10
-    SHORT = 14  # so many of the pauses of two threads are shorter: from 5 to 160 ms, and those at both ends
+    SHORT = 14  # this number of the pauses of two threads are shorter: from 5 to 160 ms, and those at both ends
 
     def test_what_servers_are_asked(self):
         self.start(self.COUNT, self.KEYS)
@@ -152,7 +152,7 @@ class ManyKeys(ManyWaiting):
 
 @unittest.skipUnless(os.environ.get("WAITING_MANY"), "WAITING_MANY is not set")
 class Many(ManyWaiting):
-    """The bounds are those of a machine that does nothing else. By how much a sleep is too long counts as the machine's."""
+    """The limits are for an idle machine. The excess of a sleep is attributed to the machine."""
     alone = True
     plain = True
     COUNT, KEYS, PUSHES = 10000, 100, 500
@@ -168,7 +168,7 @@ class Many(ManyWaiting):
         return took
 
     def oversleep(self):
-        """Pushes come at any moment between two looks at the key."""
+        """Pushes are sent at any moment between two polls of the key."""
         pause, began = random.uniform(0, 0.1), time.monotonic()
         time.sleep(pause)
         return time.monotonic() - began - pause

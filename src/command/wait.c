@@ -70,13 +70,13 @@ static void block(struct wait_task *w)
 
 static void try_next(struct wait_task *w);
 
-static void tried(struct nest *nest, const struct reply *reply)
+static void wait_tried(struct nest *nest, const struct reply *reply)
 {
 	struct wait_task *w = (struct wait_task *)nest->outer;
 	struct wait_line *line = w->blocked.line;
 	bool nothing = reply->word == WORD_END;
 
-	/* Each key is tried once, even if the deadline passes meanwhile. */
+	/* Each key is wait_tried once, even if the deadline passes meanwhile. */
 	if (nothing && ++w->at < w->end && !task_is_abandoned(&w->task)) {
 		try_next(w);
 		return;
@@ -112,21 +112,21 @@ static void try_next(struct wait_task *w)
 	}
 	inside.key = key_of(w, w->at);
 	w->tries = true;
-	w->nest = (struct nest){ .outer = &w->task, .done = tried };
+	w->nest = (struct nest){ .outer = &w->task, .done = wait_tried };
 	if (!task_start_inside(&w->nest, &inside))
 		abort();
 }
 
 /* --- hooks --- */
 
-static bool is_gone(const struct blocked *b, bool ask)
+static bool wait_is_gone(const struct blocked *b, bool ask)
 {
 	const struct task *task = &task_of(b)->task;
 
 	return task_is_abandoned(task) || (task->host->ended && task->host->ended(task->owner, ask));
 }
 
-static void pop(struct blocked *b, size_t key)
+static void wait_pop(struct blocked *b, size_t key)
 {
 	struct wait_task *w = task_of(b);
 
@@ -136,15 +136,15 @@ static void pop(struct blocked *b, size_t key)
 	try_next(w);
 }
 
-static void end_blocked(struct blocked *b)
+static void wait_end(struct blocked *b)
 {
 	restart_clock(task_of(b));
 	end_in_vain(task_of(b));
 }
 
-static const struct blocked_hooks hooks = { is_gone, pop, end_blocked };
+static const struct blocked_hooks hooks = { wait_is_gone, wait_pop, wait_end };
 
-static void resume(struct task *task)
+static void wait_resume(struct task *task)
 {
 	struct wait_task *w = (struct wait_task *)task;
 
@@ -194,6 +194,6 @@ void wait_start(struct host *host, const struct request *request, void *owner)
 		add_key(w, key, &at);
 	(void)task_keys(&w->task, slice_of((char *)(w + 1), (size_t)(at - 1 - (char *)(w + 1))), w->count);
 	w->rest = moves ? task_keep(&at, request->rest) : slice_of("", 0);
-	w->task.resume = resume;
+	w->task.resume = wait_resume;
 	try_next(w);
 }

@@ -137,7 +137,7 @@ static void end_some(struct waiting *room)
 	}
 }
 
-static void on_timer(struct waiter *waiter, const struct result *r)
+static void waiting_on_timer(struct waiter *waiter, const struct result *r)
 {
 	struct waiting *room = (struct waiting *)((char *)waiter - offsetof(struct waiting, timer.waiter));
 	uint64_t now = room->env->now;
@@ -165,7 +165,7 @@ static void start_timer(struct waiting *room)
 	next = room->next ? env->now + 1 : polls_next(room, env->now + TICK_MAX);
 	room->timer.is_set = true;
 	room->calls++;
-	room->timer.waiter.done = on_timer;
+	room->timer.waiter.done = waiting_on_timer;
 	env->later(env, &room->timer.waiter, (unsigned)(next - env->now));
 }
 

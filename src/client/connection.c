@@ -46,7 +46,7 @@ static void mark_closed(struct client *c)
 {
 	c->state = CLIENT_CLOSED;
 	c->users = 1; /* Dropped in connection_release(). */
-	account_close(&c->account);
+	account_close(&c->account, c->clients->loop->now);
 }
 
 /* Removes the client from all lists and counters of the worker. */

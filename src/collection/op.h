@@ -117,6 +117,7 @@ struct op {
 	enum op_kind kind;
 	/* APPEND, REPLACE, LEASE, LOAD: elements of a LIST are added at most once. */
 	enum collection_type type;
+	bool whole; /* It is all that its request does; see queue_drops. */
 	struct slice key;
 	struct slice log;        /* APPEND, REPLACE, COMMIT, LOAD; CLAIM: one token */
 	int64_t ttl;             /* seconds to live of a collection that is created */
@@ -163,6 +164,18 @@ STAILQ_HEAD(op_queue, op);
 static inline bool op_is_list(const struct op *op)
 {
 	return op->type == COLLECTION_LIST;
+}
+
+/* Returns whether an operation changes nothing, and is done only for its outcome. */
+static inline bool op_only_reads(const struct op *op)
+{
+	return op->kind == OP_READ || (op->kind == OP_LIST && !list_verb_writes(op->list->verb));
+}
+
+/* Returns whether an operation may rewrite items, which costs more than a read or one call. */
+static inline bool op_rewrites(const struct op *op)
+{
+	return !op_only_reads(op) && op->kind != OP_APPEND && op->kind != OP_COUNT && op->kind != OP_CALL;
 }
 
 #endif

@@ -76,8 +76,9 @@ static void event_on_read(struct waiter *waiter, const struct result *r)
 	asker->done(asker, r->status == RESULT_MISS ? &none : r);
 }
 
-void event_plain_read(struct host *host, const struct call *call, struct waiter *waiter)
+void event_plain_read(const struct task *task, const struct call *call, struct waiter *waiter)
 {
+	struct host *host = task->host;
 	const struct event_rule *rule = rules_event(host->env.rules, call->key);
 	size_t size = sizeof(struct event_reading) + call->key.n + rule->separator.n + TIME_BUCKET_NAME_MAX;
 	struct event_reading *reading = pool_get(host->env.pool, size);
@@ -90,5 +91,5 @@ void event_plain_read(struct host *host, const struct call *call, struct waiter 
 	reading->asker = waiter;
 	reading->pool = host->env.pool;
 	reading->size = size;
-	lanes_call(host->lanes, &of_counter, &reading->waiter);
+	lanes_call(host->lanes, task->account, &of_counter, &reading->waiter);
 }

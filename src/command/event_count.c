@@ -72,7 +72,7 @@ static void event_count_on_numbered(struct op *op, const struct outcome *outcome
 	at = slice_write(at, event->separator);
 	at += num_format_u64(at, outcome->number);
 	event->waiter = (struct waiter){ event_count_on_stored, slice_of(event->bytes, (size_t)(at - event->bytes)) };
-	lanes_call(event->task.host->lanes,
+	lanes_call(event->task.host->lanes, event->task.account,
 		&(struct call){
 			.verb = CALL_SET,
 			.server = CALL_ANY_SERVER,
@@ -97,6 +97,7 @@ static struct event_task *new_event(struct host *host, const struct request *req
 	/* The key of the counter begins with the type. */
 	(void)task_keys(&event->task, slice_of(event->bytes, request->key.n), 1);
 	event->op = (struct op){ .kind = OP_COUNT, .key = key, .count = 1, .ttl = rule->ttl, .done = done };
+	task_owns(&event->task, &event->op);
 	event->flags = request->flags;
 	event->exptime = task_ttl(request, rule->ttl);
 	event->separator = rule->separator;

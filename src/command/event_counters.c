@@ -55,7 +55,7 @@ static void ask_counters(struct counters *counters)
 		struct counter *counter = &counters->all[counters->asked];
 		make_counter(counters, counters->asked++);
 		call.key = counter->waiter.key;
-		lanes_call(counters->task->host->lanes, &call, &counter->waiter);
+		lanes_call(counters->task->host->lanes, counters->task->account, &call, &counter->waiter);
 	}
 }
 

@@ -74,6 +74,7 @@ static void start_limit(struct host *host, const struct request *request, void *
 		.ttl = task_ttl(request, rule->ttl),
 		.done = event_limit_on_counted,
 	};
+	task_owns(&limit->task, &limit->op);
 	limit->limit = most;
 	limit->number = 0;
 	limit->has_before = range.first < range.last;

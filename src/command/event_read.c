@@ -194,7 +194,7 @@ static bool event_read_ask_part(struct fan *fan, struct fan_part *fan_part)
 	part->waiter = (struct waiter){ event_read_on_event, slice_of(part->key, n) };
 	events->number += events->newest ? UINT64_MAX : 1;
 	events->left--;
-	lanes_call(events->task.host->lanes,
+	lanes_call(events->task.host->lanes, events->task.account,
 		&(struct call){
 			.verb = CALL_GET,
 			.want = WANT_VALUE,

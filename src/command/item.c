@@ -79,7 +79,7 @@ static bool is_flip(const struct item_task *item)
 
 static void call_touch_or_delete(struct item_task *item)
 {
-	lanes_call(item->task.host->lanes,
+	lanes_call(item->task.host->lanes, item->task.account,
 		&(struct call){
 			.verb = item->verb,
 			.server = CALL_ANY_SERVER,
@@ -151,10 +151,11 @@ void item_start(struct host *host, const struct request *request, void *owner)
 			.ttl = request->exptime,
 			.done = item_on_touched_or_deleted,
 		};
+		task_owns(&item->task, &item->op);
 		lanes_submit(host->lanes, &item->op);
 		return;
 	}
-	lanes_call(host->lanes,
+	lanes_call(host->lanes, item->task.account,
 		&(struct call){
 			.verb = item->verb,
 			.want = wanted_by(request),
@@ -187,7 +188,7 @@ void item_discard_start(struct host *host, const struct request *request, void *
 	at = item->key;
 	item->verb = CALL_DISCARD;
 	item->waiter = (struct waiter){ item_on_answer, task_keys(&item->task, task_keep(&at, key), 1) };
-	lanes_call(host->lanes,
+	lanes_call(host->lanes, item->task.account,
 		&(struct call){ .verb = CALL_DISCARD, .server = CALL_ANY_SERVER, .key = item->waiter.key },
 		&item->waiter);
 }
@@ -201,10 +202,10 @@ void item_read(const struct task *task, enum target target, const struct call *c
 		plain_read(task, call, waiter);
 		break;
 	case TARGET_EVENTS:
-		event_plain_read(task->host, call, waiter);
+		event_plain_read(task, call, waiter);
 		break;
 	default:
-		lanes_call(task->host->lanes, call, waiter);
+		lanes_call(task->host->lanes, task->account, call, waiter);
 	}
 }
 
@@ -247,6 +248,6 @@ void flush_start(struct host *host, const struct request *request, void *owner)
 	for (call.server = 0; call.server < host->env.servers; call.server++) {
 		struct flush_part *part = &flush->parts[call.server];
 		*part = (struct flush_part){ { item_on_flushed, { "", 0 } }, flush };
-		lanes_call(host->lanes, &call, &part->waiter);
+		lanes_call(host->lanes, flush->task.account, &call, &part->waiter);
 	}
 }

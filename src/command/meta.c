@@ -129,7 +129,7 @@ void meta_start(struct host *host, const struct request *request, void *owner)
 	meta->decrements = request->command->id == COMMAND_MA && metaflags_decrements(request->rest);
 	meta->fenced = request->command->id == COMMAND_MA && metaflags_has(&meta->flags, 'q') &&
 		metaflags_has(&meta->flags, 'N');
-	lanes_call(host->lanes,
+	lanes_call(host->lanes, meta->task.account,
 		&(struct call){
 			.verb = CALL_META,
 			.want = wanted_no_ops(meta),

@@ -103,6 +103,7 @@ struct op_task *op_task_new(
 		.key = task_keys(&t->task, task_keep(&at, request->key), 1),
 		.ttl = task_ttl(request, rule->ttl),
 		.done = done,
+		.whole = true,
 	};
 	task_owns(&t->task, &t->op);
 	return t;

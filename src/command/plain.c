@@ -96,6 +96,7 @@ void plain_read(const struct task *task, const struct call *call, struct waiter 
 	memcpy(r->key, call->key.p, call->key.n);
 	if (call->verb == CALL_GAT) {
 		r->touch = (struct op){ .kind = OP_TOUCH, .key = key, .ttl = call->exptime, .done = plain_on_touched };
+		task_owns(task, &r->touch);
 		lanes_submit(host->lanes, &r->touch);
 	}
 	r->all = (struct set_request){ .verb = SET_ALL };

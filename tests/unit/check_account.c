@@ -34,8 +34,8 @@ TEST(gone)
 	struct account account = { .changed = &changed };
 
 	account_use(&account, 5, 0);
-	account_close(&account);
-	ck_assert(account.gone && TAILQ_EMPTY(&changed));
+	account_close(&account, 7);
+	ck_assert(account.gone && account.gone_at == 7 && TAILQ_EMPTY(&changed));
 	account_use(&account, 1, 5);
 	ck_assert_uint_eq(account.used, 1);
 	ck_assert(TAILQ_EMPTY(&changed));

@@ -375,7 +375,8 @@ static void committed(struct lane *lane, enum outcome_status status, const struc
 			part_writer_follow(&c->head_run.parts, c->rewrite.cas.ttl);
 			part_writer_follow(&c->log_run.parts, c->rewrite.cas.ttl);
 		}
-		if (oplog_split(buf_slice(&c->replacement), &base) && base.ref_count)
+		/* A request for compaction goes on to merge all runs. */
+		if (!c->all && oplog_split(buf_slice(&c->replacement), &base) && base.ref_count)
 			merge_consider(lanes, lane->waiter.key, base.block, c->exptime);
 	} else if (status != OUTCOME_FAILED || result_stored_nothing(failure)) {
 		forget(c);

@@ -173,13 +173,19 @@ static bool is_rewrite(const struct op *op)
 static bool expects_rewrite(const struct lane *lane, const struct ahead *a)
 {
 	enum { LOOKS = 16 };
-	const struct op *op = STAILQ_FIRST(&lane->waiting);
+	const struct client_queue *client;
+	const struct op *op;
+	int n = 0;
 
-	for (int n = 0; op && n < LOOKS; n++, op = STAILQ_NEXT(op, link)) {
-		if (is_rewrite(op))
-			return true;
-		if (op->kind != OP_READ && op->kind != OP_LIST && op->kind != OP_CALL)
-			return false;
+	TAILQ_FOREACH(client, &lane->queue.clients, link) {
+		STAILQ_FOREACH(op, &client->ops, link) {
+			if (is_rewrite(op))
+				return true;
+			if (n++ == LOOKS)
+				break;
+			if (op->kind != OP_READ && op->kind != OP_LIST && op->kind != OP_CALL)
+				return false;
+		}
 	}
 	return a->appends == a->gap;
 }

@@ -46,7 +46,8 @@ struct merge {
 	LIST_ENTRY(merge) link; /* in lanes->merges */
 	struct lanes *lanes;
 	struct op op;            /* the COMMIT */
-	struct op_queue waiting; /* COMPACT operations, ended when the merge ends */
+	struct op_queue waiting; /* COMPACT operations whose runs it merges: its end is theirs */
+	struct op_queue later;   /* COMPACT operations that are retried when it ends */
 	struct buf block;        /* the block of references at the start */
 	/*
 	 * Bytes at its start that the commit keeps; 0 for a set that is being loaded, whose
@@ -64,7 +65,6 @@ struct merge {
 	uint64_t last_slice; /* env.now */
 	bool begun, yielding, abandoned;
 	bool part_missing; /* a part of a run is missing */
-	bool outdated;     /* an operation was queued after the start */
 	size_t key_size;
 	char key[];
 };
@@ -204,6 +204,7 @@ static struct merge *start_merge(struct lanes *lanes, struct slice key, struct s
 	LIST_INSERT_HEAD(&lanes->merges, m, link);
 	lanes->merge_count++;
 	STAILQ_INIT(&m->waiting);
+	STAILQ_INIT(&m->later);
 	m->resume.done = merge_on_resume;
 	m->last_slice = lanes->env->now;
 	m->kept = kept;
@@ -249,6 +250,12 @@ void merge_consider_loaded(struct lanes *lanes, struct slice key, struct slice r
 	start_merge(lanes, key, slice_of(refs.p + begin, ends[to - 1] - begin), 0, to - from, false, exptime);
 }
 
+/* Returns whether it merges all runs that the set had when it started. */
+static bool merges_all(const struct merge *m)
+{
+	return m->oldest && m->kept == sizeof(OPLOG_SET_MARK) - 1;
+}
+
 void merge_force(struct lanes *lanes, struct slice key, struct slice block, int64_t exptime, struct op *op)
 {
 	struct oplog_run runs[MERGE_RUNS_MAX];
@@ -259,16 +266,14 @@ void merge_force(struct lanes *lanes, struct slice key, struct slice block, int6
 		op->done(op, &(struct outcome){ .status = OUTCOME_DONE });
 		return;
 	}
-	/*
-	 * A merge in progress lacks the newest runs. A new one calls back only after a call, so
-	 * `op` can be queued after start_merge().
-	 */
-	if (m)
-		m->outdated = true;
-	else
+	/* A new merge calls back only after a call, so `op` can be queued after start_merge(). */
+	if (!m)
 		m = start_merge(lanes, key, slice_of(block.p, ends[count - 1]), sizeof(OPLOG_SET_MARK) - 1, count, true,
 			exptime);
-	STAILQ_INSERT_TAIL(&m->waiting, op, link);
+	if (merges_all(m) && slice_equal(buf_slice(&m->block), slice_of(block.p, count ? ends[count - 1] : 0)))
+		STAILQ_INSERT_TAIL(&m->waiting, op, link);
+	else
+		STAILQ_INSERT_TAIL(&m->later, op, link);
 }
 
 static void set_data(struct buf *buf, struct slice data)
@@ -485,15 +490,26 @@ bool merge_again(struct lanes *lanes, struct op *op, bool lost)
 	return true;
 }
 
+static void retry_or_end(struct lanes *lanes, struct op_queue *ops, enum outcome_status status)
+{
+	struct op *op;
+
+	while ((op = STAILQ_FIRST(ops))) {
+		STAILQ_REMOVE_HEAD(ops, link);
+		if (!merge_again(lanes, op, status != OUTCOME_DONE))
+			op->done(op, &(struct outcome){ .status = status });
+	}
+}
+
 static void end_merge(struct merge *m, enum outcome_status status)
 {
-	const struct outcome outcome = { .status = status };
-	struct op_queue waiting = STAILQ_HEAD_INITIALIZER(waiting);
+	struct op_queue waiting = STAILQ_HEAD_INITIALIZER(waiting), later = STAILQ_HEAD_INITIALIZER(later);
 	struct lanes *lanes = m->lanes;
-	bool all = m->oldest && m->kept == sizeof(OPLOG_SET_MARK) - 1 && !m->outdated;
+	bool all = merges_all(m);
 	struct op *op;
 
 	STAILQ_CONCAT(&waiting, &m->waiting);
+	STAILQ_CONCAT(&later, &m->later);
 	LIST_REMOVE(m, link);
 	lanes->merge_count--;
 	for (size_t i = 0; i < m->count; i++)
@@ -504,15 +520,13 @@ static void end_merge(struct merge *m, enum outcome_status status)
 	buf_free(&m->block);
 	buf_free(&m->replacement);
 	free(m);
-	while ((op = STAILQ_FIRST(&waiting))) {
+	while (status == OUTCOME_DONE && all && (op = STAILQ_FIRST(&waiting))) {
 		STAILQ_REMOVE_HEAD(&waiting, link);
-		/*
-		 * The merge did not include all runs that the operation requests, or another
-		 * proxy has merged them.
-		 */
-		if ((status == OUTCOME_DONE && all) || !merge_again(lanes, op, status != OUTCOME_DONE))
-			op->done(op, &outcome);
+		op->done(op, &(struct outcome){ .status = OUTCOME_DONE });
 	}
+	/* Another proxy has merged their runs, or they have newer runs. */
+	retry_or_end(lanes, &waiting, status);
+	retry_or_end(lanes, &later, status);
 }
 
 /* The mark is kept even without runs: other runs may have been added after it. */

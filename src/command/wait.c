@@ -76,7 +76,7 @@ static void wait_tried(struct nest *nest, const struct reply *reply)
 	struct wait_line *line = w->blocked.line;
 	bool nothing = reply->word == WORD_END;
 
-	/* Each key is wait_tried once, even if the deadline passes meanwhile. */
+	/* Each key is tried once, even if the deadline passes meanwhile. */
 	if (nothing && ++w->at < w->end && !task_is_abandoned(&w->task)) {
 		try_next(w);
 		return;

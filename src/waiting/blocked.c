@@ -83,9 +83,7 @@ void blocked_leave(struct blocked *b)
 
 	if (b->is_queued) {
 		room->count--;
-		room->keys -= b->places->count;
-		if (room->board)
-			push_board_leave(room->board, b->places->count);
+		push_board_leave(room->board, b->places->count);
 		if (room->next == b)
 			room->next = TAILQ_NEXT(b, link);
 		TAILQ_REMOVE(&room->all, b, link);

@@ -7,12 +7,7 @@
 
 enum { BUCKETS_MIN = 64 };
 
-const unsigned lines_pauses[ROOM_PAUSES] = { 5, 10, 20, 40, 80, 160, 250 };
-
-static uint64_t hash_of(const struct waiting *room, struct slice key)
-{
-	return room->board ? push_board_hash(room->board, key) : hash_slice(key, room->env->seed);
-}
+const unsigned lines_pauses[LINES_PAUSES] = { 5, 10, 20, 40, 80, 160, 250 };
 
 /* --- the table --- */
 
@@ -93,7 +88,7 @@ static void withdraw(struct wait_line *line)
 
 struct wait_line *lines_find(const struct waiting *room, struct slice key)
 {
-	return find_wait_line(room, key, hash_of(room, key));
+	return find_wait_line(room, key, push_board_hash(room->board, key));
 }
 
 void lines_plan(struct wait_line *line, unsigned pause)
@@ -133,7 +128,7 @@ static void leave_slot(struct wait_line *line)
 
 struct wait_line *lines_get(struct waiting *room, struct slice key)
 {
-	uint64_t hash = hash_of(room, key);
+	uint64_t hash = push_board_hash(room->board, key);
 	struct wait_line *line = find_wait_line(room, key, hash);
 
 	if (line)
@@ -146,8 +141,7 @@ struct wait_line *lines_get(struct waiting *room, struct slice key)
 	TAILQ_INIT(&line->places);
 	insert_line(line);
 	lines_plan(line, 0);
-	if (room->board)
-		enter_slot(line);
+	enter_slot(line);
 	return line;
 }
 
@@ -157,7 +151,6 @@ void lines_settle(struct wait_line *line)
 		return;
 	lines_take(line);
 	withdraw(line);
-	if (line->room->board)
-		leave_slot(line);
+	leave_slot(line);
 	free(line);
 }

@@ -6,14 +6,14 @@
 
 enum {
 	US = 1000,          /* In a millisecond. */
-	BURST_US = 10 * US, /* Of the time in which no poll was due. */
+	BURST_US = 50 * US, /* So long may a turn be late without slowing down the polls. */
 	BATCH = 5           /* Milliseconds of polls that are sent together when there are too many. */
 };
 
 /* The next pause is longer. */
 static void plan(struct wait_line *line)
 {
-	line->pause += line->pause + 1 < ROOM_PAUSES;
+	line->pause += line->pause + 1 < LINES_PAUSES;
 	lines_plan(line, line->pause);
 }
 
@@ -23,8 +23,6 @@ static void spread(const struct wait_line *line, const struct result *r, bool is
 	const struct waiting *room = line->room;
 	size_t slot = push_board_slot(line->hash);
 
-	if (!room->board)
-		return;
 	push_board_see(room->board, slot, r->status == RESULT_HIT ? r->cas : 0);
 	if (is_new && push_board_is_shared(room->board, slot) && push_board_note(room->board, line->poll.key) &&
 		room->tell)
@@ -58,7 +56,7 @@ static bool is_asked(struct wait_line *line)
 	unsigned left, pause = 0;
 	uint64_t seen;
 
-	if (!board || line->again)
+	if (line->again)
 		return false;
 	left = push_board_ask(
 		board, slot, push_board_mark(line->hash), line->room->env->now, lines_pauses[line->pause]);
@@ -98,7 +96,7 @@ static struct wait_line *first_due(const struct waiting *room)
 {
 	struct wait_line *first = NULL;
 
-	for (int i = 0; i < ROOM_PAUSES; i++) {
+	for (int i = 0; i < LINES_PAUSES; i++) {
 		struct wait_line *line = TAILQ_FIRST(&room->due[i]);
 		if (line && (!first || line->poll_at < first->poll_at))
 			first = line;
@@ -110,7 +108,7 @@ static struct wait_line *first_due(const struct waiting *room)
 static bool take_turn(struct waiting *room)
 {
 	uint64_t now = room->env->now * US;
-	uint64_t all = room->board ? atomic_load(&room->board->lines) : room->lines;
+	uint64_t all = atomic_load(&room->board->lines);
 
 	if (room->poll_from + BURST_US < now)
 		room->poll_from = now - BURST_US;

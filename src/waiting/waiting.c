@@ -13,19 +13,20 @@ enum { TICK_MAX = 50, LOOK_MS = 100 };
 
 static void set_poll_timer(struct waiting *room);
 
-struct waiting *waiting_create(const struct waiting_options *options)
+struct waiting *waiting_create(
+	struct env *env, struct push_board *board, size_t max, size_t calls_max, void (*tell)(struct env *env))
 {
 	struct waiting *room = xcalloc(1, sizeof(*room));
 
-	room->env = options->env;
-	room->board = options->board;
-	room->max = options->max;
-	room->calls_max = options->calls_max;
-	room->tell = options->tell;
+	room->env = env;
+	room->board = board;
+	room->max = max;
+	room->calls_max = calls_max;
+	room->tell = tell;
 	room->timer.deadline = UINT64_MAX;
 	TAILQ_INIT(&room->all);
 	STAILQ_INIT(&room->left.places);
-	for (int i = 0; i < ROOM_PAUSES; i++)
+	for (int i = 0; i < LINES_PAUSES; i++)
 		TAILQ_INIT(&room->due[i]);
 	return room;
 }
@@ -52,14 +53,6 @@ bool waiting_has(const struct waiting *room, struct slice key)
 	return line && !TAILQ_EMPTY(&line->places);
 }
 
-/* Counts the keys. Returns false if that would be more than max_waiting. */
-static bool enter(struct waiting *room, size_t keys)
-{
-	if (room->board)
-		return push_board_enter(room->board, keys, room->max);
-	return keys <= room->max && room->keys <= room->max - keys;
-}
-
 bool waiting_block(struct waiting *room, struct blocked *b)
 {
 	/* Not checked yet if commands were queued for all its keys. */
@@ -67,11 +60,10 @@ bool waiting_block(struct waiting *room, struct blocked *b)
 		b->hooks->end(b);
 		return true;
 	}
-	if (!enter(room, b->places->count))
+	if (!push_board_enter(room->board, b->places->count, room->max))
 		return false;
 	b->is_queued = true;
 	room->count++;
-	room->keys += b->places->count;
 	TAILQ_INSERT_TAIL(&room->all, b, link);
 	if (b->deadline < room->timer.deadline)
 		room->timer.deadline = b->deadline;
@@ -114,7 +106,7 @@ static void look_at_slot(struct waiting *room, size_t slot)
 
 void waiting_look(struct waiting *room)
 {
-	if (!room->board || room->lines == 0)
+	if (room->lines == 0)
 		return;
 	for (size_t group = 0; group < PUSH_BOARD_GROUPS; group++) {
 		unsigned pushes = atomic_load(&room->board->groups[group]);

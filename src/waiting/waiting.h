@@ -27,21 +27,14 @@ struct env;
 struct push_board;
 struct waiting;
 
-struct waiting_options {
-	struct env *env;
-	struct push_board *board; /* NULL if there is one worker. */
-	/*
-	 * Maximum number of keys of blocked commands, in all rooms that share the board; each
-	 * key of each command counts.
-	 */
-	size_t max;
-	size_t calls_max; /* Maximum number of calls in flight, as host.calls_max. */
-	/* Makes other workers look at the board, which may have changed. NULL: there are none. */
-	void (*tell)(struct env *env);
-};
-
-/* Creates an empty room. Borrows the pointers until waiting_destroy. */
-struct waiting *waiting_create(const struct waiting_options *options);
+/*
+ * Creates an empty room. Borrows the pointers until waiting_destroy. All commands that block in
+ * rooms with the same board have at most `max` keys together; each key of each command counts.
+ * At most `calls_max` calls are in flight, as host.calls_max. `tell` makes other workers look
+ * at the board, which may have changed; NULL: there are none.
+ */
+struct waiting *waiting_create(
+	struct env *env, struct push_board *board, size_t max, size_t calls_max, void (*tell)(struct env *env));
 
 /* Requires waiting_idle. */
 void waiting_destroy(struct waiting *waiting);

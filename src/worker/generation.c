@@ -191,13 +191,8 @@ static void init_host(struct generation *g)
 		.lease_time = config->lease_time,
 	};
 	g->host.lanes = lanes_create(&g->host.env, &machines);
-	g->host.waiting = waiting_create(&(struct waiting_options){
-		.env = &g->host.env,
-		.board = all->pushes.board,
-		.max = config->max_waiting,
-		.calls_max = g->host.calls_max,
-		.tell = generation_tell,
-	});
+	g->host.waiting = waiting_create(
+		&g->host.env, all->pushes.board, config->max_waiting, g->host.calls_max, generation_tell);
 }
 
 /* Routes the calls of lanes and tasks through `moves`. */

@@ -230,12 +230,9 @@ static void start_proxy(struct taking *w, int index)
 	host->ended = has_gone;
 	host->done = task_ended;
 	host->lanes = lanes_create(&host->env, &machines);
-	host->waiting = waiting_create(&(struct waiting_options){
-		.env = &host->env,
-		.board = index < TAKING_WORKERS ? &w->board : NULL,
-		.max = w->waiting_max + (w->mutation == TAKING_ONE_MORE ? 1 : 0),
-		.tell = tell_others,
-	});
+	host->waiting = waiting_create(&host->env, index < TAKING_WORKERS ? &w->board : &w->own_board,
+		w->waiting_max + (w->mutation == TAKING_ONE_MORE ? 1 : 0), 0,
+		index < TAKING_WORKERS ? tell_others : NULL);
 }
 
 static void stop_proxy(struct taking_proxy *p)
@@ -384,7 +381,7 @@ static void run_world(struct taking *w, uint64_t seed, enum taking_mutation muta
 	memset(w, 0, sizeof(*w));
 	lan_init(&w->lan, &hooks, w, TAKING_SERVERS, ITEM_MAX, seed);
 	w->lan.verbose = verbose;
-	w->board.seed = seed;
+	w->board.seed = w->own_board.seed = seed;
 	w->options = world_sizes(seed);
 	w->kind = seed % TAKING_KINDS;
 	w->trouble = seed / TAKING_KINDS % 2;

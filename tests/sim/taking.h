@@ -118,7 +118,8 @@ struct taking_proxy {
 struct taking {
 	struct lan lan;
 	struct taking_proxy proxies[TAKING_PROXIES];
-	struct push_board board; /* proxies that are workers of one process */
+	struct push_board board,
+		own_board; /* Of the proxies that are workers of one process, and of the other proxy. */
 	struct rules rules;
 	const struct collection_options *options;
 	enum taking_kind kind;

@@ -8,6 +8,7 @@
 #include "memcached.h"
 #include "protocol/dialect.h"
 #include "util/alloc.h"
+#include "waiting/push_board.h"
 #include "waiting/waiting.h"
 
 static void on_call(struct env *env, const struct call *call, struct waiter *waiter)
@@ -96,6 +97,7 @@ void fake_take(struct fake *f, const struct collection_options *options)
 
 void fake_init(struct fake *f)
 {
+	static struct push_board board; /* of all fakes; it is empty in the end */
 	/* Without the cache every read is a complete fetch; its own tests set its options. */
 	static const struct collection_options options = {
 		.base_size = 16384, .segment_size = 65536, .log_size = 4096, .table_size = 65536, .merges = 1
@@ -120,7 +122,7 @@ void fake_init(struct fake *f)
 	STAILQ_INIT(&f->tasks);
 	f->host.env.rules = &f->rules;
 	f->host.env.pool = &f->pool;
-	f->host.waiting = waiting_create(&(struct waiting_options){ .env = &f->host.env, .max = 1000 });
+	f->host.waiting = waiting_create(&f->host.env, &board, 1000, 0, NULL);
 	fake_take(f, &options);
 }
 

@@ -130,6 +130,15 @@ struct waiter {
 	struct slice key;
 };
 
+/* Returns the result without its slices, which are borrowed. */
+static inline struct result result_bare(const struct result *r)
+{
+	struct result bare = *r;
+
+	bare.value = bare.line = SLICE("");
+	return bare;
+}
+
 /* Returns whether the call was not carried out, or may not have been. */
 static inline bool result_failed(const struct result *r)
 {

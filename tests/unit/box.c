@@ -123,7 +123,7 @@ enum adopted_status box_fold_of(struct snapshot *s, struct fold *out)
 	return s->status;
 }
 
-/* Carries out a plan; `ended` says whether the operation is done. */
+/* Carries out a plan; sets `ended` if the operation is done. */
 static bool run(struct box *box, struct snapshot *s, struct plan *plan, bool *ended)
 {
 	bool good = true;

@@ -432,7 +432,7 @@ static void replace_read(struct adopted *c)
 		return;
 	}
 	status = ADOPTED_OK;
-	if (lane_first(c->lane)->push) {
+	if (op_is_list(lane_first(c->lane))) {
 		plan_store(&c->plan, c->s.items[0]);
 		plan_log(c, lane_first(c->lane)->log);
 	} else {
@@ -794,6 +794,6 @@ void adopted_start(struct lane *lane, enum op_kind kind)
 	};
 	struct adopted *c = adopted_create(lane, kind);
 
-	c->flow = kind == OP_APPEND && lane_first(lane)->push ? &push : &flows[kind];
+	c->flow = kind == OP_APPEND && op_is_list(lane_first(lane)) ? &push : &flows[kind];
 	start(c);
 }

@@ -62,7 +62,7 @@ static bool concerns(struct gathering *g, const struct op *read, struct slice lo
 
 static bool take_append(struct gathering *g, struct seen *seen, struct op *op)
 {
-	if (g->first && (op->front != g->first->front || op->push != g->first->push || g->bytes + op->log.n > g->most))
+	if (g->first && (op->front != g->first->front || op->type != g->first->type || g->bytes + op->log.n > g->most))
 		return false;
 	for (const struct op *read = seen->reads; read; read = read->before) {
 		if (concerns(g, read, op->log))

@@ -197,14 +197,14 @@ static bool mergeable(const struct op *first, const struct op *op, size_t bytes)
 	if (op->kind != first->kind)
 		return false;
 	if (op->kind == OP_APPEND)
-		return op->front == first->front && op->push == first->push && bytes + op->log.n <= LANE_MERGE_MAX;
+		return op->front == first->front && op->type == first->type && bytes + op->log.n <= LANE_MERGE_MAX;
 	if (op->kind == OP_LIST)
 		return list_kind(op) == list_kind(first) && list_kind(op) != LIST_ALONE;
 	/*
 	 * Of several lease requests the first gets the lease, and the others get OUTCOME_LOADING.
 	 */
 	if (op->kind == OP_LEASE)
-		return op->push == first->push;
+		return op->type == first->type;
 	return op->kind == OP_READ || op->kind == OP_COUNT;
 }
 

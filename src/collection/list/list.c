@@ -13,7 +13,7 @@
  * A rewrite omits the read if the base was read ahead, see rewrite/ahead.h. If that does not
  * lead to a CAS, the base is read.
  *
- * Compaction is a batch of its own; set/compact.c reads the base and starts it. The log at the
+ * Compaction is a batch of its own; both/compact.c reads the base and starts it. The log at the
  * tail becomes segments after the existing ones, and the log at the head becomes segments
  * before them. If a log and the segment next to it fit into one segment, they are merged, so
  * that the number of segments stays small.
@@ -33,6 +33,7 @@
 #include "collection/machines.h"
 #include "collection/rewrite/ahead.h"
 #include "collection/rewrite/base.h"
+#include "collection/rewrite/opening.h"
 #include "collection/rewrite/parts.h"
 #include "collection/ttl.h"
 #include "util/alloc.h"
@@ -40,10 +41,10 @@
 
 /*
  * The segments of a list, in the work of a machine; must be its first member. All zeroes except
- * `lane` is an empty list.
+ * the lane is an empty list.
  */
 struct list_store {
-	struct lane *lane;
+	struct opening open; /* for compaction, only its lane */
 	struct segmented_list list;
 	struct parts *segments;
 	struct part_writer writer;
@@ -76,13 +77,13 @@ static void store_fini(struct list_store *store)
 static void settle(struct list_store *store)
 {
 	if (store->list.tangled)
-		segmented_list_settle(&store->list, lane_env(store->lane)->seed);
+		segmented_list_settle(&store->list, lane_env(store->open.lane)->seed);
 }
 
 /* Leaves out the elements beyond the rule's limit. In a tangled list these are not known. */
 static void limit(struct list_store *store)
 {
-	const struct collection_rule *rule = store->lane->rule;
+	const struct collection_rule *rule = store->open.lane->rule;
 
 	if (!store->list.tangled)
 		segmented_list_limit(&store->list, (uint64_t)rule->max, rule->newest == NEWEST_FIRST);
@@ -92,7 +93,7 @@ static void limit(struct list_store *store)
 
 static void take_from_cache(struct list_store *store)
 {
-	struct lanes *lanes = store->lane->lanes;
+	struct lanes *lanes = store->open.lane->lanes;
 	struct buf key = BUF_EMPTY;
 
 	for (size_t i = 0; i < store->list.piece_count; i++) {
@@ -101,10 +102,10 @@ static void take_from_cache(struct list_store *store)
 		if (!piece->needed)
 			continue;
 		buf_consume(&key, buf_size(&key));
-		buf_add_slice(&key, store->lane->waiter.key);
+		buf_add_slice(&key, store->open.lane->waiter.key);
 		BUF_ADD(&key, ".");
 		buf_add_slice(&key, piece->ref.id);
-		log_index = segment_cache_find(lanes->segment_cache, buf_slice(&key), lane_env(store->lane)->now);
+		log_index = segment_cache_find(lanes->segment_cache, buf_slice(&key), lane_env(store->open.lane)->now);
 		if (log_index && segmented_list_load(piece, log_index))
 			piece->needed = false;
 	}
@@ -114,12 +115,12 @@ static void take_from_cache(struct list_store *store)
 static bool take_segment(struct list_store *store, struct list_piece *piece, struct part *segment)
 {
 	struct log_index *log_index = log_index_create(buf_slice(&segment->data), &segment->data);
-	struct env *env = lane_env(store->lane);
+	struct env *env = lane_env(store->open.lane);
 	bool good = log_index && segmented_list_load(piece, log_index);
 
 	piece->needed = false;
 	if (good && store->segments->count <= CACHED_MAX)
-		segment_cache_put(store->lane->lanes->segment_cache, segment->waiter.key, log_index, env->now,
+		segment_cache_put(store->open.lane->lanes->segment_cache, segment->waiter.key, log_index, env->now,
 			env->options->cache / CACHE_FRACTION);
 	log_index_release(log_index);
 	return good;
@@ -170,14 +171,15 @@ static void store_load(struct list_store *store, lane_after *done)
 	segmented_list_needed(&store->list, &refs);
 	store->done = done;
 	if (buf_size(&refs) == 0) {
-		done(store->lane, OUTCOME_DONE, NULL);
+		done(store->open.lane, OUTCOME_DONE, NULL);
 	} else if (segmented_list_repeats(&store->list)) {
-		done(store->lane, OUTCOME_CORRUPT, NULL);
+		done(store->open.lane, OUTCOME_CORRUPT, NULL);
 	} else {
 		parts_destroy(store->segments);
-		store->segments = parts_create_of_list(store->lane->lanes, store->lane->waiter.key, buf_slice(&refs));
+		store->segments =
+			parts_create_of_list(store->open.lane->lanes, store->open.lane->waiter.key, buf_slice(&refs));
 		parts_call(store->segments, (struct call){ .verb = CALL_GET, .want = WANT_VALUE }, segments_read,
-			store->lane);
+			store->open.lane);
 	}
 	buf_free(&refs);
 }
@@ -235,7 +237,7 @@ static void write_piece(struct list_store *store, struct list_piece *piece)
 /* Writes the pieces that are marked as rewritten to new segments. */
 static void store_write(struct list_store *store, int64_t exptime, lane_after *done)
 {
-	struct lane *lane = store->lane;
+	struct lane *lane = store->open.lane;
 
 	store->done = done;
 	for (size_t i = 0; i < store->list.piece_count; i++) {
@@ -262,7 +264,7 @@ static void store_committed(struct list_store *store, int64_t ttl)
 	if (store->writes)
 		part_writer_follow(&store->writer, ttl);
 	segmented_list_dropped(&store->list, &refs);
-	parts_forget_all(store->lane->lanes, store->lane->waiter.key, buf_slice(&refs));
+	parts_forget_all(store->open.lane->lanes, store->open.lane->waiter.key, buf_slice(&refs));
 	buf_free(&refs);
 }
 
@@ -279,12 +281,8 @@ struct list_work {
 	struct list_store store;
 	struct cas cas;
 	int64_t exptime; /* preserves the time to live of the base */
-	/* The base was read after the last write: it can only be used for a CAS. */
-	bool ahead;
-	struct result read;  /* the reply about the base, without its slices */
-	bool missing;        /* a segment of this base is missing */
-	uint64_t missing_on; /* parts.missing_on, if `missing` */
-	struct buf text;     /* the answers to the operations */
+	bool missing;    /* a segment of this base is missing */
+	struct buf text; /* the answers to the operations */
 };
 
 static lane_step found;
@@ -300,18 +298,7 @@ static void end_work(struct lane *lane)
 	lane_next(lane);
 }
 
-static void read_base(struct lane *lane)
-{
-	struct list_work *w = lane->work;
-
-	w->ahead = false;
-	lane_call(lane,
-		(struct call){ .verb = CALL_GET,
-			.want = WANT_VALUE | WANT_CAS | WANT_TTL,
-			.only_reads = lane_reads_list(lane) },
-		found);
-}
-
+/* Frees what was made of an earlier reply about the base. */
 static void forget(struct list_work *w)
 {
 	store_fini(&w->store);
@@ -323,10 +310,9 @@ static bool was_ahead(struct lane *lane)
 {
 	struct list_work *w = lane->work;
 
-	if (!w->ahead)
+	if (!w->store.open.ahead)
 		return false;
-	forget(w);
-	read_base(lane);
+	opening_read(&w->store.open);
 	return true;
 }
 
@@ -339,74 +325,22 @@ static void end(struct lane *lane, enum outcome_status status, const struct resu
 	end_work(lane);
 }
 
-/* --- a lost race, or a base with a missing segment --- */
-
-static void again(struct lane *lane)
-{
-	struct list_work *w = lane->work;
-
-	forget(w);
-	w->ahead = false;
-	if (lane_may_retry(lane))
-		read_base(lane);
-	else
-		end(lane, OUTCOME_BUSY, NULL);
-}
-
-/* Called after a lost CAS, after which the base may have been read. */
-static void lost(struct lane *lane)
-{
-	struct list_work *w = lane->work;
-
-	forget(w);
-	w->ahead = false;
-	if (!lane_may_retry(lane))
-		end(lane, OUTCOME_BUSY, NULL);
-	else if (!ahead_reads(lane, found))
-		read_base(lane);
-}
-
-static void removed(struct lane *lane, const struct result *r)
-{
-	if (r->status == RESULT_DONE) {
-		lane->lanes->stats.incomplete_sets++;
-		end(lane, OUTCOME_MISSING, NULL);
-	} else if (result_failed(r)) {
-		end(lane, OUTCOME_FAILED, r);
-	} else {
-		again(lane);
-	}
-}
-
-/* Removes the base only if no other server can have the segment: see struct parts. */
-static void give_up(struct lane *lane, const struct result *r)
-{
-	const struct list_work *w = lane->work;
-
-	if (w->missing_on) {
-		base_expire(lane, r, removed);
-	} else {
-		lane->lanes->stats.incomplete_sets++;
-		end(lane, OUTCOME_MISSING, NULL);
-	}
-}
-
 /* --- a rewrite --- */
 
 static void answer(struct lane *lane)
 {
 	struct list_work *w = lane->work;
 
-	lane_answer_lists(lane, buf_slice(&w->text), &w->read);
+	lane_answer_lists(lane, buf_slice(&w->text), &w->store.open.read);
 	end_work(lane);
 }
 
 static void stored(struct cas *cas, const struct result *r)
 {
 	struct list_work *w = (struct list_work *)((char *)cas - offsetof(struct list_work, cas));
-	struct lane *lane = w->store.lane;
+	struct lane *lane = w->store.open.lane;
 
-	ahead_ended(lane, cas, r->status, w->ahead);
+	ahead_ended(lane, cas, r->status, w->store.open.ahead);
 	if (r->status == RESULT_DONE) {
 		store_committed(&w->store, cas->ttl);
 		answer(lane);
@@ -415,7 +349,7 @@ static void stored(struct cas *cas, const struct result *r)
 	} else {
 		lane->lanes->stats.conflicts += r->status == RESULT_EXISTS;
 		store_undo(&w->store);
-		lost(lane);
+		opening_lost(&w->store.open);
 	}
 }
 
@@ -430,7 +364,8 @@ static void segments_written(struct lane *lane, enum outcome_status status, cons
 	}
 	segmented_list_encode(&w->store.list, buf_slice(&w->store.refs), &value);
 	lane_charge(lane, buf_size(&value));
-	cas_replace(&w->cas, lane_env(lane), lane->waiter.key, buf_slice(&value), &w->read, w->exptime, stored);
+	cas_replace(
+		&w->cas, lane_env(lane), lane->waiter.key, buf_slice(&value), &w->store.open.read, w->exptime, stored);
 	ahead_rewrites(lane, w->exptime);
 	buf_free(&value);
 }
@@ -440,8 +375,8 @@ static void rewrite(struct lane *lane)
 	struct list_work *w = lane->work;
 	struct segmented_list *list = &w->store.list;
 
-	if (w->read.cas == 0 || !ttl_exptime(lane_env(lane), w->read.ttl, &w->exptime)) {
-		end(lane, w->read.cas ? OUTCOME_BUSY : OUTCOME_NO_CAS, NULL);
+	if (w->store.open.read.cas == 0 || !ttl_exptime(lane_env(lane), w->store.open.read.ttl, &w->exptime)) {
+		end(lane, w->store.open.read.cas ? OUTCOME_BUSY : OUTCOME_NO_CAS, NULL);
 		return;
 	}
 	if (list->settled)
@@ -456,7 +391,7 @@ static void answer_reads(struct lane *lane, const struct result *r)
 	struct list_work *w = lane->work;
 
 	(void)r;
-	if (lane_answer_list_reads(lane, segmented_list_read_slice, &w->store.list, &w->text, &w->read))
+	if (lane_answer_list_reads(lane, segmented_list_read_slice, &w->store.list, &w->text, &w->store.open.read))
 		end_work(lane);
 	else
 		lane_pause(lane, answer_reads);
@@ -493,8 +428,8 @@ static void loaded(struct lane *lane, enum outcome_status status, const struct r
 		end(lane, OUTCOME_FAILED, failure);
 	} else if (status == OUTCOME_MISSING) {
 		w->missing = true;
-		w->missing_on = w->store.segments->missing_on;
-		again(lane);
+		w->store.open.missing_on = w->store.segments->missing_on;
+		opening_again(&w->store.open);
 	} else {
 		lane->lanes->stats.corrupt_values++;
 		end(lane, OUTCOME_CORRUPT, NULL);
@@ -537,6 +472,7 @@ static void found(struct lane *lane, const struct result *r)
 	struct segmented_list *list = &w->store.list;
 	bool broken;
 
+	forget(w);
 	if (r->status == RESULT_MISS) {
 		end(lane, OUTCOME_MISSING, NULL);
 	} else if (r->status != RESULT_HIT) {
@@ -553,13 +489,13 @@ static void found(struct lane *lane, const struct result *r)
 		need(lane, list);
 		if (lane_reads_list(lane))
 			ahead_saw(lane, r, r->value);
-		broken = w->missing && r->cas == w->read.cas && r->connection == w->read.connection &&
-			(!w->missing_on || w->missing_on == r->connection);
+		broken = w->missing && r->cas == w->store.open.read.cas &&
+			r->connection == w->store.open.read.connection &&
+			(!w->store.open.missing_on || w->store.open.missing_on == r->connection);
 		w->missing = false;
-		w->read = *r;
-		w->read.value = w->read.line = slice_of("", 0);
+		w->store.open.read = result_bare(r);
 		if (broken)
-			give_up(lane, r);
+			opening_give_up(&w->store.open, r);
 		else
 			store_load(&w->store, loaded);
 	}
@@ -569,13 +505,10 @@ void list_start(struct lane *lane)
 {
 	struct list_work *w = xcalloc(1, sizeof(*w));
 	lane->work = w;
-	w->store.lane = lane;
+	w->store.open =
+		(struct opening){ .lane = lane, .rewrites = !lane_reads_list(lane), .found = found, .ended = end };
 	lane_count_reads(lane);
-	w->ahead = !lane_reads_list(lane) && ahead_has(lane);
-	if (w->ahead)
-		ahead_give(lane, found);
-	else
-		read_base(lane);
+	opening_start(&w->store.open);
 }
 
 /* --- compaction --- */
@@ -664,7 +597,7 @@ void list_compact(struct lane *lane, const struct result *r, lane_after *after)
 
 	lane->work = c;
 	c->after = after;
-	c->store.lane = lane;
+	c->store.open.lane = lane;
 	if (!segmented_list_read(list, r->value)) {
 		end_compaction(lane, lane_unreadable(lane, list->form), NULL);
 		return;

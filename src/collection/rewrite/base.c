@@ -132,15 +132,6 @@ void base_rewrite_anywhere(
 	read_base(rewrite);
 }
 
-void base_expire(struct lane *lane, const struct result *read, lane_step *step)
-{
-	struct call call = {
-		.verb = CALL_CAS, .value = SLICE(""), .exptime = -1, .number = read->cas, .connection = read->connection
-	};
-
-	lane_call(lane, call, step);
-}
-
 void base_commit_start(struct lane *lane)
 {
 	const struct op *op = lane_first(lane);

@@ -38,10 +38,4 @@ void base_rewrite_head(struct base_rewrite *rewrite, struct lane *lane, struct s
 void base_rewrite_anywhere(
 	struct base_rewrite *rewrite, struct lane *lane, struct slice old, struct slice replacement, lane_after *after);
 
-/*
- * Removes the base that `read` is a reply about, by a CAS with an exptime in the past. If the
- * base has changed since, it is not removed.
- */
-void base_expire(struct lane *lane, const struct result *read, lane_step *step);
-
 #endif

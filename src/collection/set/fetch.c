@@ -26,10 +26,8 @@
 #include "collection/list/segmented_list.h"
 #include "collection/machines.h"
 #include "collection/rewrite/ahead.h"
-#include "collection/rewrite/base.h"
 #include "collection/rewrite/parts.h"
 #include "collection/set/answer.h"
-#include "collection/set/set.h"
 #include "util/alloc.h"
 #include "util/check.h"
 
@@ -40,7 +38,7 @@
  */
 enum { COMPARE_MIN = 512, CALM = 2, PRESENCE_EVERY_MS = 60 * 1000 };
 
-static lane_step token_read, base_read, fold, removed, answer, view_updated;
+static lane_step token_read, base_read, fold, answer, view_updated;
 static lane_after reads_done;
 static void loaded(struct parts *parts), parts_checked(struct parts *parts), list_read(struct parts *parts);
 static void take_list(struct lane *lane, struct slice segments);
@@ -50,8 +48,8 @@ static void finish(struct lane *lane, enum outcome_status status, const struct r
 	struct fetch *f = lane->work;
 
 	set_view_end_wants(&f->entry->view);
-	if (f->ahead && status != OUTCOME_DONE)
-		fetch_read_base(lane);
+	if (f->open.ahead && status != OUTCOME_DONE)
+		opening_read(&f->open);
 	else
 		f->after(lane, status, failure);
 }
@@ -80,38 +78,6 @@ static bool is_current(const struct set_view *view, const struct result *r)
 	return view->known && r->cas && view->cas == r->cas && view->connection == r->connection;
 }
 
-void fetch_read_base(struct lane *lane)
-{
-	struct fetch *f = lane->work;
-
-	f->ahead = false;
-	lane_call(lane,
-		(struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_CAS | WANT_TTL, .only_reads = !f->rewrites },
-		base_read);
-}
-
-void fetch_again(struct lane *lane)
-{
-	struct fetch *f = lane->work;
-
-	set_view_end_wants(&f->entry->view);
-	if (lane_may_retry(lane))
-		fetch_read_base(lane);
-	else
-		finish(lane, OUTCOME_BUSY, NULL);
-}
-
-void fetch_lost(struct lane *lane)
-{
-	struct fetch *f = lane->work;
-
-	f->ahead = false;
-	if (!lane_may_retry(lane))
-		finish(lane, OUTCOME_BUSY, NULL);
-	else if (!ahead_reads(lane, base_read))
-		fetch_read_base(lane);
-}
-
 static bool should_compare_token(const struct cache_entry *entry)
 {
 	return entry->view.known && !entry->churning && !entry->suspect && buf_size(&entry->view.base) >= COMPARE_MIN;
@@ -120,7 +86,11 @@ static bool should_compare_token(const struct cache_entry *entry)
 void fetch_begin(struct fetch *f, struct lane *lane, struct set_request *only, bool rewrites, lane_after *after)
 {
 	lane_count_reads(lane);
-	*f = (struct fetch){ .lane = lane, .only = only, .after = after, .rewrites = rewrites };
+	*f = (struct fetch){
+		.open = { .lane = lane, .rewrites = rewrites, .found = base_read, .ended = finish },
+		.only = only,
+		.after = after,
+	};
 	STAILQ_INIT(&f->wanting);
 	f->entry = cache_open(lane->lanes->cache, lane->waiter.key, lane->hash);
 	f->entry->view.env = lane_env(lane);
@@ -129,22 +99,13 @@ void fetch_begin(struct fetch *f, struct lane *lane, struct set_request *only, b
 		rules_behind(lane->rule) && f->entry->view.run_count && f->entry->connects != lane_env(lane)->connects;
 	f->entry->connects = lane_env(lane)->connects;
 	lane->work = f;
-	f->ahead = rewrites && ahead_has(lane);
-	if (f->ahead)
-		ahead_give(lane, base_read);
-	else if (!rewrites && lane->reads_along && lane_await_behind(lane, base_read))
+	if (!rewrites && lane->reads_along && lane_await_behind(lane, base_read))
 		lane->reads_along = false;
 	else if (!rewrites && should_compare_token(f->entry))
 		lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_CAS | WANT_TTL, .only_reads = true },
 			token_read);
 	else
-		fetch_read_base(lane);
-}
-
-static void remember(struct fetch *f, const struct result *r)
-{
-	f->read = *r;
-	f->read.value = f->read.line = slice_of("", 0);
+		opening_start(&f->open);
 }
 
 /* The machines of rewrites make one request of their own. */
@@ -164,12 +125,12 @@ static void token_read(struct lane *lane, const struct result *r)
 		base_read(lane, r);
 	} else if (is_current(&f->entry->view, r)) {
 		lane->lanes->stats.cache_hits++;
-		remember(f, r);
+		f->open.read = result_bare(r);
 		saw(lane, r, buf_slice(&f->entry->view.base));
 		answer(lane, NULL);
 	} else {
 		f->entry->churning = CALM;
-		fetch_read_base(lane);
+		opening_read(&f->open);
 	}
 }
 
@@ -187,20 +148,6 @@ static bool is_broken(const struct fetch *f)
 	return false;
 }
 
-/* Removes the base only if no other server can have the part: see struct parts. */
-static void give_up(struct lane *lane, const struct result *r)
-{
-	struct fetch *f = lane->work;
-
-	if (f->missing_on) {
-		base_expire(lane, r, removed);
-	} else {
-		lane->lanes->stats.incomplete_sets++;
-		f->entry->suspect = f->stays = true;
-		finish(lane, OUTCOME_MISSING, NULL);
-	}
-}
-
 static void view_updated(struct lane *lane, const struct result *r)
 {
 	struct fetch *f = lane->work;
@@ -215,8 +162,10 @@ static void view_updated(struct lane *lane, const struct result *r)
 	view->connection = r->connection;
 	/* After a lost race the key may hold a different collection. */
 	f->is_list = lane_is_list(lane, &view->split) && (view->split.ref_count || lane->rule->max);
-	if (is_broken(f) && (!f->missing_on || f->missing_on == r->connection)) {
-		give_up(lane, r);
+	if (is_broken(f) && (!f->open.missing_on || f->open.missing_on == r->connection)) {
+		f->stays = !f->open.missing_on;
+		f->entry->suspect |= f->stays;
+		opening_give_up(&f->open, r);
 	} else if (f->is_list && !view->split.ref_count) {
 		f->segment_bytes = 0;
 		take_list(lane, slice_of("", 0));
@@ -255,7 +204,7 @@ static void fold(struct lane *lane, const struct result *r)
 		if (lane_pauses(lane, FOLD_STEPS, fold))
 			return;
 	}
-	f->folded(lane, &f->read);
+	f->folded(lane, &f->open.read);
 }
 
 static void base_read(struct lane *lane, const struct result *r)
@@ -263,13 +212,14 @@ static void base_read(struct lane *lane, const struct result *r)
 	struct fetch *f = lane->work;
 	enum oplog_form form;
 
+	set_view_end_wants(&f->entry->view);
 	f->loading = false;
 	if (r->status == RESULT_MISS) {
 		finish(lane, OUTCOME_MISSING, NULL);
 	} else if (r->status != RESULT_HIT) {
 		finish(lane, OUTCOME_FAILED, r);
 	} else {
-		remember(f, r);
+		f->open.read = result_bare(r);
 		if (is_current(&f->entry->view, r)) {
 			lane->lanes->stats.cache_hits++;
 			f->entry->churning -= f->entry->churning > 0;
@@ -283,7 +233,7 @@ static void base_read(struct lane *lane, const struct result *r)
 			f->folded = view_updated;
 			fold(lane, NULL);
 		} else if (form == OPLOG_OUTDATED) {
-			base_expire(lane, r, removed);
+			opening_remove(&f->open, r);
 		} else {
 			finish_unreadable(lane, form);
 		}
@@ -355,7 +305,7 @@ static void answered(struct lane *lane)
 	struct fetch *f = lane->work;
 	const struct set_view *view = &f->entry->view;
 
-	if (!f->is_list && f->read.ttl != TTL_UNKNOWN)
+	if (!f->is_list && f->open.read.ttl != TTL_UNKNOWN)
 		request_compaction(lane, view);
 	if (!f->is_list && lane_is_measured(lane))
 		lane_measured_runs(lane, view->head.live + view->overlay.live, buf_size(&view->base), view->split.refs);
@@ -384,7 +334,7 @@ static bool answer_batch(struct lane *lane)
 {
 	struct fetch *f = lane->work;
 	struct set_view *view = &f->entry->view;
-	struct outcome done = { .result = &f->read };
+	struct outcome done = { .result = &f->open.read };
 	struct op *op;
 
 	for (lane_drop_abandoned(lane); (op = lane_first(lane)); lane_drop_abandoned(lane)) {
@@ -446,9 +396,9 @@ static void take_loaded(struct lane *lane, const struct result *r)
 				return;
 			continue;
 		}
-		f->missing_on = part_missing_on(part);
+		f->open.missing_on = part_missing_on(part);
 		memcpy(f->missing, view->runs[want->run].id, OPLOG_ID);
-		fetch_again(lane);
+		opening_again(&f->open);
 		return;
 	}
 	set_view_end_wants(view);
@@ -467,18 +417,6 @@ static void loaded(struct parts *parts)
 		take_loaded(lane, NULL);
 }
 
-static void removed(struct lane *lane, const struct result *r)
-{
-	if (r->status == RESULT_DONE) {
-		lane->lanes->stats.incomplete_sets++;
-		finish(lane, OUTCOME_MISSING, NULL);
-	} else if (result_failed(r)) {
-		finish(lane, OUTCOME_FAILED, r);
-	} else {
-		fetch_again(lane);
-	}
-}
-
 static void parts_checked(struct parts *parts)
 {
 	struct lane *lane = parts->arg;
@@ -488,9 +426,9 @@ static void parts_checked(struct parts *parts)
 	if (parts->failure.happened) {
 		finish(lane, OUTCOME_FAILED, &parts->failure.result);
 	} else if (parts->missing) {
-		f->missing_on = parts->missing_on;
+		f->open.missing_on = parts->missing_on;
 		f->missing_refs = check_of(f->entry->view.split.refs);
-		fetch_again(lane);
+		opening_again(&f->open);
 	} else {
 		f->entry->suspect = false;
 		f->entry->present = lane_env(lane)->now;
@@ -543,9 +481,9 @@ static void list_read(struct parts *parts)
 		return;
 	}
 	if (parts->missing) {
-		f->missing_on = parts->missing_on;
+		f->open.missing_on = parts->missing_on;
 		f->missing_refs = check_of(refs);
-		fetch_again(lane);
+		opening_again(&f->open);
 		return;
 	}
 	f->segment_bytes = 0;
@@ -565,7 +503,7 @@ void fetch_start(struct lane *lane)
 static void reads_done(struct lane *lane, enum outcome_status status, const struct result *failure)
 {
 	struct fetch *f = lane->work;
-	struct outcome outcome = { .status = status, .result = status == OUTCOME_DONE ? &f->read : failure };
+	struct outcome outcome = { .status = status, .result = status == OUTCOME_DONE ? &f->open.read : failure };
 
 	fetch_end(f, lane, &outcome);
 	pool_put(lane_env(lane)->pool, f, sizeof(*f));

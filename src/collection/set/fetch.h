@@ -2,7 +2,7 @@
 #ifndef COLLECTION_SET_FETCH_H
 #define COLLECTION_SET_FETCH_H
 
-#include "collection/lane/lane.h"
+#include "collection/rewrite/opening.h"
 #include "collection/set/cache.h"
 
 struct parts;
@@ -10,11 +10,10 @@ struct set_request;
 
 /* A read in progress: the first member of the work of its machine. */
 struct fetch {
-	struct lane *lane;
+	struct opening open;
 	struct set_request *only; /* the request to answer; NULL for the requests of the batch */
 	lane_after *after;
 	struct cache_entry *entry;
-	struct result read; /* the reply about the base, without slices */
 	struct parts *parts;
 	lane_step *folded; /* follows when the base is folded */
 	size_t checked;    /* parts that the view has accepted */
@@ -22,13 +21,11 @@ struct fetch {
 	struct op_queue wanting;
 	size_t segment_bytes;   /* bytes of the segments of a list */
 	char missing[OPLOG_ID]; /* id of a run with a missing part; empty for none */
-	uint64_t missing_refs;  /* check of the references when a part was missing; 0 for none */
-	uint64_t missing_on;    /* parts.missing_on, while either of these is set */
-	bool loading;           /* another client is loading it, so it counts as missing */
+	/* Check of the references when a part was missing; 0 for none. */
+	uint64_t missing_refs;
+	bool loading; /* another client is loading it, so it counts as missing */
 	/* The base is a list with segments or a limit, whose view is dropped at the end. */
 	bool is_list;
-	bool rewrites; /* the base is read for a CAS */
-	bool ahead;    /* the base was read after the last write: it can only be used for a CAS */
 	/*
 	 * The base lacks a part, and is not removed: later reads that do not need the
 	 * part notice this too.
@@ -41,26 +38,21 @@ struct fetch {
 /*
  * Starts a read, and sets lane->work to it. `after` receives OUTCOME_DONE when all requests are
  * answered, or the failure, and must call fetch_end. For a rewrite, the base is read even if
- * the view may be current, unless it was read ahead: then f->ahead is true.
+ * the view may be current, unless it was read ahead: then f->open.ahead is true.
  */
 void fetch_begin(struct fetch *f, struct lane *lane, struct set_request *only, bool rewrites, lane_after *after);
-
-/* Reads the base, ignoring one that was read ahead, and answers. */
-void fetch_read_base(struct lane *lane);
-
-/*
- * Reads the base and answers again. If the batch has lost too many races, `after`
- * receives OUTCOME_BUSY.
- */
-void fetch_again(struct lane *lane);
-/* The same after a lost CAS, which the base may have been read along with. */
-void fetch_lost(struct lane *lane);
 
 /*
  * Ends the batch, releases the view, and frees the memory of the read. Drops the view after an
  * outcome that the view may have caused.
  */
 void fetch_end(struct fetch *f, struct lane *lane, const struct outcome *outcome);
+
+/*
+ * Called when a part of a set is missing: a background read checks the set, and removes it
+ * if it is incomplete.
+ */
+void fetch_suspect(struct lanes *lanes, struct slice key);
 
 /*
  * Returns the stored base, for appending to it. Requires that the requests are answered.

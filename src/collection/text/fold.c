@@ -69,7 +69,7 @@ static void move_slots(struct fold *f, size_t n)
  * Doubles the table. Moving a large one at once would take long, so new_member moves a few slots
  * for each new member, and all are moved before the table is full again.
  */
-static void grow(struct fold *f)
+static void grow_slots(struct fold *f)
 {
 	enum { FEW = 4096 };
 
@@ -128,7 +128,7 @@ static void new_member(struct fold *f, struct fold_slot *slot, const char *p, si
 static struct fold_member *note(struct fold *f, const char *p, size_t n)
 {
 	if (f->member_count * 2 >= f->slot_count)
-		grow(f);
+		grow_slots(f);
 	uint32_t hash = (uint32_t)hash_member(slice_of(p, n), &f->secret);
 	struct fold_slot *slot = find_slot(f, p, n, hash);
 	if (!slot->index)
@@ -278,7 +278,7 @@ size_t fold_joined_size(const struct fold *f)
  * Writes each live member, or all members, from `i` to `end`, followed by a space and, if `sign`,
  * preceded by its sign. Returns the end of the text.
  */
-static char *write_members(const struct fold *f, size_t i, size_t end, char *p, bool sign, bool all)
+static char *write_fold(const struct fold *f, size_t i, size_t end, char *p, bool sign, bool all)
 {
 	for (; i < end; i++) {
 		const struct fold_member *m = &f->members[i];
@@ -300,7 +300,7 @@ bool fold_join_portion(const struct fold *f, size_t *at, struct buf *out)
 	/* One more byte is written than kept: the space after the last member. */
 	char *p = buf_reserve(out, *at ? 0 : joined + 1), *start = p;
 
-	p = write_members(f, *at, end, p, false, false);
+	p = write_fold(f, *at, end, p, false, false);
 	*at = end;
 	buf_commit(out, (size_t)(p - start));
 	if (end < f->member_count)
@@ -324,6 +324,6 @@ size_t fold_log_size(const struct fold *f, bool removals)
 
 void fold_encode(const struct fold *f, bool removals, struct buf *out)
 {
-	(void)write_members(f, 0, f->member_count, buf_reserve(out, fold_log_size(f, removals)), true, removals);
+	(void)write_fold(f, 0, f->member_count, buf_reserve(out, fold_log_size(f, removals)), true, removals);
 	buf_commit(out, fold_log_size(f, removals));
 }

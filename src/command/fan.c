@@ -54,7 +54,7 @@ static bool may_ask(const struct fan *fan)
 
 static void ask_more(struct fan *fan);
 
-static void begin_slice(struct waiter *waiter, const struct result *r)
+static void fan_begin_slice(struct waiter *waiter, const struct result *r)
 {
 	struct fan *fan = (struct fan *)((char *)waiter - offsetof(struct fan, asking.waiter));
 
@@ -67,14 +67,14 @@ static void begin_slice(struct waiter *waiter, const struct result *r)
  * Returns whether the fan pauses. The first parts are few. After these, thousands of answers may
  * arrive at once, and each may allow another request.
  */
-static bool pauses(struct fan *fan)
+static bool fan_pauses(struct fan *fan)
 {
 	enum { STEPS = 32 /* of one request */ };
 
 	if (fan->asked < fan->first || !env_is_over(&fan->task->host->env, STEPS))
 		return false;
 	fan->asking.pauses = true;
-	fan->asking.waiter.done = begin_slice;
+	fan->asking.waiter.done = fan_begin_slice;
 	task_pause(fan->task, &fan->asking.waiter);
 	return true;
 }
@@ -85,7 +85,7 @@ static void ask_more(struct fan *fan)
 	if (fan->asking.on || fan->asking.pauses)
 		return;
 	fan->asking.on = true;
-	while (fan->asked < fan->total && may_ask(fan) && !pauses(fan)) {
+	while (fan->asked < fan->total && may_ask(fan) && !fan_pauses(fan)) {
 		struct fan_part *part = fan_part_at(fan, fan->asked);
 		*part = (struct fan_part){ .fan = fan };
 		fan->asked++;

@@ -73,7 +73,7 @@ void adopted_end(struct adopted *c, enum outcome_status status)
 	lane_next(lane);
 }
 
-static void resumed(struct lane *lane, const struct result *r)
+static void machine_resumed(struct lane *lane, const struct result *r)
 {
 	struct adopted *c = lane->work;
 
@@ -84,7 +84,7 @@ static void resumed(struct lane *lane, const struct result *r)
 void adopted_pause(struct adopted *c, adopted_next *resume)
 {
 	c->resume = resume;
-	lane_pause(c->lane, resumed);
+	lane_pause(c->lane, machine_resumed);
 }
 
 bool adopted_retry(struct adopted *c)

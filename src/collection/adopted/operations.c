@@ -52,7 +52,7 @@ struct flow {
 
 static adopted_next make_room;
 
-static void read_first(struct adopted *c)
+static void operation_read_first(struct adopted *c)
 {
 	adopted_read(c, &c->s, c->flow->purpose, c->flow->read);
 }
@@ -64,7 +64,7 @@ static void start(struct adopted *c)
 	if (c->flow->prepare)
 		c->flow->prepare(c);
 	else
-		read_first(c);
+		operation_read_first(c);
 }
 
 /*
@@ -180,7 +180,7 @@ static void planned_run(struct adopted *c)
 /* --- change --- */
 
 /* Folds the log in c->unread, and those of the operations after c->gathered. Then calls c->then. */
-static void gather(struct adopted *c)
+static void operation_gather(struct adopted *c)
 {
 	enum { BYTES = 8 /* read in one step */ };
 	struct slice *rest = &c->unread.text;
@@ -195,7 +195,7 @@ static void gather(struct adopted *c)
 		assert(good);
 		(void)good;
 		if (lane_is_over(c->lane, (before - rest->n) / BYTES + 1)) {
-			adopted_pause(c, gather);
+			adopted_pause(c, operation_gather);
 			return;
 		}
 	}
@@ -209,7 +209,7 @@ static void begin_gathering(struct adopted *c, struct slice log, const struct op
 	c->unread.text = log;
 	c->gathered = op;
 	c->then = then;
-	gather(c);
+	operation_gather(c);
 }
 
 /* Folds the changes of the batch. */
@@ -220,9 +220,9 @@ static void gather_all(struct adopted *c, adopted_next *then)
 	begin_gathering(c, first->log, first, then);
 }
 
-static void prepare_change(struct adopted *c)
+static void operation_prepare_change(struct adopted *c)
 {
-	gather_all(c, read_first);
+	gather_all(c, operation_read_first);
 }
 
 static void change_lost(struct adopted *c)
@@ -406,7 +406,8 @@ static void answer_all(struct adopted *c)
 
 /* --- replace --- */
 
-static void write_element(struct snapshot *s, const struct fold_member *m, const struct fold *other, struct buf *out)
+static void operation_write_element(
+	struct snapshot *s, const struct fold_member *m, const struct fold *other, struct buf *out)
 {
 	(void)other;
 	delimited_add(out, member_of(m), s->rule->delimiter, 1);
@@ -415,8 +416,8 @@ static void write_element(struct snapshot *s, const struct fold_member *m, const
 /* Writes the elements of a log of additions, each followed by the delimiter. */
 static void plan_log(struct adopted *c, struct slice log)
 {
-	plan_write(
-		&c->plan, (struct members_text){ .write = write_element, .text = { .text = log, .kind = WORDS_LOG } });
+	plan_write(&c->plan,
+		(struct members_text){ .write = operation_write_element, .text = { .text = log, .kind = WORDS_LOG } });
 }
 
 static void replace_read(struct adopted *c)
@@ -444,15 +445,15 @@ static void replace_read(struct adopted *c)
 
 /* --- take --- */
 
-static void take_members(struct adopted *c)
+static void operation_take(struct adopted *c)
 {
-	c->next = take_members;
+	c->next = operation_take;
 	if (!ended(c, c->encoding->take(&c->s, &c->change, &c->plan)))
 		adopted_run(c, planned_run, lost);
 }
 
 /* Chooses the members to take. */
-static void choose(struct adopted *c)
+static void operation_choose(struct adopted *c)
 {
 	if (!c->lends)
 		c->sample = (struct set_request){
@@ -463,7 +464,7 @@ static void choose(struct adopted *c)
 		};
 	lend(c);
 	if (!set_answer(&c->view, &c->sample)) {
-		adopted_pause(c, choose);
+		adopted_pause(c, operation_choose);
 		return;
 	}
 	set_view_give_back(&c->view);
@@ -476,13 +477,13 @@ static void choose(struct adopted *c)
 		return;
 	}
 	set_request_free(&c->sample);
-	begin_gathering(c, buf_slice(&c->text), NULL, take_members);
+	begin_gathering(c, buf_slice(&c->text), NULL, operation_take);
 }
 
 static void take_read(struct adopted *c)
 {
 	if (!ended(c, fold_all(c)))
-		choose(c);
+		operation_choose(c);
 }
 
 /* --- compact --- */
@@ -491,7 +492,7 @@ static void prepare_compact(struct adopted *c)
 {
 	c->lane->compaction_requested = false;
 	c->s.forced = lane_first(c->lane)->all;
-	read_first(c);
+	operation_read_first(c);
 }
 
 static void compact_run(struct adopted *c)
@@ -562,7 +563,7 @@ static void answer_reads(struct lane *lane, const struct result *r)
 		lane_pause(lane, answer_reads);
 }
 
-static void rewrite_list(struct adopted *c)
+static void operation_rewrite_list(struct adopted *c)
 {
 	const struct list_piece *piece = c->list.pieces;
 	struct buf *value = &c->plan.steps[0].value;
@@ -571,7 +572,7 @@ static void rewrite_list(struct adopted *c)
 		struct slice element = piece->elements.list[piece->ref.skip + c->reached++];
 		delimited_add(value, element, c->s.rule->delimiter, 1);
 		if (lane_is_over(c->lane, 1)) {
-			adopted_pause(c, rewrite_list);
+			adopted_pause(c, operation_rewrite_list);
 			return;
 		}
 	}
@@ -579,7 +580,7 @@ static void rewrite_list(struct adopted *c)
 }
 
 /* Carries out the requests after c->gathered, one by one. */
-static void change_list(struct adopted *c)
+static void operation_change_list(struct adopted *c)
 {
 	enum { ELEMENTS = 16 /* looked at in one step */ };
 
@@ -588,7 +589,7 @@ static void change_list(struct adopted *c)
 		c->gathered = op;
 		c->changed |= segmented_list_apply(&c->list, op->list, &c->text);
 		if (lane_is_over(c->lane, steps)) {
-			adopted_pause(c, change_list);
+			adopted_pause(c, operation_change_list);
 			return;
 		}
 	}
@@ -598,7 +599,7 @@ static void change_list(struct adopted *c)
 	}
 	c->reached = 0;
 	plan_rewrite(&c->plan, c->s.items[0]);
-	rewrite_list(c);
+	operation_rewrite_list(c);
 }
 
 static void carry_out_list(struct adopted *c)
@@ -611,10 +612,10 @@ static void carry_out_list(struct adopted *c)
 	if (lane_reads_list(c->lane))
 		answer_reads(c->lane, NULL);
 	else
-		change_list(c);
+		operation_change_list(c);
 }
 
-static void read_elements(struct adopted *c)
+static void operation_read_elements(struct adopted *c)
 {
 	struct slice element;
 
@@ -627,7 +628,7 @@ static void read_elements(struct adopted *c)
 	while (words_next(&c->unread, &element)) {
 		elements_add(&c->elements, element);
 		if (lane_is_over(c->lane, 1)) {
-			adopted_pause(c, read_elements);
+			adopted_pause(c, operation_read_elements);
 			return;
 		}
 	}
@@ -644,7 +645,7 @@ static void list_read(struct adopted *c)
 	elements_free(&c->elements);
 	c->unread = (struct words){ snapshot_item_value(item), WORDS_ADDED, c->s.rule->delimiter };
 	if (item->there)
-		read_elements(c);
+		operation_read_elements(c);
 	else
 		adopted_end(c, OUTCOME_MISSING);
 }
@@ -783,9 +784,9 @@ void adopted_start(struct lane *lane, enum op_kind kind)
 {
 	static const struct flow push = { lane_count_appends, NULL, FOR_WRITE, push_read };
 	static const struct flow flows[] = {
-		[OP_APPEND] = { lane_count_appends, prepare_change, FOR_WRITE, change_read },
+		[OP_APPEND] = { lane_count_appends, operation_prepare_change, FOR_WRITE, change_read },
 		[OP_READ] = { lane_count_reads, NULL, FOR_ALL, answer_all },
-		[OP_REPLACE] = { NULL, prepare_change, FOR_REWRITE, replace_read },
+		[OP_REPLACE] = { NULL, operation_prepare_change, FOR_REWRITE, replace_read },
 		[OP_POP] = { NULL, NULL, FOR_REWRITE, take_read },
 		[OP_COMPACT] = { NULL, prepare_compact, FOR_REWRITE, compact_read },
 		[OP_LIST] = { NULL, NULL, FOR_REWRITE, list_read },

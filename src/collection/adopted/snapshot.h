@@ -136,7 +136,7 @@ members_write signed_write, signed_write_live;
 
 /*
  * Fold a text into s->work.folded, and write members to s->work.text. Return false if the slice
- * is over: then they must be called again. work_text gives the written text. work_next makes room
+ * is over: then they must be called again. work_text returns the text for the caller to free. work_next makes room
  * for the next one, and work_free also discards everything else.
  */
 bool work_fold(struct snapshot *s, struct words text) __attribute__((warn_unused_result));

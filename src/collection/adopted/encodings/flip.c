@@ -178,7 +178,7 @@ static void name_items(struct snapshot *s)
 	}
 }
 
-static enum adopted_status state(const struct snapshot *s)
+static enum adopted_status flip_state(const struct snapshot *s)
 {
 	struct lists l;
 
@@ -190,7 +190,7 @@ static struct words inactive_words(const struct lists *l)
 	return (struct words){ .text = words(l->inactive), .kind = WORDS_SIGNED };
 }
 
-static bool text(const struct snapshot *s, size_t i, struct words *out)
+static bool flip_text(const struct snapshot *s, size_t i, struct words *out)
 {
 	struct lists l;
 
@@ -302,7 +302,7 @@ static bool plan_mark(const struct snapshot *s, const struct lists *l, struct pl
 }
 
 /* Writes a removal of a member that `kept` does not have. */
-static void write_back(struct snapshot *s, const struct fold_member *m, const struct fold *kept, struct buf *out)
+static void flip_write_back(struct snapshot *s, const struct fold_member *m, const struct fold *kept, struct buf *out)
 {
 	(void)s;
 	if (!m->live || fold_contains(kept, member_of(m)))
@@ -315,7 +315,8 @@ static void write_back(struct snapshot *s, const struct fold_member *m, const st
 static void plan_both(const struct snapshot *s, const struct fold *members, members_write *write, struct plan *plan)
 {
 	plan_write(plan, (struct members_text){ .write = write, .fold = members });
-	plan_write(plan, (struct members_text){ .write = write_back, .fold = &s->work.folded.fold, .other = members });
+	plan_write(plan,
+		(struct members_text){ .write = flip_write_back, .fold = &s->work.folded.fold, .other = members });
 }
 
 /*
@@ -536,8 +537,8 @@ const struct encoding encoding_flip = {
 	.reserved = "+-",
 	.guard = '^',
 	.name_items = name_items,
-	.state = state,
-	.text = text,
+	.state = flip_state,
+	.text = flip_text,
 	.main_item = main_item,
 	.vital_item = vital_item,
 	.change = change,

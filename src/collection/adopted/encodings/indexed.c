@@ -57,7 +57,7 @@ static void name_items(struct snapshot *s)
 }
 
 /* Returns the status of a snapshot with all lists. */
-static enum adopted_status state(const struct snapshot *s)
+static enum adopted_status indexed_state(const struct snapshot *s)
 {
 	struct fold names = { .seed = s->seed };
 	bool good = read_index(s, &names);
@@ -79,7 +79,7 @@ static struct words words_of(const struct snapshot_item *list)
 	return (struct words){ .text = snapshot_item_value(list), .kind = WORDS_SIGNED };
 }
 
-static bool text(const struct snapshot *s, size_t i, struct words *out)
+static bool indexed_text(const struct snapshot *s, size_t i, struct words *out)
 {
 	if (LISTS + i >= s->count)
 		return false;
@@ -153,7 +153,7 @@ static void add_names(uint64_t first, uint64_t count, struct buf *index)
 
 static enum adopted_status change(struct snapshot *s, bool create, struct plan *plan)
 {
-	enum adopted_status status = s->purpose == FOR_WRITE && s->count > LISTS ? ADOPTED_OK : state(s);
+	enum adopted_status status = s->purpose == FOR_WRITE && s->count > LISTS ? ADOPTED_OK : indexed_state(s);
 	uint64_t number;
 
 	if (status == ADOPTED_OK && s->count > LISTS) {
@@ -271,7 +271,8 @@ static enum adopted_status take(struct snapshot *s, const struct fold *taken, st
  * additions. A seal is written, except in the last list. work.at is the number of lists after
  * this one.
  */
-static void write_compressed(struct snapshot *s, const struct fold_member *m, const struct fold *later, struct buf *out)
+static void indexed_write_word(
+	struct snapshot *s, const struct fold_member *m, const struct fold *later, struct buf *out)
 {
 	bool first = LISTS + s->work.at + 1 == s->count, last = s->work.at == 0, live;
 	bool seals = !m->live && slice_equal(member_of(m), slice_skip(seal, 1));
@@ -285,7 +286,7 @@ static void write_compressed(struct snapshot *s, const struct fold_member *m, co
 static enum adopted_status compress(struct snapshot *s, struct plan *plan)
 {
 	struct snapshot_work *w = &s->work;
-	const struct members_text text = { .write = write_compressed, .fold = &w->folded.fold, .other = &w->later };
+	const struct members_text text = { .write = indexed_write_word, .fold = &w->folded.fold, .other = &w->later };
 
 	w->later.seed = s->seed;
 	for (; LISTS + w->at < s->count && plan->count < PER_ROUND; w->at++) {
@@ -332,8 +333,8 @@ const struct encoding encoding_indexed = {
 	.reserved = "+-",
 	.guard = '^',
 	.name_items = name_items,
-	.state = state,
-	.text = text,
+	.state = indexed_state,
+	.text = indexed_text,
 	.change = change,
 	.replace = replace,
 	.take = take,

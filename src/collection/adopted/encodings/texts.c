@@ -81,7 +81,7 @@ static bool cut(struct slice *added, struct slice *removed)
 	return !added->n || !memchr(added->p, '|', added->n);
 }
 
-static enum adopted_status state(const struct snapshot *s)
+static enum adopted_status texts_state(const struct snapshot *s)
 {
 	struct slice added = snapshot_item_value(added_of(s)), removed;
 
@@ -91,7 +91,7 @@ static enum adopted_status state(const struct snapshot *s)
 }
 
 /* The members are counted unless the words have signs. */
-static bool text(const struct snapshot *s, size_t i, struct words *out)
+static bool texts_text(const struct snapshot *s, size_t i, struct words *out)
 {
 	struct slice added = snapshot_item_value(added_of(s)), removed = slice_of("", 0);
 
@@ -106,14 +106,14 @@ static bool text(const struct snapshot *s, size_t i, struct words *out)
 
 /* --- writing --- */
 
-static void write_once(struct snapshot *s, const struct fold_member *m, const struct fold *other, struct buf *out)
+static void texts_write_once(struct snapshot *s, const struct fold_member *m, const struct fold *other, struct buf *out)
 {
 	(void)other;
 	delimited_add(out, member_of(m), s->rule->delimiter, m->live);
 }
 
 /* Writes a member as often as the removals in the other item require. */
-static void write_outweighing(
+static void texts_write_outweighing(
 	struct snapshot *s, const struct fold_member *m, const struct fold *other, struct buf *out)
 {
 	(void)other;
@@ -123,7 +123,7 @@ static void write_outweighing(
 }
 
 /* Writes a member unless the change `gone` removes it. */
-static void write_kept(struct snapshot *s, const struct fold_member *m, const struct fold *gone, struct buf *out)
+static void texts_write_kept(struct snapshot *s, const struct fold_member *m, const struct fold *gone, struct buf *out)
 {
 	bool live;
 
@@ -134,7 +134,7 @@ static void write_kept(struct snapshot *s, const struct fold_member *m, const st
 /* Writes a text of the live members, with `outweigh` each as often as the removals require. */
 static void plan_members(const struct snapshot *s, bool outweigh, const struct fold *members, struct plan *plan)
 {
-	members_write *write = outweigh && place_of(s) == OTHER_ITEM ? write_outweighing : write_once;
+	members_write *write = outweigh && place_of(s) == OTHER_ITEM ? texts_write_outweighing : texts_write_once;
 
 	if (place_of(s) == BEFORE_BAR)
 		BUF_ADD(&plan->steps[plan->count - 1].value, "|");
@@ -147,14 +147,15 @@ static void plan_without(const struct snapshot *s, const struct fold *gone, stru
 {
 	struct words text = { snapshot_item_value(added_of(s)), WORDS_ADDED, s->rule->delimiter };
 
-	plan_write(plan, (struct members_text){ .write = write_kept, .text = text, .other = gone });
+	plan_write(plan, (struct members_text){ .write = texts_write_kept, .text = text, .other = gone });
 }
 
 /* Writes the words of a change that does not depend on the stored items. */
-static void plan_change(const struct snapshot *s, struct plan *plan)
+static void plan_words_of_change(const struct snapshot *s, struct plan *plan)
 {
 	plan_write(plan,
-		(struct members_text){ .write = place_of(s) == SIGNED ? signed_write : write_once, .fold = s->change });
+		(struct members_text){
+			.write = place_of(s) == SIGNED ? signed_write : texts_write_once, .fold = s->change });
 }
 
 /*
@@ -180,7 +181,8 @@ static void plan_unchanged(struct snapshot_item *item, struct plan *plan)
 }
 
 /* Keeps the removals that count: of members that were added, but not more often than removed. */
-static void write_removed(struct snapshot *s, const struct fold_member *m, const struct fold *other, struct buf *out)
+static void texts_write_removed(
+	struct snapshot *s, const struct fold_member *m, const struct fold *other, struct buf *out)
 {
 	const struct counted_member *c = &s->all.members[m - s->all.fold.members];
 
@@ -193,7 +195,7 @@ static enum adopted_status plan_removed(struct snapshot *s, struct plan *plan)
 {
 	struct snapshot_item *item = s->items[REMOVED];
 
-	if (!work_write(s, (struct members_text){ .write = write_removed, .fold = &s->all.fold }))
+	if (!work_write(s, (struct members_text){ .write = texts_write_removed, .fold = &s->all.fold }))
 		return ADOPTED_PAUSED;
 	if (item->there && buf_size(&s->work.text) < snapshot_item_value(item).n) {
 		plan_unchanged(s->items[ADDED], plan);
@@ -321,10 +323,10 @@ static enum adopted_status change_listed(struct snapshot *s, struct plan *plan)
 	if (found) {
 		plan_rewrite(plan, added_of(s));
 		plan_without(s, s->change, plan);
-		plan_change(s, plan);
+		plan_words_of_change(s, plan);
 	} else if (s->change->live) {
 		plan_add(plan, CALL_APPEND, added_of(s), NULL);
-		plan_change(s, plan);
+		plan_words_of_change(s, plan);
 	}
 	return ADOPTED_OK;
 }
@@ -337,7 +339,7 @@ static void plan_new(const struct snapshot *s, struct plan *plan)
 {
 	plan_add(plan, CALL_ADD, added_of(s), NULL);
 	if (place_of(s) == SIGNED)
-		plan_change(s, plan);
+		plan_words_of_change(s, plan);
 	else
 		plan_members(s, true, s->change, plan);
 	plan_lives(s, plan);
@@ -359,7 +361,7 @@ static enum adopted_status change(struct snapshot *s, bool create, struct plan *
 		status = ADOPTED_OK;
 	} else if (status == ADOPTED_OK && appends) {
 		plan_add(plan, CALL_APPEND, added_of(s), NULL);
-		plan_change(s, plan);
+		plan_words_of_change(s, plan);
 	} else if (status == ADOPTED_OK && place_of(s) == NOWHERE) {
 		status = change_listed(s, plan);
 	} else if (status == ADOPTED_OK) {
@@ -378,7 +380,8 @@ static enum adopted_status replace(struct snapshot *s, const struct fold *member
 }
 
 /* Writes the removals of a member, one for each of its additions. */
-static void write_removals(struct snapshot *s, const struct fold_member *m, const struct fold *other, struct buf *out)
+static void texts_write_removals(
+	struct snapshot *s, const struct fold_member *m, const struct fold *other, struct buf *out)
 {
 	(void)other;
 	delimited_add(out, member_of(m), s->rule->delimiter, counted_net(&s->all, member_of(m)));
@@ -400,11 +403,12 @@ static enum adopted_status take(struct snapshot *s, const struct fold *taken, st
 	case BEFORE_BAR:
 		/* The members that are not taken, once each. */
 		BUF_ADD(value, "|");
-		plan_write(plan, (struct members_text){ .write = write_kept, .fold = &s->all.fold, .other = taken });
+		plan_write(
+			plan, (struct members_text){ .write = texts_write_kept, .fold = &s->all.fold, .other = taken });
 		break;
 	case OTHER_ITEM:
 		buf_add_slice(value, snapshot_item_value(item));
-		plan_write(plan, (struct members_text){ .write = write_removals, .fold = taken });
+		plan_write(plan, (struct members_text){ .write = texts_write_removals, .fold = taken });
 		break;
 	}
 	return ADOPTED_OK;
@@ -449,8 +453,8 @@ static enum adopted_status check(struct snapshot *s, struct snapshot *now)
 	const struct encoding encoding_##id = { \
 		.name = #id, \
 		.name_items = name_items, \
-		.state = state, \
-		.text = text, \
+		.state = texts_state, \
+		.text = texts_text, \
 		.change = change, \
 		.replace = replace, \
 		.take = take, \

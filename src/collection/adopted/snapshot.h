@@ -136,8 +136,8 @@ members_write signed_write, signed_write_live;
 
 /*
  * Fold a text into s->work.folded, and write members to s->work.text. Return false if the slice
- * is over: then they must be called again. work_text returns the text for the caller to free. work_next makes room
- * for the next one, and work_free also discards everything else.
+ * is over: then they must be called again. work_text returns the text for the caller to free.
+ * work_next makes room for the next text, and work_free also discards everything else.
  */
 bool work_fold(struct snapshot *s, struct words text) __attribute__((warn_unused_result));
 bool work_write(struct snapshot *s, struct members_text text) __attribute__((warn_unused_result));

@@ -52,13 +52,40 @@ static bool may_ask(const struct fan *fan)
 	return fan->held < WINDOW_BYTES && task_has_room(fan->task);
 }
 
+static void ask_more(struct fan *fan);
+
+static void fan_begin_slice(struct waiter *waiter, const struct result *r)
+{
+	struct fan *fan = (struct fan *)((char *)waiter - offsetof(struct fan, asking.waiter));
+
+	(void)r;
+	fan->asking.pauses = false;
+	ask_more(fan);
+}
+
+/*
+ * Returns whether the fan pauses. The first parts are few. After these, thousands of answers may
+ * arrive at once, and each may allow another request.
+ */
+static bool fan_pauses(struct fan *fan)
+{
+	enum { STEPS = 32 /* of one request */ };
+
+	if (fan->asked < fan->first || !env_is_over(&fan->task->host->env, STEPS))
+		return false;
+	fan->asking.pauses = true;
+	fan->asking.waiter.done = fan_begin_slice;
+	task_pause(fan->task, &fan->asking.waiter);
+	return true;
+}
+
 /* Requests as many parts as the window allows. Finishes if all are answered. */
 static void ask_more(struct fan *fan)
 {
-	if (fan->asking)
+	if (fan->asking.on || fan->asking.pauses)
 		return;
-	fan->asking = true;
-	while (fan->asked < fan->total && may_ask(fan)) {
+	fan->asking.on = true;
+	while (fan->asked < fan->total && may_ask(fan) && !fan_pauses(fan)) {
 		struct fan_part *part = fan_part_at(fan, fan->asked);
 		*part = (struct fan_part){ .fan = fan };
 		fan->asked++;
@@ -67,9 +94,9 @@ static void ask_more(struct fan *fan)
 			fan->complete = true;
 		}
 	}
-	fan->asking = false;
+	fan->asking.on = false;
 	fan->complete |= fan->asked == fan->total;
-	if (!fan->complete || fan->answered < fan->asked)
+	if (!fan->complete || fan->answered < fan->asked || fan->asking.pauses)
 		return;
 	if (fan->finish)
 		fan->finish(fan);
@@ -104,12 +131,12 @@ static void fan_resume(struct task *task)
 	if (task_is_abandoned(task)) {
 		fan->complete = true;
 		/* Prevents the last part from finishing the task inside this loop. */
-		fan->asking = true;
+		fan->asking.on = true;
 		for (size_t i = fan->written; i < fan->asked; i++)
 			drop_held(fan, fan_part_at(fan, i));
 		if (fan->abandon)
 			fan->abandon(fan);
-		fan->asking = false;
+		fan->asking.on = false;
 	}
 	ask_more(fan);
 }

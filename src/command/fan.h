@@ -51,7 +51,11 @@ struct fan {
 	uint64_t bytes;                  /* Bytes of all answers so far. */
 	size_t held;                     /* Bytes that are held in parts. */
 	bool complete;                   /* No more keys are requested. */
-	bool asking;
+	struct {
+		bool on;
+		bool pauses; /* Until the next slice of the client, which `waiter` begins. */
+		struct waiter waiter;
+	} asking;
 };
 
 /* Returns part number `i`, which must be requested and not yet written. */

@@ -46,6 +46,7 @@ void work_begin_turn(struct work *work, uint64_t now_us)
 	look_for_long_turn(work, now_us);
 	work->slice_end = now_us + WORK_SLICE_US;
 	work->input_end = now_us + WORK_INPUT_US;
+	work->result_end = 0;
 }
 
 bool work_is_queued(const struct work *work)
@@ -96,6 +97,15 @@ bool work_input_is_over(struct work *work, size_t bytes)
 		return false;
 	work->input_seen = 0;
 	return clock_us(CLOCK_MONOTONIC) >= work->input_end;
+}
+
+bool work_results_are_over(struct work *work)
+{
+	uint64_t now = clock_us(CLOCK_MONOTONIC);
+
+	if (!work->result_end)
+		work->result_end = now + WORK_INPUT_US;
+	return now >= work->result_end;
 }
 
 /*

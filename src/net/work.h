@@ -37,7 +37,7 @@ struct payer {
 
 enum {
 	WORK_SLICE_US = 1000, /* Length of a slice. */
-	WORK_INPUT_US = 4000, /* Time for reading requests in one turn. */
+	WORK_INPUT_US = 4000, /* Time for reading requests in one turn; the same for results. */
 	WORK_GRAIN = 2048,    /* Steps of about 50 ns between two reads of the clock. */
 	WORK_LONG_US = 20000, /* CPU time above which a turn counts as long. */
 	WORK_LOOK_US = 1000   /* Least time between two reads of the CPU time. */
@@ -49,6 +49,7 @@ struct work {
 	struct payer own;    /* Pays for work that belongs to no client. */
 	uint64_t slice_end;  /* When the slice is over. */
 	uint64_t input_end;  /* When the time for reading requests is over. */
+	uint64_t result_end; /* When the time for results of servers is over; 0 before the first. */
 	size_t input_seen;   /* Bytes of requests since the last read of the clock. */
 	uint64_t looked_at;  /* When the CPU time of the thread was last read. */
 	uint64_t used;       /* CPU time at that moment. */
@@ -86,6 +87,12 @@ bool work_is_over(const struct work *work);
  * not read the clock in each call.
  */
 bool work_input_is_over(struct work *work, size_t bytes);
+
+/*
+ * The same for delivering results of servers, of which some were delivered. Reads the clock, so
+ * call it once for many of them.
+ */
+bool work_results_are_over(struct work *work);
 
 void payer_init(struct payer *payer);
 

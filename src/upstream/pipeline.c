@@ -108,9 +108,9 @@ static void count_in_batch(struct batch *batch, uint64_t since, const struct pip
 
 static ssize_t read_replies(struct pipeline *p, struct slice in, const struct pipeline_peer *peer, struct batch *batch)
 {
-	size_t taken = 0;
+	size_t taken = 0, left = peer->most ? peer->most : SIZE_MAX;
 
-	while (taken < in.n) {
+	for (; taken < in.n && left; left--) {
 		if (p->count == 0)
 			return -1;
 		const struct pipeline_entry *first = entry_at(p, 0);

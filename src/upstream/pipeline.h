@@ -40,7 +40,7 @@ struct pipeline_answer {
 
 /*
  * Data for the results: the server's name and the number of the connection. A reply with a
- * value larger than `value_max` is an error. The last three are either all set or all zero: the
+ * value larger than `value_max` is an error. The next three are either all set or all zero: the
  * time, the histogram of call latencies, and where the call being answered is published.
  */
 struct pipeline_peer {
@@ -50,6 +50,7 @@ struct pipeline_peer {
 	uint64_t now; /* As pipeline.now. */
 	struct histogram *latency;
 	struct pipeline_answer *answer;
+	size_t most; /* Maximum number of results that pipeline_read delivers; 0: no limit. */
 };
 
 /* Frees the memory of an empty pipeline. A pipeline of all zeroes is empty. */

@@ -30,6 +30,9 @@ enum { IDLE_MS = 10000 };
  */
 enum { AGAIN_MS = 20 };
 
+/* Results that are delivered between two looks at the clock. */
+enum { RESULTS_AT_ONCE = 64 };
+
 static const char *const state_names[SERVER_STATES] = { "down", "connecting", "greeting", "up" };
 
 static void fail(struct server_link *k, enum result_status sent, const char *why);
@@ -87,7 +90,7 @@ static struct pipeline_peer peer_of(struct server_link *k)
 	struct server *s = k->server;
 
 	return (struct pipeline_peer){ s->name, k->number, s->options->value_max, s->loop->now_us, &s->stats.latency,
-		s->options->answer };
+		s->options->answer, RESULTS_AT_ONCE };
 }
 
 /* A call that is queued until there is room. */
@@ -155,6 +158,7 @@ static void close_link(struct server_link *k)
 	stream_close(&k->stream);
 	buf_free(&k->held);
 	loop_forget(k->server->loop, &k->timer);
+	loop_forget(k->server->loop, &k->rest);
 }
 
 /* As close_link(), but the kernel discards unsent bytes. */
@@ -398,17 +402,47 @@ static void close_former(struct server *s, enum result_status sent)
 	stream_resume(&s->link->stream);
 }
 
+static void server_on_rest(struct loop_job *job)
+{
+	struct server_link *k = (struct server_link *)((char *)job - offsetof(struct server_link, rest));
+
+	stream_resume(&k->stream);
+}
+
+/*
+ * Delivers the results in `in`. A waiter may do much for a result, and thousands may be there at
+ * once, so the rest is delivered in the next turn. Returns as pipeline_read does.
+ */
+static ssize_t read_results(struct server_link *k, struct slice in)
+{
+	struct pipeline_peer peer = peer_of(k);
+	struct work *work = &k->server->loop->work;
+	size_t taken = 0;
+	bool over = false;
+	ssize_t n;
+
+	do {
+		n = pipeline_read(&k->pipeline, slice_skip(in, taken), &peer);
+		taken += n > 0 ? (size_t)n : 0;
+		over = n > 0 && taken < in.n && work_results_are_over(work);
+	} while (n > 0 && taken < in.n && !over);
+	if (over && stream_is_open(&k->stream)) {
+		stream_pause(&k->stream);
+		loop_after(k->server->loop, &k->rest, 0);
+	}
+	return n < 0 ? n : (ssize_t)taken;
+}
+
 static size_t server_on_data(struct stream *stream, struct slice in)
 {
 	struct server_link *k = link_of(stream);
 	struct server *s = k->server;
-	struct pipeline_peer peer = peer_of(k);
 	ssize_t n;
 
 	if (k != s->former && s->state == SERVER_GREETING)
 		return read_greeting(s, in);
 	k->progress = loop_clock();
-	n = pipeline_read(&k->pipeline, in, &peer);
+	n = read_results(k, in);
 	if (n > 0 && k != s->former)
 		k->first_since = k->progress;
 	pipeline_changed(k);
@@ -718,8 +752,10 @@ struct server *server_create(struct loop *loop, const struct ring_server *where,
 	STAILQ_INIT(&s->room.calls);
 	s->room.job.run = server_on_room;
 	for (int i = 0; i < 2; i++)
-		s->links[i] =
-			(struct server_link){ .server = s, .stream = { .fd = -1 }, .timer = { .run = server_on_time } };
+		s->links[i] = (struct server_link){ .server = s,
+			.stream = { .fd = -1 },
+			.timer = { .run = server_on_time },
+			.rest = { .run = server_on_rest } };
 	/* Unique among the servers with high probability, and never 0. */
 	s->link->number = random_next(random) | 1;
 	server_address_init(&s->address, loop, resolver, &s->where, &address_ops, s);

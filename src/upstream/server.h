@@ -65,6 +65,7 @@ struct server_link {
 	struct pipeline pipeline;
 	struct buf held;       /* Encoded calls, until the greeting is answered. */
 	struct loop_job timer; /* Timeout of the step, or pause before the next attempt. */
+	struct loop_job rest;  /* Delivers the rest of the results in the next turn. */
 	bool again;            /* The timer was restarted to check for unread input. */
 	bool has_login;        /* The greeting began with a login. */
 	bool probes;           /* The greeting in flight probes an idle connection. */

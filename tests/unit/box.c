@@ -1,5 +1,6 @@
 #include "box.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 enum { ROUNDS_MAX = 20 };
@@ -49,7 +50,8 @@ static void read_item(struct box *box, struct snapshot_item *into)
 
 struct snapshot box_look(struct box *box, enum purpose purpose, const struct fold *change)
 {
-	struct snapshot s = { .rule = &box->rule,
+	struct snapshot s = { .encoding = box->encoding,
+		.rule = &box->rule,
 		.options = &box->options,
 		.key = SLICE("s"),
 		.seed = 3,
@@ -70,9 +72,10 @@ struct snapshot box_look(struct box *box, enum purpose purpose, const struct fol
 	return s;
 }
 
-bool box_step(struct box *box, const struct plan_step *step)
+bool box_step(struct box *box, struct snapshot *s, struct plan_step *step)
 {
 	int64_t ttl = step->like ? step->like->reply.ttl : TTL_NEVER;
+	bool written = plan_step_write(s, step);
 	struct call call = {
 		.verb = step->verb,
 		.key = step->item->waiter.key,
@@ -83,6 +86,8 @@ bool box_step(struct box *box, const struct plan_step *step)
 		.number = step->item->reply.cas,
 	};
 
+	assert(written);
+	(void)written;
 	return memcached_call(&box->memcached, &call, 0).status == RESULT_DONE || step->verb == CALL_DELETE ||
 		step->optional;
 }
@@ -101,23 +106,36 @@ const char *box_text(const struct fold *f)
 enum adopted_status box_fold(struct box *box, struct snapshot *s, struct fold *out)
 {
 	*s = box_look(box, FOR_REWRITE, NULL);
+	return box_fold_of(s, out);
+}
+
+enum adopted_status box_fold_of(struct snapshot *s, struct fold *out)
+{
+	bool folded = snapshot_fold(s);
+
+	assert(folded);
+	(void)folded;
 	out->seed = s->seed;
-	return box->encoding->fold(s, out);
+	for (size_t i = 0; i < s->all.fold.member_count; i++) {
+		const struct fold_member *m = &s->all.fold.members[i];
+		(m->live ? fold_add : fold_remove)(out, slice_of(m->p, m->n));
+	}
+	return s->status;
 }
 
 /* Carries out a plan; sets `ended` if the operation is done. */
-static bool run(struct box *box, struct plan *plan, bool *ended)
+static bool run(struct box *box, struct snapshot *s, struct plan *plan, bool *ended)
 {
 	bool good = true;
 
 	for (size_t i = 0; i < plan->count && good; i++)
-		good = box_step(box, &plan->steps[i]);
+		good = box_step(box, s, &plan->steps[i]);
 	*ended = !plan->again;
 	return good;
 }
 
 /* The check after a plan. Nothing else changes the box, so it must succeed. */
-static bool checked(struct box *box, const struct snapshot *s, bool check)
+static bool checked(struct box *box, struct snapshot *s, bool check)
 {
 	struct snapshot now;
 	bool good;
@@ -125,7 +143,7 @@ static bool checked(struct box *box, const struct snapshot *s, bool check)
 	if (!check)
 		return true;
 	now = box_look(box, FOR_CHECK, NULL);
-	good = box->encoding->check(s, &now);
+	good = box->encoding->check(s, &now) == ADOPTED_OK;
 	snapshot_free(&now);
 	return good;
 }
@@ -142,9 +160,11 @@ static enum adopted_status carry_out(
 		enum adopted_status status;
 		bool ended = false, done;
 		s.attempt = (unsigned)round;
-		status =
-			members ? box->encoding->replace(&s, members, &plan) : box->encoding->change(&s, create, &plan);
-		done = status == ADOPTED_OK && run(box, &plan, &ended) && ended && checked(box, &s, plan.check);
+		if (members && snapshot_fold(&s))
+			status = box->encoding->replace(&s, members, &plan);
+		else
+			status = box->encoding->change(&s, create, &plan);
+		done = status == ADOPTED_OK && run(box, &s, &plan, &ended) && ended && checked(box, &s, plan.check);
 		plan_free(&plan);
 		snapshot_free(&s);
 		if (done || (status != ADOPTED_OK && status != ADOPTED_NEEDS_ALL))
@@ -174,8 +194,8 @@ enum adopted_status box_take(struct box *box, const struct fold *taken)
 		struct plan plan = { 0 };
 		enum adopted_status status = box_fold(box, &s, &all);
 		if (status == ADOPTED_OK) {
-			box->encoding->take(&s, &all, taken, &plan);
-			(void)run(box, &plan, &ended);
+			(void)box->encoding->take(&s, taken, &plan);
+			(void)run(box, &s, &plan, &ended);
 		}
 		plan_free(&plan);
 		fold_free(&all);
@@ -195,9 +215,9 @@ bool box_compact(struct box *box, size_t steps, enum adopted_status *status)
 
 	*status = box_fold(box, &s, &all);
 	if (*status == ADOPTED_OK)
-		box->encoding->compact(&s, &all, &plan);
+		(void)box->encoding->compact(&s, &plan);
 	for (size_t i = 0; i < plan.count && i < steps; i++)
-		more = box_step(box, &plan.steps[i]);
+		more = box_step(box, &s, &plan.steps[i]);
 	box->prepared = s.prepared;
 	plan_free(&plan);
 	fold_free(&all);

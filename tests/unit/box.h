@@ -35,8 +35,11 @@ struct memcached_item *box_find(struct box *box, struct slice key);
 /* Takes a snapshot, which the caller frees; `change` is borrowed. */
 struct snapshot box_look(struct box *box, enum purpose purpose, const struct fold *change);
 
-/* Carries out a step of a plan. Returns false if a server would refuse it. */
-bool box_step(struct box *box, const struct plan_step *step);
+/*
+ * Carries out a step of a plan that was made from `s`. Returns false if a server would
+ * refuse it.
+ */
+bool box_step(struct box *box, struct snapshot *s, struct plan_step *step);
 
 /*
  * Returns the live members of a fold, in its order, with spaces between them; valid until the next
@@ -46,6 +49,8 @@ const char *box_text(const struct fold *f);
 
 /* Takes the snapshot `s` and folds it into `out`, which borrows from it. */
 enum adopted_status box_fold(struct box *box, struct snapshot *s, struct fold *out);
+/* The same for a snapshot that was taken before. */
+enum adopted_status box_fold_of(struct snapshot *s, struct fold *out);
 
 /*
  * Carry out a whole operation, as long as its plans return `again`; ADOPTED_LOST also after too

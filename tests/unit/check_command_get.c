@@ -77,3 +77,32 @@ TEST(members_of_some)
 	server_answers(FOUND("a", 3, "+x ") FOUND("b", 3, "foo"));
 	client_is_told("VALUE a 0 1\r\nx\r\nCLIENT_ERROR value is not a collection\r\n");
 }
+
+/* However many answers arrive at once, a slice requests few more keys. */
+LOOP_TEST(asks_in_slices, 4)
+{
+	static const char *const verbs[] = { "get", "gat 0", "smembers", "gets" };
+	enum { KEYS = 500, STEPS = 320, ASKED = 11 };
+	struct buf line = BUF_EMPTY;
+	size_t told = 1;
+
+	buf_printf(&line, "%s", verbs[_i]);
+	for (int i = 0; i < KEYS; i++)
+		buf_printf(&line, " key-%d", i);
+	BUF_ADD(&line, "\r\n\0");
+	fake_has_time(&fake);
+	fake.slice = STEPS;
+	client_asks(buf_slice(&line).p);
+	while (told || fake_waiting(&fake)) {
+		size_t before = fake.count;
+		while (fake_waiting(&fake) && fake_oldest(&fake) < before)
+			fake_result(&fake, fake_oldest(&fake), &(struct result){ .status = RESULT_MISS });
+		ck_assert_uint_le(fake.count - before, ASKED);
+		before = fake.count;
+		told = fake_pass(&fake, 0);
+		ck_assert_uint_le(fake.count - before, ASKED);
+	}
+	ck_assert_uint_eq(fake.count, KEYS);
+	client_is_told("END\r\n");
+	buf_free(&line);
+}

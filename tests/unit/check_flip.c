@@ -42,6 +42,7 @@ static void create_late(bool replaces)
 {
 	box_init(&box, FLIP_BY_MARK);
 	late = box_look(&box, replaces ? FOR_REWRITE : FOR_ALL, &cat);
+	ck_assert(snapshot_fold(&late));
 	if (replaces)
 		ck_assert_int_eq(box.encoding->replace(&late, &cat, &plan), ADOPTED_OK);
 	else
@@ -49,7 +50,7 @@ static void create_late(bool replaces)
 	ck_assert(plan.count > 0 && plan.again);
 	box_put(&box, "s.b", SLICE("+bob"));
 	for (size_t i = 0; i < plan.count; i++)
-		(void)box_step(&box, &plan.steps[i]);
+		(void)box_step(&box, &late, &plan.steps[i]);
 	ck_assert_int_eq(box_fold(&box, &s, &all), ADOPTED_OK);
 	ck_assert_str_eq(box_text(&all), "bob");
 }
@@ -116,7 +117,7 @@ TEST(cleared_late)
 		compact_once();
 	pointer_is("s.b");
 	for (size_t i = 0; i < plan.count; i++)
-		ck_assert(!box_step(&box, &plan.steps[i]));
+		ck_assert(!box_step(&box, &late, &plan.steps[i]));
 	fold_reset(&all);
 	ck_assert_int_eq(box_fold(&box, &s, &all), ADOPTED_OK);
 	ck_assert_str_eq(box_text(&all), "bob");
@@ -162,7 +163,7 @@ static void change_again(const char *words)
 		struct plan steps = { 0 };
 		ck_assert_int_eq(box.encoding->change(&now, true, &steps), ADOPTED_OK);
 		for (size_t i = 0; i < steps.count; i++)
-			ck_assert(box_step(&box, &steps.steps[i]));
+			ck_assert(box_step(&box, &now, &steps.steps[i]));
 		again = steps.again;
 		plan_free(&steps);
 		snapshot_free(&now);
@@ -180,13 +181,13 @@ TEST(flipped_behind_late_words)
 	init_flipped();
 	compact_once();
 	late = box_look(&box, FOR_REWRITE, NULL);
-	ck_assert_int_eq(box.encoding->fold(&late, &all), ADOPTED_OK);
-	box.encoding->compact(&late, &all, &plan);
+	ck_assert_int_eq(box_fold_of(&late, &all), ADOPTED_OK);
+	(void)box.encoding->compact(&late, &plan);
 	ck_assert(plan.count == 1 && plan.steps[0].item->role == 2);
 	box_put(&box, "s.b", SLICE("-^-bob"));
 	change_again("-bob");
 	change_again("+bob");
-	ck_assert(!box_step(&box, &plan.steps[0]));
+	ck_assert(!box_step(&box, &late, &plan.steps[0]));
 	fold_reset(&all);
 	ck_assert_int_eq(box_fold(&box, &s, &all), ADOPTED_OK);
 	ck_assert_str_eq(box_text(&all), "bob");
@@ -198,11 +199,11 @@ LOOP_TEST(moves_late_words, 2)
 	init_flipped();
 	box_put(&box, "s.b", SLICE("-^+cat"));
 	late = box_look(&box, FOR_REWRITE, NULL);
-	ck_assert_int_eq(box.encoding->fold(&late, &all), ADOPTED_OK);
+	ck_assert_int_eq(box_fold_of(&late, &all), ADOPTED_OK);
 	if (_i)
-		box.encoding->take(&late, &all, &cat, &plan);
+		(void)box.encoding->take(&late, &cat, &plan);
 	else
-		box.encoding->compact(&late, &all, &plan);
+		(void)box.encoding->compact(&late, &plan);
 	ck_assert(plan.count == 2 && plan.again);
 	assert_bytes(plan.steps[0].item->waiter.key, "s.active");
 	assert_bytes(buf_slice(&plan.steps[0].value), "s.a");

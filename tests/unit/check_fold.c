@@ -1,3 +1,4 @@
+#include <stdio.h>
 
 #include "collection/text/fold.h"
 #include "model.h"
@@ -182,5 +183,35 @@ LOOP_TEST(as_the_model, 10)
 			ck_assert_msg(model_agrees(&model, &f), "seed %llu", (unsigned long long)seed);
 		buf_free(&log);
 	}
+	fold_free(&f);
+}
+
+/* A large table moves to a larger one step by step. At any moment each member is found once, and no other. */
+TEST(grows_in_steps)
+{
+	enum { MEMBERS = 40000, LOOKS = 97 };
+	static char names[MEMBERS][8];
+	struct fold f = { .seed = 1 };
+	size_t at, growing = 0;
+	bool live;
+
+	for (size_t i = 0; i < MEMBERS; i++) {
+		size_t n = (size_t)snprintf(names[i], sizeof(names[i]), "%zu", i), earlier = i * 31 % (i + 1);
+		ck_assert(!fold_find(&f, slice_of(names[i], n), &at));
+		fold_add(&f, slice_of(names[i], n));
+		growing += f.old != NULL;
+		ck_assert(fold_find(&f, slice_of(names[earlier], strlen(names[earlier])), &at));
+		ck_assert_uint_eq(at, earlier);
+		if (i % LOOKS == 0)
+			fold_remove(&f, slice_of(names[earlier], strlen(names[earlier])));
+		ck_assert_uint_eq(f.member_count, i + 1);
+	}
+	ck_assert_uint_gt(growing, MEMBERS / 4);
+	for (size_t i = 0; i < MEMBERS; i++)
+		ck_assert(fold_mentions(&f, slice_of(names[i], strlen(names[i])), &live) && live == f.members[i].live);
+	fold_reset(&f);
+	ck_assert(!fold_find(&f, SLICE("1"), &at));
+	fold_add(&f, SLICE("1"));
+	ck_assert_uint_eq(f.member_count, 1);
 	fold_free(&f);
 }

@@ -75,6 +75,24 @@ TEST(answers_in_order)
 	ck_assert_uint_eq(pipeline.count, 0);
 }
 
+/* A peer with a limit delivers so many results at once; the next call continues. */
+TEST(some_at_once)
+{
+	static const char replies[] = "EN\r\nEN\r\nEN\r\n";
+	struct pipeline_peer limited = peer;
+
+	limited.most = 2;
+	for (int i = 0; i < 3; i++)
+		push(i, CALL_GET);
+	write_all();
+	ck_assert_int_eq(pipeline_read(&pipeline, guard_text(replies), &limited), 8);
+	ck_assert_int_eq(heard, 2);
+	ck_assert_uint_eq(pipeline.count, 1);
+	ck_assert_int_eq(pipeline_read(&pipeline, guard_text(replies + 8), &limited), 4);
+	ck_assert_int_eq(heard, 3);
+	end();
+}
+
 /* More than fit into the ring at first, popped and pushed alternately so that it wraps around. */
 TEST(many)
 {

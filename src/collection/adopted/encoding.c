@@ -1,51 +1,6 @@
 #include "collection/adopted/encoding.h"
 
 #include <assert.h>
-#include <stdlib.h>
-
-#include "util/alloc.h"
-
-struct snapshot_item *snapshot_add(
-	struct snapshot *s, int role, struct slice before, struct slice middle, struct slice behind, bool asked)
-{
-	size_t n = before.n + middle.n + behind.n;
-	struct snapshot_item *item;
-
-	assert(n <= KEY_MAX);
-	item = xcalloc(1, sizeof(*item));
-	slice_write(slice_write(slice_write(item->key, before), middle), behind);
-	item->waiter.key = slice_of(item->key, n);
-	item->role = role;
-	item->asked = asked;
-	s->items = xrealloc(s->items, (s->count + 1) * sizeof(*s->items));
-	s->items[s->count++] = item;
-	return item;
-}
-
-struct snapshot_item *snapshot_find(const struct snapshot *s, int role)
-{
-	for (size_t i = 0; i < s->count; i++) {
-		if (s->items[i]->role == role)
-			return s->items[i];
-	}
-	return NULL;
-}
-
-void snapshot_free(struct snapshot *s)
-{
-	for (size_t i = 0; i < s->count; i++) {
-		buf_free(&s->items[i]->value);
-		free(s->items[i]);
-	}
-	free(s->items);
-	s->items = NULL;
-	s->count = 0;
-}
-
-struct slice snapshot_item_value(const struct snapshot_item *item)
-{
-	return buf_slice(&item->value);
-}
 
 struct buf *plan_add(
 	struct plan *plan, enum call_verb verb, struct snapshot_item *item, const struct snapshot_item *like)
@@ -83,10 +38,50 @@ void plan_free(struct plan *plan)
 {
 	for (size_t i = 0; i < plan->count; i++)
 		buf_free(&plan->steps[i].value);
-	*plan = (struct plan){ 0 };
+	plan->count = 0;
+	plan->again = plan->check = plan->must = false;
+}
+
+void plan_write(struct plan *plan, struct members_text text)
+{
+	struct plan_step *step = &plan->steps[plan->count - 1];
+
+	step->rest[step->rest[0].write != NULL] = text;
+}
+
+bool plan_step_write(struct snapshot *s, struct plan_step *step)
+{
+	return members_text_write(s, &step->rest[0], &step->value) &&
+		members_text_write(s, &step->rest[1], &step->value);
 }
 
 bool worth_rewriting(const struct snapshot *s, size_t now, size_t size)
 {
 	return size + (s->forced ? 0 : size / 9) < now;
+}
+
+static void begin_folding(struct snapshot *s)
+{
+	s->folding.begun = true;
+	s->all.fold.seed = s->seed;
+	s->status = s->encoding->state(s);
+	s->folding.done = s->status != ADOPTED_OK && s->status != ADOPTED_MISSING;
+}
+
+bool snapshot_fold(struct snapshot *s)
+{
+	bool good = true, over = false;
+
+	if (!s->folding.begun)
+		begin_folding(s);
+	while (!s->folding.done && !over) {
+		if (s->folding.rest.text.n)
+			over = snapshot_fold_some(s, &s->all, &s->folding.rest, &good);
+		else
+			s->folding.done = !s->encoding->text(s, s->folding.next++, &s->folding.rest);
+		if (!good)
+			s->status = ADOPTED_CORRUPT;
+		s->folding.done |= !good;
+	}
+	return s->folding.done;
 }

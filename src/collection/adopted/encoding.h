@@ -3,67 +3,16 @@
  * lists in memcached. An encoding does no I/O: it defines the items of a collection, how they
  * fold, and the calls that change them. The machine reads the items, gets a plan from the
  * encoding, makes its calls one by one, and retries when a call loses a race.
+ *
+ * A collection may have a million members, so work on all of them is done in slices. A function
+ * that returns ADOPTED_PAUSED must be called again, with the same arguments, in the next slice;
+ * until then its progress is in the snapshot.
  */
 #ifndef COLLECTION_ADOPTED_ENCODING_H
 #define COLLECTION_ADOPTED_ENCODING_H
 
-#include "collection/env.h"
-#include "collection/text/fold.h"
+#include "collection/adopted/snapshot.h"
 #include "protocol/call.h"
-#include "protocol/request.h"
-
-/*
- * The purpose of a snapshot. Several items are checked after the reads, so that all values are
- * from one moment. They may have been appended to since, except FOR_REWRITE.
- */
-enum purpose {
-	FOR_WRITE,   /* adding and removing members: the items that the encoding needs for that */
-	FOR_ALL,     /* all items */
-	FOR_REWRITE, /* all items, unchanged since they were read */
-	FOR_CHECK    /* the items that show whether a write went to the right place */
-};
-
-/* An item of a collection, as it was read. */
-struct snapshot_item {
-	struct waiter waiter; /* waiter.key is the key of the item */
-	void *owner;          /* the machine */
-	int role;             /* defined by the encoding */
-	bool asked;           /* it was read, or does not need to be read */
-	bool pivot;           /* it names the other items: if it changes, all are read again */
-	bool read;            /* used by the machine, like the next two */
-	bool changed, grown;  /* since it was read; grown: only appended to */
-	bool there;
-	struct result reply; /* the last reply that had the item, without its slices */
-	struct buf value;
-	char key[KEY_MAX];
-};
-
-struct snapshot {
-	const struct collection_rule *rule;
-	const struct collection_options *options;
-	struct slice key;
-	uint64_t seed; /* for folds */
-	enum purpose purpose;
-	const struct fold *change; /* FOR_WRITE: the members to add and remove; else NULL */
-	unsigned attempt;          /* lost races so far */
-	uint64_t *random;          /* state of random_next; borrowed */
-	struct preparation {
-		bool done;
-		uint64_t cas;  /* cas id of the item that names the others, when it was prepared */
-		int64_t apart; /* seconds between their times to live before that */
-	} prepared;            /* for the encoding: an item was prepared to replace another one */
-	bool forced;           /* A client requested this compaction: rewrite for any gain. */
-	struct snapshot_item **items;
-	size_t count;
-};
-
-enum adopted_status {
-	ADOPTED_OK,
-	ADOPTED_MISSING,  /* the collection does not exist */
-	ADOPTED_CORRUPT,  /* an item is malformed */
-	ADOPTED_LOST,     /* an item of the collection is missing */
-	ADOPTED_NEEDS_ALL /* the change needs a snapshot FOR_ALL */
-};
 
 /* A call on an item. A stored item has flags and time to live of `like`, NULL: the operation. */
 struct plan_step {
@@ -73,6 +22,7 @@ struct plan_step {
 	bool expire;   /* CAS: remove the item */
 	bool optional; /* if the item is not as the plan expects it, the plan continues */
 	struct buf value;
+	struct members_text rest[2]; /* of the value, which is written before the call */
 };
 
 enum { PLAN_STEPS_MAX = 24 };
@@ -92,8 +42,13 @@ struct encoding {
 	char guard;           /* only this byte is not a member: its removal marks a text */
 	/* Adds the items to read next; none if the snapshot is complete. */
 	void (*name_items)(struct snapshot *s);
-	/* Folds a snapshot FOR_ALL or FOR_REWRITE. */
-	enum adopted_status (*fold)(const struct snapshot *s, struct fold *out);
+	/* Returns the status of a snapshot before its words are read. */
+	enum adopted_status (*state)(const struct snapshot *s);
+	/*
+	 * Stores the i-th text to fold, if the status is OK or MISSING. Returns false if there
+	 * is none.
+	 */
+	bool (*text)(const struct snapshot *s, size_t i, struct words *text);
 	/* Returns the item with flags and time to live of the collection. NULL: that of the key. */
 	const struct snapshot_item *(*main_item)(const struct snapshot *s);
 	/*
@@ -103,34 +58,28 @@ struct encoding {
 	struct snapshot_item *(*vital_item)(const struct snapshot *s);
 	/* Plans s->change, perhaps nothing; only `create` creates a missing collection. */
 	enum adopted_status (*change)(struct snapshot *s, bool create, struct plan *plan);
-	/* FOR_REWRITE: plans to replace the collection by the live members of `members`. */
+	/*
+	 * FOR_REWRITE, folded. Plan to replace the collection by the live members of `members`;
+	 * to remove the members of `taken` by one CAS; or a step of a compaction, but none when it
+	 * would save too little.
+	 */
 	enum adopted_status (*replace)(struct snapshot *s, const struct fold *members, struct plan *plan);
-	/* FOR_REWRITE: plans to remove the members of `taken` by one CAS. `all` is the fold. */
-	void (*take)(const struct snapshot *s, const struct fold *all, const struct fold *taken, struct plan *plan);
-	/* FOR_REWRITE: plans a step of a compaction; none when it would save too little. */
-	void (*compact)(struct snapshot *s, const struct fold *all, struct plan *plan);
+	enum adopted_status (*take)(struct snapshot *s, const struct fold *taken, struct plan *plan);
+	enum adopted_status (*compact)(struct snapshot *s, struct plan *plan);
 	/* Plans to remove the other items of an ADOPTED_LOST collection. NULL if not needed. */
 	void (*clear)(const struct snapshot *s, struct plan *plan);
 	/*
-	 * Returns whether a snapshot FOR_CHECK shows the plan went right. NULL if it always
-	 * does.
+	 * Returns ADOPTED_OK if a snapshot FOR_CHECK shows that the plan went right, else
+	 * ADOPTED_LOST. NULL if it always does.
 	 */
-	bool (*check)(const struct snapshot *s, const struct snapshot *now);
+	enum adopted_status (*check)(struct snapshot *s, struct snapshot *now);
 };
 
 /*
- * Adds the item <before><middle><behind>, to be read unless `asked`. Rules limit the key's length.
+ * Folds all texts of a snapshot into s->all, and sets s->status. Returns false if the slice is
+ * over: then it must be called again.
  */
-struct snapshot_item *snapshot_add(
-	struct snapshot *s, int role, struct slice before, struct slice middle, struct slice behind, bool asked);
-
-/* Returns the item with this role, or NULL. */
-struct snapshot_item *snapshot_find(const struct snapshot *s, int role);
-
-void snapshot_free(struct snapshot *s);
-
-/* Returns the value of an item, borrowed; empty if the item does not exist. */
-struct slice snapshot_item_value(const struct snapshot_item *item);
+bool snapshot_fold(struct snapshot *s) __attribute__((warn_unused_result));
 
 /* Adds a step. The caller appends the value to the returned buffer. */
 struct buf *plan_add(
@@ -139,6 +88,10 @@ struct buf *plan_add(
 struct buf *plan_store(struct plan *plan, struct snapshot_item *item);
 /* Adds a CAS of a whole value that keeps flags and time to live. */
 struct buf *plan_rewrite(struct plan *plan, struct snapshot_item *item);
+/* Adds a text to the end of the last step's value. It is written before the call. */
+void plan_write(struct plan *plan, struct members_text text);
+/* Writes these texts. Returns false if the slice is over: then it must be called again. */
+bool plan_step_write(struct snapshot *s, struct plan_step *step) __attribute__((warn_unused_result));
 /* Adds a step that removes an unchanged item. With plan_drop the plan continues otherwise. */
 void plan_expire(struct plan *plan, struct snapshot_item *item);
 void plan_drop(struct plan *plan, struct snapshot_item *item);

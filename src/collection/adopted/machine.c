@@ -11,7 +11,8 @@
  *                     -> not just appended to: start over
  *                     -> else: read the tokens of the others -> none has changed: next
  *                                                            -> else: start over
- *     adopted_run -> send_step -> step_done, for each step -> next; a step lost a race: lost
+ *     adopted_run -> send_step: write the value, call -> step_done, for each step -> next
+ *                                                     -> a step lost a race: lost
  */
 #include "collection/adopted/machine.h"
 
@@ -25,13 +26,15 @@
 struct adopted *adopted_create(struct lane *lane, enum op_kind kind)
 {
 	struct adopted *c = xcalloc(1, sizeof(*c));
-	const struct env *env = lane_env(lane);
+	struct env *env = lane_env(lane);
 
 	c->lane = lane;
 	c->encoding = encoding_get(lane->rule->encoding);
 	c->kind = kind;
-	c->change.seed = c->all.seed = env->seed;
+	c->change.seed = env->seed;
 	c->s = c->now = (struct snapshot){
+		.encoding = c->encoding,
+		.env = env,
 		.rule = lane->rule,
 		.options = env->options,
 		.key = lane->waiter.key,
@@ -44,13 +47,14 @@ struct adopted *adopted_create(struct lane *lane, enum op_kind kind)
 static void release(struct adopted *c)
 {
 	c->lane->work = NULL;
+	if (c->lends)
+		set_view_give_back(&c->view);
 	snapshot_free(&c->s);
 	snapshot_free(&c->now);
 	plan_free(&c->plan);
 	fold_free(&c->change);
-	if (c->lends)
-		set_view_give_back(&c->view);
-	fold_free(&c->all);
+	set_request_free(&c->sample);
+	elements_free(&c->elements);
 	segmented_list_free(&c->list);
 	buf_free(&c->text);
 	failure_free(&c->failure);
@@ -67,6 +71,20 @@ void adopted_end(struct adopted *c, enum outcome_status status)
 	lane_end_all(lane, &outcome);
 	release(c);
 	lane_next(lane);
+}
+
+static void machine_resumed(struct lane *lane, const struct result *r)
+{
+	struct adopted *c = lane->work;
+
+	(void)r;
+	c->resume(c);
+}
+
+void adopted_pause(struct adopted *c, adopted_next *resume)
+{
+	c->resume = resume;
+	lane_pause(c->lane, machine_resumed);
 }
 
 bool adopted_retry(struct adopted *c)
@@ -349,11 +367,15 @@ static void stored(struct cas *cas, const struct result *r)
 static void send_step(struct adopted *c)
 {
 	struct env *env = lane_env(c->lane);
-	const struct plan_step *step = &c->plan.steps[c->step];
+	struct plan_step *step = &c->plan.steps[c->step];
 	struct call call;
 
 	if (c->step == c->plan.count) {
 		c->next(c);
+		return;
+	}
+	if (!plan_step_write(&c->s, step)) {
+		adopted_pause(c, send_step);
 		return;
 	}
 	call = (struct call){

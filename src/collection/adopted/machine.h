@@ -33,10 +33,17 @@ struct adopted {
 	struct cas cas;       /* of a step that preserves the time to live */
 	adopted_next *next;   /* called after a read, or after the plan was carried out */
 	adopted_next *lost;   /* called after a step lost a race */
-	struct fold change, all;
-	struct set_view view;       /* a view of `all` while reads are answered */
+	adopted_next *resume; /* called in the next slice */
+	struct fold change;
+	adopted_next *then;         /* called when all logs are folded into `change` */
+	const struct op *gathered;  /* the operation whose log is being folded into `change` */
+	struct words unread;        /* the rest of that log, or of a list */
+	struct set_view view;       /* a view of s.all while it is answered from */
 	bool lends;                 /* the view is initialised */
+	struct set_request sample;  /* the members that a pop takes */
+	struct elements elements;   /* of a list that is being read */
 	struct segmented_list list; /* the list that list requests read or change */
+	bool changed;               /* the list */
 	/*
 	 * The answer: removals of the members that a pop takes; elements that list requests read.
 	 */
@@ -60,6 +67,9 @@ void adopted_read(struct adopted *c, struct snapshot *s, enum purpose purpose, a
  * than the plan expects.
  */
 void adopted_run(struct adopted *c, adopted_next *next, adopted_next *lost);
+
+/* Calls `resume` in the next slice. */
+void adopted_pause(struct adopted *c, adopted_next *resume);
 
 /* Ends the batch and frees `c`. */
 void adopted_end(struct adopted *c, enum outcome_status status);

@@ -45,12 +45,17 @@
 /* The start of an operation. */
 struct flow {
 	machine *count;        /* counts the batch for statistics; or NULL */
-	adopted_next *prepare; /* called before the first read; or NULL */
+	adopted_next *prepare; /* called instead of the first read, which it calls; or NULL */
 	enum purpose purpose;  /* of the first read */
 	adopted_next *read;    /* called after each read: makes the plan */
 };
 
 static adopted_next make_room;
+
+static void operation_read_first(struct adopted *c)
+{
+	adopted_read(c, &c->s, c->flow->purpose, c->flow->read);
+}
 
 static void start(struct adopted *c)
 {
@@ -58,7 +63,8 @@ static void start(struct adopted *c)
 		c->flow->count(c->lane);
 	if (c->flow->prepare)
 		c->flow->prepare(c);
-	adopted_read(c, &c->s, c->flow->purpose, c->flow->read);
+	else
+		operation_read_first(c);
 }
 
 /*
@@ -114,14 +120,16 @@ static void clear(struct adopted *c)
 
 /*
  * If there is no collection to work with, ends the batch or clears the remaining items, and
- * returns true. Items that grew while they were read may be from different moments. If they are
+ * returns true. After ADOPTED_PAUSED calls c->next in the next slice. Items that grew while they were read may be from different moments. If they are
  * inconsistent, they are read once more, as for a rewrite.
  */
 static bool ended(struct adopted *c, enum adopted_status status)
 {
 	if (status == ADOPTED_OK)
 		return false;
-	if (status == ADOPTED_LOST)
+	if (status == ADOPTED_PAUSED)
+		adopted_pause(c, c->next);
+	else if (status == ADOPTED_LOST)
 		clear(c);
 	else if (status == ADOPTED_CORRUPT && c->s.purpose != FOR_REWRITE)
 		adopted_read(c, &c->s, FOR_REWRITE, c->next);
@@ -147,7 +155,11 @@ static void finish(struct adopted *c)
 
 static void checked(struct adopted *c)
 {
-	if (c->encoding->check(&c->s, &c->now))
+	enum adopted_status status = c->encoding->check(&c->s, &c->now);
+
+	if (status == ADOPTED_PAUSED)
+		adopted_pause(c, checked);
+	else if (status == ADOPTED_OK)
 		finish(c);
 	else
 		lost(c);
@@ -167,22 +179,50 @@ static void planned_run(struct adopted *c)
 
 /* --- change --- */
 
-static void fold_more(struct fold *f, struct slice log)
+/* Folds the log in c->unread, and those of the operations after c->gathered. Then calls c->then. */
+static void operation_gather(struct adopted *c)
 {
-	bool good = fold_log(f, log);
+	enum { BYTES = 8 /* read in one step */ };
+	struct slice *rest = &c->unread.text;
 
-	assert(good);
-	(void)good;
+	while (rest->n || (c->gathered && (c->gathered = STAILQ_NEXT(c->gathered, link)))) {
+		size_t before;
+		bool good;
+		if (rest->n == 0)
+			*rest = c->gathered->log;
+		before = rest->n;
+		good = fold_portion(&c->change, rest);
+		assert(good);
+		(void)good;
+		if (lane_is_over(c->lane, (before - rest->n) / BYTES + 1)) {
+			adopted_pause(c, operation_gather);
+			return;
+		}
+	}
+	c->then(c);
+}
+
+/* Folds a log and, unless `op` is NULL, those of the later operations of the batch. */
+static void begin_gathering(struct adopted *c, struct slice log, const struct op *op, adopted_next *then)
+{
+	fold_reset(&c->change);
+	c->unread.text = log;
+	c->gathered = op;
+	c->then = then;
+	operation_gather(c);
 }
 
 /* Folds the changes of the batch. */
-static void gather(struct adopted *c)
+static void gather_all(struct adopted *c, adopted_next *then)
 {
-	struct op *op;
+	const struct op *first = lane_first(c->lane);
 
-	fold_reset(&c->change);
-	STAILQ_FOREACH(op, &c->lane->batch, link)
-		fold_more(&c->change, op->log);
+	begin_gathering(c, first->log, first, then);
+}
+
+static void operation_prepare_change(struct adopted *c)
+{
+	gather_all(c, operation_read_first);
 }
 
 static void change_lost(struct adopted *c)
@@ -199,10 +239,10 @@ static void change_lost(struct adopted *c)
 /* Compacts an item that is full. */
 static void make_room(struct adopted *c)
 {
-	fold_reset(&c->all);
-	if (c->encoding->fold(&c->s, &c->all) == ADOPTED_OK)
-		c->encoding->compact(&c->s, &c->all, &c->plan);
-	if (c->plan.count == 0)
+	if (!snapshot_fold(&c->s) ||
+		(c->s.status == ADOPTED_OK && c->encoding->compact(&c->s, &c->plan) == ADOPTED_PAUSED))
+		adopted_pause(c, make_room);
+	else if (c->plan.count == 0)
 		adopted_end(c, OUTCOME_TOO_LARGE);
 	else
 		adopted_run(c, read_again, change_lost);
@@ -217,8 +257,8 @@ static void change_read(struct adopted *c)
 			adopted_end(c, OUTCOME_MISSING);
 			return;
 		}
-		gather(c);
-		status = c->encoding->change(&c->s, true, &c->plan);
+		gather_all(c, change_read);
+		return;
 	}
 	if (status == ADOPTED_NEEDS_ALL)
 		adopted_read(c, &c->s, FOR_ALL, change_read);
@@ -279,18 +319,24 @@ static size_t bytes_of(const struct snapshot *s)
 
 static enum adopted_status fold_all(struct adopted *c)
 {
-	enum adopted_status status;
+	if (!snapshot_fold(&c->s))
+		return ADOPTED_PAUSED;
+	if (c->s.status == ADOPTED_OK && lane_is_measured(c->lane))
+		lane_measured(c->lane, c->s.all.fold.live, bytes_of(&c->s));
+	return c->s.status;
+}
 
-	fold_reset(&c->all);
-	status = c->encoding->fold(&c->s, &c->all);
-	if (status == ADOPTED_OK && lane_is_measured(c->lane))
-		lane_measured(c->lane, c->all.live, bytes_of(&c->s));
-	return status;
+/* Answers from the fold. */
+static void lend(struct adopted *c)
+{
+	if (!c->lends)
+		set_view_lend(&c->view, &c->s.all.fold, lane_env(c->lane));
+	c->lends = true;
 }
 
 static double waste_of(const struct adopted *c)
 {
-	size_t bytes = bytes_of(&c->s), needed = c->all.live_bytes + c->all.live;
+	size_t bytes = bytes_of(&c->s), needed = c->s.all.fold.live_bytes + c->s.all.fold.live;
 
 	return bytes > needed ? 1.0 - (double)needed / (double)bytes : 0.0;
 }
@@ -344,25 +390,34 @@ static void answer_all(struct adopted *c)
 {
 	enum { LEAST = 512 };
 
+	lane_drop_abandoned(c->lane);
+	if (!lane_first(c->lane)) {
+		adopted_end(c, OUTCOME_DONE);
+		return;
+	}
 	if (ended(c, fold_all(c)))
 		return;
 	assert(main_item(c));
 	if (bytes_of(&c->s) >= LEAST && waste_of(c) > c->s.rule->compact_waste && may_compact(&c->s))
 		lane_request_compaction(c->lane);
-	set_view_lend(&c->view, &c->all, lane_env(c->lane));
-	c->lends = true;
+	lend(c);
 	answer_batch(c->lane, NULL);
 }
 
 /* --- replace --- */
 
-/* Writes the elements of a log of additions, each followed by the delimiter. */
-static void write_log(const struct adopted *c, struct slice log, struct buf *out)
+static void operation_write_element(
+	struct snapshot *s, const struct fold_member *m, const struct fold *other, struct buf *out)
 {
-	struct slice token;
+	(void)other;
+	delimited_add(out, member_of(m), s->rule->delimiter, 1);
+}
 
-	while ((token = slice_token(&log)).n)
-		delimited_add(out, slice_skip(token, 1), c->s.rule->delimiter, 1);
+/* Writes the elements of a log of additions, each followed by the delimiter. */
+static void plan_log(struct adopted *c, struct slice log)
+{
+	plan_write(&c->plan,
+		(struct members_text){ .write = operation_write_element, .text = { .text = log, .kind = WORDS_LOG } });
 }
 
 static void replace_read(struct adopted *c)
@@ -378,34 +433,57 @@ static void replace_read(struct adopted *c)
 		return;
 	}
 	status = ADOPTED_OK;
-	if (op_is_list(lane_first(c->lane)))
-		write_log(c, lane_first(c->lane)->log, plan_store(&c->plan, c->s.items[0]));
-	else
+	if (op_is_list(lane_first(c->lane))) {
+		plan_store(&c->plan, c->s.items[0]);
+		plan_log(c, lane_first(c->lane)->log);
+	} else {
 		status = c->encoding->replace(&c->s, &c->change, &c->plan);
+	}
 	if (!ended(c, status))
 		adopted_run(c, planned_run, lost);
 }
 
 /* --- take --- */
 
-static void take_read(struct adopted *c)
+static void operation_take(struct adopted *c)
 {
-	struct set_request sample = { .verb = SET_SAMPLE, .count = lane_first(c->lane)->count, .sign = "-" };
+	c->next = operation_take;
+	if (!ended(c, c->encoding->take(&c->s, &c->change, &c->plan)))
+		adopted_run(c, planned_run, lost);
+}
 
-	if (ended(c, fold_all(c)))
-		return;
-	sample.random = random_next(&lane_env(c->lane)->random);
-	set_answer_fold(&c->all, &sample);
-	buf_free(&c->text);
-	c->text = sample.text;
-	if (buf_size(&c->text) == 0) {
-		adopted_end(c, OUTCOME_DONE);
+/* Chooses the members to take. */
+static void operation_choose(struct adopted *c)
+{
+	if (!c->lends)
+		c->sample = (struct set_request){
+			.verb = SET_SAMPLE,
+			.count = lane_first(c->lane)->count,
+			.sign = "-",
+			.random = random_next(&lane_env(c->lane)->random),
+		};
+	lend(c);
+	if (!set_answer(&c->view, &c->sample)) {
+		adopted_pause(c, operation_choose);
 		return;
 	}
-	fold_reset(&c->change);
-	fold_more(&c->change, buf_slice(&c->text));
-	c->encoding->take(&c->s, &c->all, &c->change, &c->plan);
-	adopted_run(c, planned_run, lost);
+	set_view_give_back(&c->view);
+	c->lends = false;
+	buf_free(&c->text);
+	c->text = c->sample.text;
+	c->sample.text = BUF_EMPTY;
+	if (buf_size(&c->text) == 0) {
+		adopted_end(c, c->sample.too_large ? OUTCOME_OVERFLOW : OUTCOME_DONE);
+		return;
+	}
+	set_request_free(&c->sample);
+	begin_gathering(c, buf_slice(&c->text), NULL, operation_take);
+}
+
+static void take_read(struct adopted *c)
+{
+	if (!ended(c, fold_all(c)))
+		operation_choose(c);
 }
 
 /* --- compact --- */
@@ -414,6 +492,7 @@ static void prepare_compact(struct adopted *c)
 {
 	c->lane->compaction_requested = false;
 	c->s.forced = lane_first(c->lane)->all;
+	operation_read_first(c);
 }
 
 static void compact_run(struct adopted *c)
@@ -427,10 +506,8 @@ static void compact_run(struct adopted *c)
 
 static void compact_read(struct adopted *c)
 {
-	if (ended(c, fold_all(c)))
+	if (ended(c, fold_all(c)) || (may_compact(&c->s) && ended(c, c->encoding->compact(&c->s, &c->plan))))
 		return;
-	if (may_compact(&c->s))
-		c->encoding->compact(&c->s, &c->all, &c->plan);
 	if (c->plan.count == 0)
 		adopted_end(c, OUTCOME_DONE);
 	else
@@ -451,7 +528,8 @@ static void push_lost(struct adopted *c)
 static void plan_push(struct adopted *c, enum call_verb verb)
 {
 	lane_merge_log(c->lane);
-	write_log(c, lane_log(c->lane), plan_add(&c->plan, verb, c->s.items[0], NULL));
+	plan_add(&c->plan, verb, c->s.items[0], NULL);
+	plan_log(c, lane_log(c->lane));
 	adopted_run(c, done, push_lost);
 }
 
@@ -467,18 +545,6 @@ static void push_read(struct adopted *c)
 }
 
 /* --- lists --- */
-
-static bool read_elements(const struct adopted *c, struct elements *elements)
-{
-	struct slice text = snapshot_item_value(c->s.items[0]), element;
-
-	while (text.n) {
-		if (!delimited_next(&text, c->s.rule->delimiter, &element))
-			return false;
-		elements_add(elements, element);
-	}
-	return true;
-}
 
 static void answer_list(struct adopted *c)
 {
@@ -497,45 +563,91 @@ static void answer_reads(struct lane *lane, const struct result *r)
 		lane_pause(lane, answer_reads);
 }
 
-static void rewrite_list(struct adopted *c)
+static void operation_rewrite_list(struct adopted *c)
 {
-	struct buf log = BUF_EMPTY;
+	const struct list_piece *piece = c->list.pieces;
+	struct buf *value = &c->plan.steps[0].value;
 
-	list_piece_log(c->list.pieces, &log);
-	write_log(c, buf_slice(&log), plan_rewrite(&c->plan, c->s.items[0]));
-	buf_free(&log);
+	while (c->reached < piece->ref.keep) {
+		struct slice element = piece->elements.list[piece->ref.skip + c->reached++];
+		delimited_add(value, element, c->s.rule->delimiter, 1);
+		if (lane_is_over(c->lane, 1)) {
+			adopted_pause(c, operation_rewrite_list);
+			return;
+		}
+	}
 	adopted_run(c, answer_list, lost);
+}
+
+/* Carries out the requests after c->gathered, one by one. */
+static void operation_change_list(struct adopted *c)
+{
+	enum { ELEMENTS = 16 /* looked at in one step */ };
+
+	for (struct op *op; (op = c->gathered ? STAILQ_NEXT(c->gathered, link) : lane_first(c->lane));) {
+		size_t steps = segmented_list_count(&c->list) / ELEMENTS + 1;
+		c->gathered = op;
+		c->changed |= segmented_list_apply(&c->list, op->list, &c->text);
+		if (lane_is_over(c->lane, steps)) {
+			adopted_pause(c, operation_change_list);
+			return;
+		}
+	}
+	if (!c->changed) {
+		answer_list(c);
+		return;
+	}
+	c->reached = 0;
+	plan_rewrite(&c->plan, c->s.items[0]);
+	operation_rewrite_list(c);
 }
 
 static void carry_out_list(struct adopted *c)
 {
-	bool changed = false;
-	struct op *op;
-
+	segmented_list_free(&c->list);
+	segmented_list_of(&c->list, &c->elements);
 	buf_consume(&c->text, buf_size(&c->text));
-	if (lane_reads_list(c->lane)) {
+	c->gathered = NULL;
+	c->changed = false;
+	if (lane_reads_list(c->lane))
 		answer_reads(c->lane, NULL);
+	else
+		operation_change_list(c);
+}
+
+static void operation_read_elements(struct adopted *c)
+{
+	struct slice element;
+
+	if (lane_reads_list(c->lane))
+		lane_drop_abandoned(c->lane);
+	if (!lane_first(c->lane)) {
+		adopted_end(c, OUTCOME_DONE);
 		return;
 	}
-	STAILQ_FOREACH(op, &c->lane->batch, link)
-		changed |= segmented_list_apply(&c->list, op->list, &c->text);
-	if (changed)
-		rewrite_list(c);
+	while (words_next(&c->unread, &element)) {
+		elements_add(&c->elements, element);
+		if (lane_is_over(c->lane, 1)) {
+			adopted_pause(c, operation_read_elements);
+			return;
+		}
+	}
+	if (c->unread.text.n)
+		adopted_end(c, OUTCOME_CORRUPT);
 	else
-		answer_list(c);
+		carry_out_list(c);
 }
 
 static void list_read(struct adopted *c)
 {
-	struct elements elements = { 0 };
-	bool good = c->s.items[0]->there && read_elements(c, &elements);
+	const struct snapshot_item *item = c->s.items[0];
 
-	segmented_list_free(&c->list);
-	segmented_list_of(&c->list, &elements);
-	if (good)
-		carry_out_list(c);
+	elements_free(&c->elements);
+	c->unread = (struct words){ snapshot_item_value(item), WORDS_ADDED, c->s.rule->delimiter };
+	if (item->there)
+		operation_read_elements(c);
 	else
-		adopted_end(c, c->s.items[0]->there ? OUTCOME_CORRUPT : OUTCOME_MISSING);
+		adopted_end(c, OUTCOME_MISSING);
 }
 
 /* --- touch and delete --- */
@@ -636,8 +748,11 @@ static void delete_read(struct adopted *c)
 	struct snapshot_item *first = c->encoding->vital_item ? c->encoding->vital_item(&c->s) : item_under_key(c);
 	enum adopted_status status;
 
-	fold_reset(&c->all);
-	status = c->encoding->fold(&c->s, &c->all);
+	if (!snapshot_fold(&c->s)) {
+		adopted_pause(c, delete_read);
+		return;
+	}
+	status = c->s.status;
 	/*
 	 * With a vital item, a collection that another delete has not completely removed looks
 	 * like one that has lost an item. Reads report that as missing, too.
@@ -654,8 +769,11 @@ static void delete_read(struct adopted *c)
 
 static void touch_read(struct adopted *c)
 {
-	fold_reset(&c->all);
-	c->missing = c->encoding->fold(&c->s, &c->all) == ADOPTED_MISSING;
+	if (!snapshot_fold(&c->s)) {
+		adopted_pause(c, touch_read);
+		return;
+	}
+	c->missing = c->s.status == ADOPTED_MISSING;
 	c->reached = 0;
 	run_round(c);
 }
@@ -666,9 +784,9 @@ void adopted_start(struct lane *lane, enum op_kind kind)
 {
 	static const struct flow push = { lane_count_appends, NULL, FOR_WRITE, push_read };
 	static const struct flow flows[] = {
-		[OP_APPEND] = { lane_count_appends, gather, FOR_WRITE, change_read },
+		[OP_APPEND] = { lane_count_appends, operation_prepare_change, FOR_WRITE, change_read },
 		[OP_READ] = { lane_count_reads, NULL, FOR_ALL, answer_all },
-		[OP_REPLACE] = { NULL, gather, FOR_REWRITE, replace_read },
+		[OP_REPLACE] = { NULL, operation_prepare_change, FOR_REWRITE, replace_read },
 		[OP_POP] = { NULL, NULL, FOR_REWRITE, take_read },
 		[OP_COMPACT] = { NULL, prepare_compact, FOR_REWRITE, compact_read },
 		[OP_LIST] = { NULL, NULL, FOR_REWRITE, list_read },

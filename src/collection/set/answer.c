@@ -87,6 +87,20 @@ static bool answer_range(struct set_view *v, struct set_request *r)
 	return written <= WRITTEN_LIMIT;
 }
 
+/* Makes the text of all members of a set that is only a log. */
+static bool join_overlay(struct set_view *v)
+{
+	enum { STEPS = FOLD_JOINED / 4 };
+
+	while (!fold_join_portion(&v->overlay, &v->joined, &v->unfinished)) {
+		if (set_view_is_over(v, STEPS))
+			return false;
+	}
+	v->joined = 0;
+	v->text = shared_create(&v->unfinished);
+	return true;
+}
+
 /* Makes the text of all members. A set that is only a log needs no sorting. */
 static bool make_text(struct set_view *v)
 {
@@ -95,11 +109,11 @@ static bool make_text(struct set_view *v)
 	if (v->text)
 		return true;
 	if (v->run_count == 0 && v->head.member_count == 0)
-		fold_join(&v->overlay, &v->unfinished);
-	else if (write_slice(v, everything, 0, &written, 0, &v->unfinished) != WRITTEN_ALL)
+		return join_overlay(v);
+	if (write_slice(v, everything, 0, &written, 0, &v->unfinished) != WRITTEN_ALL)
 		return false;
 	/* Cut the space after the last member. */
-	else if (buf_size(&v->unfinished))
+	if (buf_size(&v->unfinished))
 		v->unfinished.end--;
 	v->text = shared_create(&v->unfinished);
 	return true;
@@ -446,6 +460,7 @@ static void refuse_too_large(struct set_view *v, struct set_request *r)
 {
 	set_request_free(r);
 	buf_free(&v->unfinished);
+	v->joined = 0;
 	r->too_large = true;
 }
 

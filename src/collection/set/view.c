@@ -428,6 +428,7 @@ static void forget_text(struct set_view *v)
 	shared_drop(v->text);
 	v->text = NULL;
 	buf_free(&v->unfinished);
+	v->joined = 0;
 	memos_forget(&v->memos);
 	v->version++;
 	buf_consume(&v->sorted_overlay, buf_size(&v->sorted_overlay));

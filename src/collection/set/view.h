@@ -41,6 +41,7 @@ struct set_view {
 	struct buf sorted_head, sorted_overlay; /* both as tables; empty if not computed */
 	struct shared *text;                    /* the text of all members; NULL if not computed */
 	struct buf unfinished;                  /* the finished slices of that text */
+	size_t joined;                          /* members of the overlay in it */
 	struct set_memos memos;                 /* other answers */
 	size_t counted_runs;                    /* with known counts, from the oldest */
 	uint64_t counted;                       /* the number of those members */

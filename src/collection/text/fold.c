@@ -1,5 +1,6 @@
 #include "collection/text/fold.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "collection/text/table.h"
@@ -7,7 +8,8 @@
 #include "util/alloc.h"
 #include "util/hash.h"
 
-enum { SLOTS_MIN = 64, MEMBERS_MIN = 32 };
+/* MOVED: slots moved to a new table for each new member; at least 2, since a table is half full. */
+enum { SLOTS_MIN = 64, MEMBERS_MIN = 32, MOVED = 4 };
 
 /*
  * Half of the hash, and the member's index plus one. The position of a slot depends only on
@@ -18,9 +20,21 @@ struct fold_slot {
 	uint32_t hash, index;
 };
 
+static void free_slots(struct fold *f)
+{
+	free(f->slots);
+	free(f->old);
+	f->slots = f->old = NULL;
+	f->slot_count = f->old_count = f->moved = 0;
+}
+
 void fold_reset(struct fold *f)
 {
-	if (f->slots && f->member_count)
+	enum { MANY = 64 * 1024 /* slots; new memory is cheaper than clearing more */ };
+
+	if (f->slot_count > MANY)
+		free_slots(f);
+	else if (f->slots && f->member_count)
 		memset(f->slots, 0, f->slot_count * sizeof(*f->slots));
 	f->member_count = f->live = f->live_bytes = f->all_bytes = f->tokens = f->bytes = 0;
 }
@@ -28,43 +42,73 @@ void fold_reset(struct fold *f)
 void fold_free(struct fold *f)
 {
 	free(f->members);
-	free(f->slots);
+	free_slots(f);
 	*f = (struct fold){ .seed = f->seed };
 }
 
-static void grow_slots(struct fold *f)
+/* Moves the next `n` slots of the old table to the new one. */
+static void move_slots(struct fold *f, size_t n)
 {
-	struct fold_slot *old = f->slots;
-	size_t count = f->slot_count, at;
-
-	if (!count)
-		f->secret = hash_secret_of(f->seed);
-	f->slot_count = count ? count * 2 : SLOTS_MIN;
-	f->slots = xcalloc(f->slot_count, sizeof(*f->slots));
-	for (size_t i = 0; i < count; i++) {
-		if (!old[i].index)
+	for (; n && f->moved < f->old_count; n--, f->moved++) {
+		const struct fold_slot *old = &f->old[f->moved];
+		size_t at = old->hash & (f->slot_count - 1);
+		if (!old->index)
 			continue;
-		at = old[i].hash & (f->slot_count - 1);
 		while (f->slots[at].index)
 			at = (at + 1) & (f->slot_count - 1);
-		f->slots[at] = old[i];
+		f->slots[at] = *old;
 	}
-	free(old);
+	if (f->moved < f->old_count)
+		return;
+	free(f->old);
+	f->old = NULL;
+	f->old_count = f->moved = 0;
 }
 
-/* Returns the slot of a member, or the empty slot for it. Requires an empty slot. */
-static struct fold_slot *find_slot(const struct fold *f, const char *p, size_t n, uint32_t hash)
+/*
+ * Doubles the table. Moving a large one at once would take long, so new_member moves a few slots
+ * for each new member, and all are moved before the table is full again.
+ */
+static void grow_slots(struct fold *f)
 {
-	size_t at = hash & (f->slot_count - 1);
+	enum { FEW = 4096 };
 
-	for (;; at = (at + 1) & (f->slot_count - 1)) {
-		struct fold_slot *slot = &f->slots[at];
+	assert(!f->old);
+	if (!f->slot_count)
+		f->secret = hash_secret_of(f->seed);
+	f->old = f->slots;
+	f->old_count = f->slot_count;
+	f->slot_count = f->slot_count ? f->slot_count * 2 : SLOTS_MIN;
+	f->slots = xcalloc(f->slot_count, sizeof(*f->slots));
+	if (f->old_count <= FEW)
+		move_slots(f, FEW);
+}
+
+/* Returns the slot of a member in a table, or the empty slot for it. Requires an empty slot. */
+static struct fold_slot *find_in(
+	const struct fold *f, struct fold_slot *slots, size_t count, const char *p, size_t n, uint32_t hash)
+{
+	size_t at = hash & (count - 1);
+
+	for (;; at = (at + 1) & (count - 1)) {
+		struct fold_slot *slot = &slots[at];
 		if (!slot->index)
 			return slot;
 		const struct fold_member *m = &f->members[slot->index - 1];
 		if (slot->hash == hash && m->n == n && word_compare(m->p, p, n) == 0)
 			return slot;
 	}
+}
+
+/* Returns the slot of a member, or the empty slot for it. */
+static inline struct fold_slot *find_slot(const struct fold *f, const char *p, size_t n, uint32_t hash)
+{
+	struct fold_slot *slot = find_in(f, f->slots, f->slot_count, p, n, hash), *old;
+
+	if (slot->index || !f->old)
+		return slot;
+	old = find_in(f, f->old, f->old_count, p, n, hash);
+	return old->index ? old : slot;
 }
 
 static void new_member(struct fold *f, struct fold_slot *slot, const char *p, size_t n, uint32_t hash)
@@ -76,6 +120,8 @@ static void new_member(struct fold *f, struct fold_slot *slot, const char *p, si
 	f->members[f->member_count++] = (struct fold_member){ p, (uint32_t)n, false };
 	f->all_bytes += n;
 	*slot = (struct fold_slot){ hash, (uint32_t)f->member_count };
+	if (f->old)
+		move_slots(f, MOVED);
 }
 
 /* A removal is kept as a member too: it overrides an addition in an older layer. */
@@ -143,7 +189,7 @@ bool fold_take_encoded(struct fold *f, struct slice log)
 
 size_t fold_memory(const struct fold *f)
 {
-	return f->member_capacity * sizeof(*f->members) + f->slot_count * sizeof(*f->slots);
+	return f->member_capacity * sizeof(*f->members) + (f->slot_count + f->old_count) * sizeof(*f->slots);
 }
 
 bool fold_log(struct fold *f, struct slice log)
@@ -229,12 +275,12 @@ size_t fold_joined_size(const struct fold *f)
 }
 
 /*
- * Writes each live member, or all members, followed by a space and, if `sign`,
- * preceded by its sign.
+ * Writes each live member, or all members, from `i` to `end`, followed by a space and, if `sign`,
+ * preceded by its sign. Returns the end of the text.
  */
-static void write_fold(const struct fold *f, char *p, bool sign, bool all)
+static char *write_fold(const struct fold *f, size_t i, size_t end, char *p, bool sign, bool all)
 {
-	for (size_t i = 0; i < f->member_count; i++) {
+	for (; i < end; i++) {
 		const struct fold_member *m = &f->members[i];
 		if (!m->live && !all)
 			continue;
@@ -244,13 +290,31 @@ static void write_fold(const struct fold *f, char *p, bool sign, bool all)
 		p += m->n;
 		*p++ = ' ';
 	}
+	return p;
+}
+
+bool fold_join_portion(const struct fold *f, size_t *at, struct buf *out)
+{
+	size_t left = f->member_count - *at, joined = fold_joined_size(f);
+	size_t end = *at + (left < FOLD_JOINED ? left : FOLD_JOINED);
+	/* One more byte is written than kept: the space after the last member. */
+	char *p = buf_reserve(out, *at ? 0 : joined + 1), *start = p;
+
+	p = write_fold(f, *at, end, p, false, false);
+	*at = end;
+	buf_commit(out, (size_t)(p - start));
+	if (end < f->member_count)
+		return false;
+	out->end -= joined > 0;
+	return true;
 }
 
 void fold_join(const struct fold *f, struct buf *out)
 {
-	/* One more byte is written than kept: the space after the last member. */
-	write_fold(f, buf_reserve(out, fold_joined_size(f) + 1), false, false);
-	buf_commit(out, fold_joined_size(f));
+	size_t at = 0;
+
+	while (!fold_join_portion(f, &at, out))
+		;
 }
 
 size_t fold_log_size(const struct fold *f, bool removals)
@@ -260,6 +324,6 @@ size_t fold_log_size(const struct fold *f, bool removals)
 
 void fold_encode(const struct fold *f, bool removals, struct buf *out)
 {
-	write_fold(f, buf_reserve(out, fold_log_size(f, removals)), true, removals);
+	(void)write_fold(f, 0, f->member_count, buf_reserve(out, fold_log_size(f, removals)), true, removals);
 	buf_commit(out, fold_log_size(f, removals));
 }

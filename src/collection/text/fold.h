@@ -22,7 +22,8 @@ struct fold_member {
 struct fold {
 	struct fold_member *members; /* all members, including removed ones */
 	struct fold_slot *slots;     /* open addressing; slot_count is a power of two */
-	size_t member_count, member_capacity, slot_count;
+	struct fold_slot *old;       /* the smaller table before, until all is moved; or NULL */
+	size_t member_count, member_capacity, slot_count, old_count, moved;
 	size_t live;               /* members that are in the set */
 	size_t all_bytes;          /* of the names of all members */
 	size_t live_bytes;         /* of the names of live members */
@@ -69,10 +70,13 @@ bool fold_contains(const struct fold *f, struct slice member);
 
 /*
  * fold_join appends the live members, separated by spaces; fold_joined_size returns the size of
- * that text in bytes.
+ * that text in bytes. fold_join_portion appends a portion of it, for FOLD_JOINED members, and
+ * advances `at`, which is 0 at first. It returns true at the end. Until then `out` must not change.
  */
 size_t fold_joined_size(const struct fold *f);
 void fold_join(const struct fold *f, struct buf *out);
+bool fold_join_portion(const struct fold *f, size_t *at, struct buf *out) __attribute__((warn_unused_result));
+enum { FOLD_JOINED = 2048 };
 
 /*
  * fold_encode appends the shortest log with the same members: one addition for each. With

@@ -26,12 +26,10 @@ static int sorting_by_name(const void *a, const void *b)
 
 void sorting_begin(struct sorting *s, const struct fold *fold, bool removals)
 {
-	*s = (struct sorting){ .from = xcalloc(fold->member_count + 1, sizeof(*s->from)) };
-	for (size_t i = 0; i < fold->member_count; i++) {
-		const struct fold_member *m = &fold->members[i];
-		if (m->live || removals)
-			s->from[s->count++] = (struct sorting_member){ word_rank(m->p, m->n), m };
-	}
+	*s = (struct sorting){
+		.count = removals ? fold->member_count : fold->live, .fold = fold, .removals = removals
+	};
+	s->from = xcalloc(s->count + 1, sizeof(*s->from));
 	if (s->count > RUN)
 		s->to = xcalloc(s->count, sizeof(*s->to));
 }
@@ -43,13 +41,29 @@ void sorting_free(struct sorting *s)
 	*s = (struct sorting){ 0 };
 }
 
+/* Takes members for the next run, but looks at a limited number of them. Returns whether it is complete. */
+static bool take_run(struct sorting *s)
+{
+	enum { LOOKS = 2048 };
+	size_t end = s->at / RUN * RUN + RUN, looks = 0;
+
+	for (; s->at < end && s->at < s->count && looks < LOOKS; looks++) {
+		const struct fold_member *m = &s->fold->members[s->next++];
+		if (m->live || s->removals)
+			s->from[s->at++] = (struct sorting_member){ word_rank(m->p, m->n), m };
+	}
+	return s->at == end || s->at == s->count;
+}
+
 static void sort_run(struct sorting *s)
 {
-	size_t left = s->count - s->at, n = left < RUN ? left : RUN;
+	size_t start;
 
-	if (n)
-		qsort(s->from + s->at, n, sizeof(*s->from), sorting_by_name);
-	s->at += n;
+	if (!take_run(s))
+		return;
+	start = s->at ? (s->at - 1) / RUN * RUN : 0;
+	if (s->at > start)
+		qsort(s->from + start, s->at - start, sizeof(*s->from), sorting_by_name);
 	if (s->at < s->count)
 		return;
 	s->at = 0;

@@ -14,6 +14,9 @@ struct sorting_member;
 struct sorting {
 	struct sorting_member *from, *to;
 	size_t count;
+	const struct fold *fold; /* its members from number `next` on are not in `from` yet */
+	size_t next;
+	bool removals;
 	size_t width;       /* members of each sorted run in `from`; 0 while these runs are made */
 	size_t at;          /* members that this pass has processed */
 	size_t left, right; /* the next members of the two runs that are being merged */

@@ -178,18 +178,27 @@ static void name_items(struct snapshot *s)
 	}
 }
 
-/* Folds the words of both lists. Returns false if they are malformed. */
-static bool fold_lists(const struct lists *l, struct fold *out)
-{
-	return signed_fold(out, words(l->inactive)) && signed_fold(out, words(l->active));
-}
-
-static enum adopted_status fold(const struct snapshot *s, struct fold *out)
+static enum adopted_status flip_state(const struct snapshot *s)
 {
 	struct lists l;
-	enum adopted_status status = find(s, &l);
 
-	return status == ADOPTED_OK && !fold_lists(&l, out) ? ADOPTED_CORRUPT : status;
+	return find(s, &l);
+}
+
+static struct words inactive_words(const struct lists *l)
+{
+	return (struct words){ .text = words(l->inactive), .kind = WORDS_SIGNED };
+}
+
+static bool flip_text(const struct snapshot *s, size_t i, struct words *out)
+{
+	struct lists l;
+
+	(void)find(s, &l);
+	*out = inactive_words(&l);
+	if (i)
+		out->text = words(l.active);
+	return i < 2;
 }
 
 static const struct snapshot_item *main_item(const struct snapshot *s)
@@ -264,7 +273,8 @@ static void plan_change(struct snapshot *s, const struct lists *l, struct plan *
 {
 	if (plan_first(l, plan))
 		return;
-	signed_encode(s->change, true, plan_add(plan, CALL_APPEND, l->active, NULL));
+	plan_add(plan, CALL_APPEND, l->active, NULL);
+	plan_write(plan, (struct members_text){ .write = signed_write, .fold = s->change });
 	plan->check = true;
 }
 
@@ -291,42 +301,45 @@ static bool plan_mark(const struct snapshot *s, const struct lists *l, struct pl
 	return true;
 }
 
-/* Appends removals of the members of `old` that `members` does not have. */
-static void take_back(const struct fold *old, const struct fold *members, struct buf *out)
+/* Writes a removal of a member that `kept` does not have. */
+static void flip_write_back(struct snapshot *s, const struct fold_member *m, const struct fold *kept, struct buf *out)
 {
-	for (size_t i = 0; i < old->member_count; i++) {
-		if (old->members[i].live && !fold_contains(members, member_of(&old->members[i]))) {
-			BUF_ADD(out, "-");
-			buf_add_slice(out, member_of(&old->members[i]));
-		}
-	}
+	(void)s;
+	if (!m->live || fold_contains(kept, member_of(m)))
+		return;
+	BUF_ADD(out, "-");
+	buf_add_slice(out, member_of(m));
+}
+
+/* Writes `members`, and removals of the others that the inactive list has, which is work.folded. */
+static void plan_both(const struct snapshot *s, const struct fold *members, members_write *write, struct plan *plan)
+{
+	plan_write(plan, (struct members_text){ .write = write, .fold = members });
+	plan_write(plan,
+		(struct members_text){ .write = flip_write_back, .fold = &s->work.folded.fold, .other = members });
 }
 
 /*
  * Plans to write the active list: the live members, with `all` also the removed ones, and
- * removals of the others in `old`. A new pointer is written before the words, because words
- * without a pointer count as the remains of a lost set. An existing pointer is written after
- * them: the CAS sets its time to live, and fails if the list is no longer active.
+ * removals of the others that the inactive list has. A new pointer is written before the words,
+ * because words without a pointer count as the remains of a lost set. An existing pointer is
+ * written after them: the CAS sets its time to live, and fails if the list is no longer active.
  */
-static void plan_words(const struct snapshot *s, const struct lists *l, const struct fold *members, bool all,
-	const struct fold *old, struct plan *plan)
+static void plan_words(
+	const struct snapshot *s, const struct lists *l, const struct fold *members, bool all, struct plan *plan)
 {
-	struct buf *value;
-
 	if (plan_mark(s, l, plan))
 		return;
 	if (l->pointer && !l->pointer->there)
 		point_to(s, l->pointer, l->active, NULL, plan);
-	value = plan_store(plan, l->active);
-	signed_encode(members, all, value);
-	take_back(old, members, value);
+	plan_store(plan, l->active);
+	plan_both(s, members, all ? signed_write : signed_write_live, plan);
 	if (l->pointer && l->pointer->there)
 		point_to(s, l->pointer, l->active, NULL, plan);
 }
 
 static enum adopted_status change(struct snapshot *s, bool create, struct plan *plan)
 {
-	struct fold all = { .seed = s->seed };
 	struct lists l = { 0 };
 	enum adopted_status status;
 
@@ -342,16 +355,16 @@ static enum adopted_status change(struct snapshot *s, bool create, struct plan *
 		plan_change(s, &l, plan);
 		return ADOPTED_OK;
 	}
-	status = find(s, &l);
-	if (status == ADOPTED_OK && !fold_lists(&l, &all))
-		status = ADOPTED_CORRUPT;
+	if (!snapshot_fold(s))
+		return ADOPTED_PAUSED;
+	status = s->status;
+	(void)find(s, &l);
 	if (status == ADOPTED_OK) {
 		plan_change(s, &l, plan);
 	} else if (status == ADOPTED_MISSING && create) {
-		plan_words(s, &l, s->change, true, &(struct fold){ 0 }, plan);
+		plan_words(s, &l, s->change, true, plan);
 		status = ADOPTED_OK;
 	}
-	fold_free(&all);
 	return status;
 }
 
@@ -360,7 +373,7 @@ static enum adopted_status change(struct snapshot *s, bool create, struct plan *
  * may have been moved. The CAS token of the pointer shows that. Without a pointer, the list no
  * longer begins with the words that were read.
  */
-static bool check(const struct snapshot *s, const struct snapshot *now)
+static bool is_in_place(const struct snapshot *s, const struct snapshot *now)
 {
 	const struct snapshot_item *before = snapshot_find(s, POINTER), *pointer = snapshot_find(now, POINTER);
 	struct lists then, l;
@@ -373,23 +386,24 @@ static bool check(const struct snapshot *s, const struct snapshot *now)
 		slice_starts(snapshot_item_value(l.active), snapshot_item_value(then.active));
 }
 
+static enum adopted_status check(struct snapshot *s, struct snapshot *now)
+{
+	return is_in_place(s, now) ? ADOPTED_OK : ADOPTED_LOST;
+}
+
 /* The active list gets all members, and removals of the others that the inactive list has. */
 static enum adopted_status replace(struct snapshot *s, const struct fold *members, struct plan *plan)
 {
-	struct fold old = { .seed = s->seed };
 	struct lists l;
-	enum adopted_status status = find(s, &l);
 
-	if (status == ADOPTED_MISSING)
-		status = ADOPTED_OK;
-	else if (status == ADOPTED_OK && !signed_fold(&old, words(l.inactive)))
-		status = ADOPTED_CORRUPT;
-	if (status == ADOPTED_OK && l.both_marked)
+	(void)find(s, &l);
+	if (l.both_marked)
 		unmark(&l, plan);
-	else if (status == ADOPTED_OK)
-		plan_words(s, &l, members, false, &old, plan);
-	fold_free(&old);
-	return status;
+	else if (!work_fold(s, inactive_words(&l)))
+		return ADOPTED_PAUSED;
+	else
+		plan_words(s, &l, members, false, plan);
+	return ADOPTED_OK;
 }
 
 /* Returns the seconds by which `a` lives longer than `b`; INT64_MAX if that is not a number. */
@@ -410,47 +424,42 @@ static bool is_about(int64_t seconds, int64_t expected)
  * writes the fold of both lists to the active one. Removals there cancel the words of the
  * inactive list until that is emptied.
  */
-static void plan_move(const struct snapshot *s, const struct lists *l, const struct fold *all, struct plan *plan)
+static enum adopted_status plan_move(struct snapshot *s, const struct lists *l, struct plan *plan)
 {
-	struct fold old = { .seed = s->seed };
-	bool good = signed_fold(&old, words(l->inactive)), live;
 	struct buf *value;
+	bool live;
 
-	assert(good);
-	(void)good;
-	if (fold_mentions(&old, slice_skip(guard, 1), &live)) {
-		value = plan_rewrite(plan, l->active);
-		signed_encode(all, false, value);
-		take_back(&old, all, value);
+	if (!work_fold(s, inactive_words(l)))
+		return ADOPTED_PAUSED;
+	if (fold_mentions(&s->work.folded.fold, slice_skip(guard, 1), &live)) {
+		plan_rewrite(plan, l->active);
+		plan_both(s, &s->all.fold, signed_write_live, plan);
 		write_empty(s, false, plan_rewrite(plan, l->inactive));
 	} else {
 		value = plan_rewrite(plan, l->inactive);
 		buf_add_slice(value, snapshot_item_value(l->inactive));
 		buf_add_slice(value, guard);
 	}
-	fold_free(&old);
 	plan->again = true;
+	return ADOPTED_OK;
 }
 
 /*
  * While the inactive list has words, a CAS on it that was planned before the flip may take the
  * same members.
  */
-static void take(const struct snapshot *s, const struct fold *all, const struct fold *taken, struct plan *plan)
+static enum adopted_status take(struct snapshot *s, const struct fold *taken, struct plan *plan)
 {
 	struct lists l;
-	struct buf *value;
 
 	(void)find(s, &l);
 	if (plan_first(&l, plan))
-		return;
-	if (has_words(l.inactive)) {
-		plan_move(s, &l, all, plan);
-	} else {
-		value = plan_rewrite(plan, l.active);
-		buf_add_slice(value, words(l.active));
-		signed_encode(taken, true, value);
-	}
+		return ADOPTED_OK;
+	if (has_words(l.inactive))
+		return plan_move(s, &l, plan);
+	buf_add_slice(plan_rewrite(plan, l.active), words(l.active));
+	plan_write(plan, (struct members_text){ .write = signed_write, .fold = taken });
+	return ADOPTED_OK;
 }
 
 /*
@@ -495,19 +504,20 @@ static void plan_flip(struct snapshot *s, const struct lists *l, struct plan *pl
 	}
 }
 
-static void compact(struct snapshot *s, const struct fold *all, struct plan *plan)
+static enum adopted_status compact(struct snapshot *s, struct plan *plan)
 {
+	const struct fold *all = &s->all.fold;
+	enum adopted_status status = ADOPTED_OK;
 	struct lists l;
 
-	if (find(s, &l) != ADOPTED_OK)
-		return;
-	if (plan_first(&l, plan))
-		return;
+	if (find(s, &l) != ADOPTED_OK || plan_first(&l, plan))
+		return ADOPTED_OK;
 	if (has_words(l.inactive))
-		plan_move(s, &l, all, plan);
+		status = plan_move(s, &l, plan);
 	else if (worth_rewriting(s, words(l.active).n, signed_size(all, false)) && !fold_contains(all, SLICE("^")))
 		plan_flip(s, &l, plan);
 	plan->again = plan->count > 0;
+	return status;
 }
 
 /*
@@ -527,7 +537,8 @@ const struct encoding encoding_flip = {
 	.reserved = "+-",
 	.guard = '^',
 	.name_items = name_items,
-	.fold = fold,
+	.state = flip_state,
+	.text = flip_text,
 	.main_item = main_item,
 	.vital_item = vital_item,
 	.change = change,

@@ -57,7 +57,7 @@ static void name_items(struct snapshot *s)
 }
 
 /* Returns the status of a snapshot with all lists. */
-static enum adopted_status state(const struct snapshot *s)
+static enum adopted_status indexed_state(const struct snapshot *s)
 {
 	struct fold names = { .seed = s->seed };
 	bool good = read_index(s, &names);
@@ -74,15 +74,17 @@ static enum adopted_status state(const struct snapshot *s)
 	return ADOPTED_OK;
 }
 
-static enum adopted_status fold(const struct snapshot *s, struct fold *out)
+static struct words words_of(const struct snapshot_item *list)
 {
-	enum adopted_status status = state(s);
+	return (struct words){ .text = snapshot_item_value(list), .kind = WORDS_SIGNED };
+}
 
-	for (size_t i = LISTS; i < s->count && status == ADOPTED_OK; i++) {
-		if (!signed_fold(out, snapshot_item_value(s->items[i])))
-			status = ADOPTED_CORRUPT;
-	}
-	return status;
+static bool indexed_text(const struct snapshot *s, size_t i, struct words *out)
+{
+	if (LISTS + i >= s->count)
+		return false;
+	*out = words_of(s->items[LISTS + i]);
+	return true;
 }
 
 /*
@@ -132,7 +134,7 @@ static uint64_t free_numbers(const struct snapshot *s, uint64_t count, uint64_t 
 	return first;
 }
 
-/* Plans an ADD of the list with this number. */
+/* Plans an ADD of the list with this number. Returns its value. */
 static struct buf *plan_list(struct snapshot *s, uint64_t number, const struct snapshot_item *like, struct plan *plan)
 {
 	char digits[NUM_U64_MAX];
@@ -151,11 +153,12 @@ static void add_names(uint64_t first, uint64_t count, struct buf *index)
 
 static enum adopted_status change(struct snapshot *s, bool create, struct plan *plan)
 {
-	enum adopted_status status = s->purpose == FOR_WRITE && s->count > LISTS ? ADOPTED_OK : state(s);
+	enum adopted_status status = s->purpose == FOR_WRITE && s->count > LISTS ? ADOPTED_OK : indexed_state(s);
 	uint64_t number;
 
 	if (status == ADOPTED_OK && s->count > LISTS) {
-		signed_encode(s->change, true, plan_add(plan, CALL_APPEND, s->items[s->count - 1], NULL));
+		plan_add(plan, CALL_APPEND, s->items[s->count - 1], NULL);
+		plan_write(plan, (struct members_text){ .write = signed_write, .fold = s->change });
 		plan->check = true;
 	} else if (status == ADOPTED_OK || (status == ADOPTED_MISSING && create)) {
 		/*
@@ -164,7 +167,8 @@ static enum adopted_status change(struct snapshot *s, bool create, struct plan *
 		 * writers may still append.
 		 */
 		number = free_numbers(s, 1, random_gap(s));
-		signed_encode(s->change, true, plan_list(s, number, NULL, plan));
+		plan_list(s, number, NULL, plan);
+		plan_write(plan, (struct members_text){ .write = signed_write, .fold = s->change });
 		add_names(number, 1,
 			plan_add(plan, status == ADOPTED_OK ? CALL_APPEND : CALL_ADD, s->items[INDEX], NULL));
 		status = ADOPTED_OK;
@@ -173,11 +177,12 @@ static enum adopted_status change(struct snapshot *s, bool create, struct plan *
 }
 
 /* The index must still name the list: it may be the index of another collection by now. */
-static bool check(const struct snapshot *s, const struct snapshot *now)
+static enum adopted_status check(struct snapshot *s, struct snapshot *now)
 {
 	const struct snapshot_item *before = s->items[INDEX], *index = now->items[INDEX];
+	bool same = index->there && slice_starts(snapshot_item_value(index), snapshot_item_value(before));
 
-	return index->there && (slice_starts(snapshot_item_value(index), snapshot_item_value(before)));
+	return same ? ADOPTED_OK : ADOPTED_LOST;
 }
 
 /* Returns the length of the longest prefix of at most `max` bytes that ends with a whole word. */
@@ -201,12 +206,13 @@ static enum adopted_status replace(struct snapshot *s, const struct fold *member
 {
 	struct snapshot_item *index = s->items[INDEX];
 	size_t old = s->count, most = s->options->segment_size;
-	uint64_t first = free_numbers(s, NEW_LISTS_MAX, random_gap(s)), count = 0;
-	struct buf all = BUF_EMPTY;
+	uint64_t first, count = 0;
 	struct slice unwritten;
 
-	signed_encode(members, false, &all);
-	unwritten = buf_slice(&all);
+	if (!work_write(s, (struct members_text){ .write = signed_write_live, .fold = members }))
+		return ADOPTED_PAUSED;
+	first = free_numbers(s, NEW_LISTS_MAX, random_gap(s));
+	unwritten = buf_slice(&s->work.text);
 	if (most < unwritten.n / (NEW_LISTS_MAX - 1))
 		most = unwritten.n / (NEW_LISTS_MAX - 1) + KEY_MAX;
 	do {
@@ -214,7 +220,7 @@ static enum adopted_status replace(struct snapshot *s, const struct fold *member
 		buf_add_slice(plan_list(s, first + count++, NULL, plan), slice_of(unwritten.p, n));
 		unwritten = slice_skip(unwritten, n);
 	} while (unwritten.n);
-	buf_free(&all);
+	work_free(s);
 	add_names(first, count, plan_store(plan, index));
 	for (size_t i = LISTS; i < old && plan->count < PLAN_STEPS_MAX; i++)
 		plan_drop(plan, s->items[i]);
@@ -226,58 +232,73 @@ static enum adopted_status replace(struct snapshot *s, const struct fold *member
  * CAS on a newer list. So all lists except the last are sealed first, which makes such a CAS
  * fail.
  */
-static void plan_seals(const struct snapshot *s, struct plan *plan)
+static enum adopted_status plan_seals(struct snapshot *s, struct plan *plan)
 {
-	for (size_t i = LISTS; i + 1 < s->count && plan->count < PER_ROUND; i++) {
-		struct fold words = { .seed = s->seed };
-		bool live;
-		if (signed_fold(&words, snapshot_item_value(s->items[i])) &&
-			!fold_mentions(&words, slice_skip(seal, 1), &live)) {
-			struct buf *value = plan_rewrite(plan, s->items[i]);
-			buf_add_slice(value, snapshot_item_value(s->items[i]));
+	size_t *at = &s->work.at;
+	bool live;
+
+	for (; LISTS + *at + 1 < s->count && plan->count < PER_ROUND; ++*at) {
+		struct snapshot_item *list = s->items[LISTS + *at];
+		if (!work_fold(s, words_of(list)))
+			return ADOPTED_PAUSED;
+		if (!fold_mentions(&s->work.folded.fold, slice_skip(seal, 1), &live)) {
+			struct buf *value = plan_rewrite(plan, list);
+			buf_add_slice(value, snapshot_item_value(list));
 			buf_add_slice(value, seal);
 			plan->again = true;
 		}
-		fold_free(&words);
+		work_next(s);
 	}
+	return ADOPTED_OK;
 }
 
-static void take(const struct snapshot *s, const struct fold *all, const struct fold *taken, struct plan *plan)
+static enum adopted_status take(struct snapshot *s, const struct fold *taken, struct plan *plan)
 {
 	struct snapshot_item *last = s->items[s->count - 1];
-	struct buf *value;
 
 	assert(s->count > LISTS);
-	if (!fold_contains(all, slice_skip(seal, 1)))
-		plan_seals(s, plan);
+	if (!fold_contains(&s->all.fold, slice_skip(seal, 1)) && plan_seals(s, plan) == ADOPTED_PAUSED)
+		return ADOPTED_PAUSED;
 	if (plan->again)
-		return;
-	value = plan_rewrite(plan, last);
-	buf_add_slice(value, snapshot_item_value(last));
-	signed_encode(taken, true, value);
+		return ADOPTED_OK;
+	buf_add_slice(plan_rewrite(plan, last), snapshot_item_value(last));
+	plan_write(plan, (struct members_text){ .write = signed_write, .fold = taken });
+	return ADOPTED_OK;
 }
 
 /*
- * Keeps the words of a list about members that no later list mentions; in the first list only
- * additions. A seal is kept, except in the last list.
+ * Writes a word of a list unless a later list mentions its member; in the first list only
+ * additions. A seal is written, except in the last list. work.at is the number of lists after
+ * this one.
  */
-static void compress(const struct snapshot *s, struct snapshot_item *list, struct fold *words, bool first, bool last,
-	const struct fold *later, struct plan *plan)
+static void indexed_write_word(
+	struct snapshot *s, const struct fold_member *m, const struct fold *later, struct buf *out)
 {
-	struct buf shorter = BUF_EMPTY;
-	bool live;
+	bool first = LISTS + s->work.at + 1 == s->count, last = s->work.at == 0, live;
+	bool seals = !m->live && slice_equal(member_of(m), slice_skip(seal, 1));
 
-	for (size_t i = 0; i < words->member_count; i++) {
-		const struct fold_member *m = &words->members[i];
-		bool seals = !m->live && slice_equal(member_of(m), slice_skip(seal, 1));
-		if (seals ? last : fold_mentions(later, member_of(m), &live) || (first && !m->live))
-			continue;
-		buf_add(&shorter, m->live ? "+" : "-", 1);
-		buf_add_slice(&shorter, member_of(m));
+	if (seals ? !last : !fold_mentions(later, member_of(m), &live) && (m->live || !first))
+		signed_write(s, m, NULL, out);
+	fold_add(&s->work.later, member_of(m));
+}
+
+/* Plans to compress lists, the last one first. */
+static enum adopted_status compress(struct snapshot *s, struct plan *plan)
+{
+	struct snapshot_work *w = &s->work;
+	const struct members_text text = { .write = indexed_write_word, .fold = &w->folded.fold, .other = &w->later };
+
+	w->later.seed = s->seed;
+	for (; LISTS + w->at < s->count && plan->count < PER_ROUND; w->at++) {
+		struct snapshot_item *list = s->items[s->count - 1 - w->at];
+		if (!work_fold(s, words_of(list)) || !work_write(s, text))
+			return ADOPTED_PAUSED;
+		if (worth_rewriting(s, snapshot_item_value(list).n, buf_size(&w->text)))
+			*plan_rewrite(plan, list) = work_text(s);
+		work_next(s);
 	}
-	if (worth_rewriting(s, snapshot_item_value(list).n, buf_size(&shorter)))
-		buf_add_slice(plan_rewrite(plan, list), buf_slice(&shorter));
-	buf_free(&shorter);
+	work_free(s);
+	return ADOPTED_OK;
 }
 
 static void plan_new_list(struct snapshot *s, const struct snapshot_item *last, struct plan *plan)
@@ -291,26 +312,15 @@ static void plan_new_list(struct snapshot *s, const struct snapshot_item *last, 
 	add_names(number, 1, index);
 }
 
-static void compact(struct snapshot *s, const struct fold *all, struct plan *plan)
+static enum adopted_status compact(struct snapshot *s, struct plan *plan)
 {
-	struct fold later = { .seed = s->seed };
-
-	(void)all;
-	for (size_t i = s->count; i-- > LISTS && plan->count < PER_ROUND;) {
-		struct fold words = { .seed = s->seed };
-		bool good = signed_fold(&words, snapshot_item_value(s->items[i]));
-		assert(good);
-		(void)good;
-		compress(s, s->items[i], &words, i == LISTS, i + 1 == s->count, &later, plan);
-		for (size_t j = 0; j < words.member_count; j++)
-			fold_add(&later, member_of(&words.members[j]));
-		fold_free(&words);
-	}
-	fold_free(&later);
+	if (compress(s, plan) == ADOPTED_PAUSED)
+		return ADOPTED_PAUSED;
 	plan->again = plan->count > 0;
 	if (plan->count == 0 && s->count > LISTS && s->count < LISTS + LISTS_MAX &&
 		snapshot_item_value(s->items[s->count - 1]).n > s->options->base_size)
 		plan_new_list(s, s->items[s->count - 1], plan);
+	return ADOPTED_OK;
 }
 
 static void clear(const struct snapshot *s, struct plan *plan)
@@ -323,7 +333,8 @@ const struct encoding encoding_indexed = {
 	.reserved = "+-",
 	.guard = '^',
 	.name_items = name_items,
-	.fold = fold,
+	.state = indexed_state,
+	.text = indexed_text,
 	.change = change,
 	.replace = replace,
 	.take = take,

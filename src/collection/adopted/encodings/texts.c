@@ -42,9 +42,6 @@ static const enum place {
 	[ENCODING_PAIRED] = OTHER_ITEM,
 };
 
-/* The counts of an empty text. */
-static const struct counted none;
-
 static enum place place_of(const struct snapshot *s)
 {
 	return places[s->rule->encoding];
@@ -84,75 +81,81 @@ static bool cut(struct slice *added, struct slice *removed)
 	return !added->n || !memchr(added->p, '|', added->n);
 }
 
-/* Folds a text, and counts its members unless the words have signs. */
-static enum adopted_status count(const struct snapshot *s, struct counted *c)
+static enum adopted_status texts_state(const struct snapshot *s)
+{
+	struct slice added = snapshot_item_value(added_of(s)), removed;
+
+	if (!added_of(s)->there)
+		return ADOPTED_MISSING;
+	return place_of(s) == BEFORE_BAR && !cut(&added, &removed) ? ADOPTED_CORRUPT : ADOPTED_OK;
+}
+
+/* The members are counted unless the words have signs. */
+static bool texts_text(const struct snapshot *s, size_t i, struct words *out)
 {
 	struct slice added = snapshot_item_value(added_of(s)), removed = slice_of("", 0);
-	char delimiter = s->rule->delimiter;
-	bool there = added_of(s)->there, good = true;
 
 	if (place_of(s) == OTHER_ITEM)
 		removed = snapshot_item_value(s->items[REMOVED]);
-	if (place_of(s) == BEFORE_BAR && there) {
-		good = cut(&added, &removed);
-		c->fold.bytes++;
-	}
-	if (place_of(s) == SIGNED)
-		good = signed_fold(&c->fold, added);
-	else
-		good = good && counted_read(c, added, delimiter, false) && counted_read(c, removed, delimiter, true);
-	if (!good)
-		return ADOPTED_CORRUPT;
-	return there ? ADOPTED_OK : ADOPTED_MISSING;
-}
-
-static enum adopted_status fold(const struct snapshot *s, struct fold *out)
-{
-	struct counted c = { .fold.seed = s->seed };
-	enum adopted_status status = count(s, &c);
-
-	counted_to_fold(&c, out);
-	return status;
+	else if (place_of(s) == BEFORE_BAR)
+		(void)cut(&added, &removed);
+	*out = (struct words){ .text = i ? removed : added, .delimiter = s->rule->delimiter };
+	out->kind = place_of(s) == SIGNED ? WORDS_SIGNED : i ? WORDS_REMOVED : WORDS_ADDED;
+	return i < 2;
 }
 
 /* --- writing --- */
 
-/* Writes a text of the live members, each as often as the removals require. */
-static void write_members(
-	const struct snapshot *s, const struct counted *removals, const struct fold *members, struct buf *out)
+static void texts_write_once(struct snapshot *s, const struct fold_member *m, const struct fold *other, struct buf *out)
 {
-	if (place_of(s) == SIGNED) {
-		signed_encode(members, false, out);
-		return;
-	}
+	(void)other;
+	delimited_add(out, member_of(m), s->rule->delimiter, m->live);
+}
+
+/* Writes a member as often as the removals in the other item require. */
+static void texts_write_outweighing(
+	struct snapshot *s, const struct fold_member *m, const struct fold *other, struct buf *out)
+{
+	(void)other;
+	if (m->live)
+		delimited_add(out, member_of(m), s->rule->delimiter,
+			INT64_C(1) + counted_find(&s->all, member_of(m)).removed);
+}
+
+/* Writes a member unless the change `gone` removes it. */
+static void texts_write_kept(struct snapshot *s, const struct fold_member *m, const struct fold *gone, struct buf *out)
+{
+	bool live;
+
+	if (!fold_mentions(gone, member_of(m), &live) || live)
+		delimited_add(out, member_of(m), s->rule->delimiter, m->live);
+}
+
+/* Writes a text of the live members, with `outweigh` each as often as the removals require. */
+static void plan_members(const struct snapshot *s, bool outweigh, const struct fold *members, struct plan *plan)
+{
+	members_write *write = outweigh && place_of(s) == OTHER_ITEM ? texts_write_outweighing : texts_write_once;
+
 	if (place_of(s) == BEFORE_BAR)
-		BUF_ADD(out, "|");
-	for (size_t i = 0; i < members->member_count; i++) {
-		struct slice member = member_of(&members->members[i]);
-		if (members->members[i].live)
-			delimited_add(out, member, s->rule->delimiter, 1 - counted_net(removals, member));
-	}
+		BUF_ADD(&plan->steps[plan->count - 1].value, "|");
+	plan_write(plan,
+		(struct members_text){ .write = place_of(s) == SIGNED ? signed_write_live : write, .fold = members });
 }
 
 /* Writes a text again, without any occurrence of the members that `gone` removes. */
-static void write_without(const struct snapshot *s, const struct fold *gone, struct buf *out)
+static void plan_without(const struct snapshot *s, const struct fold *gone, struct plan *plan)
 {
-	struct slice text = snapshot_item_value(added_of(s)), member;
-	bool live;
+	struct words text = { snapshot_item_value(added_of(s)), WORDS_ADDED, s->rule->delimiter };
 
-	while (delimited_next(&text, s->rule->delimiter, &member)) {
-		if (!fold_mentions(gone, member, &live) || live)
-			delimited_add(out, member, s->rule->delimiter, 1);
-	}
+	plan_write(plan, (struct members_text){ .write = texts_write_kept, .text = text, .other = gone });
 }
 
 /* Writes the words of a change that does not depend on the stored items. */
-static void write_change(const struct snapshot *s, struct buf *out)
+static void plan_words_of_change(const struct snapshot *s, struct plan *plan)
 {
-	if (place_of(s) == SIGNED)
-		signed_encode(s->change, true, out);
-	else
-		delimited_encode(s->change, s->rule->delimiter, out);
+	plan_write(plan,
+		(struct members_text){
+			.write = place_of(s) == SIGNED ? signed_write : texts_write_once, .fold = s->change });
 }
 
 /*
@@ -178,186 +181,213 @@ static void plan_unchanged(struct snapshot_item *item, struct plan *plan)
 }
 
 /* Keeps the removals that count: of members that were added, but not more often than removed. */
-static void plan_removed(const struct snapshot *s, const struct counted *c, struct plan *plan)
+static void texts_write_removed(
+	struct snapshot *s, const struct fold_member *m, const struct fold *other, struct buf *out)
 {
-	struct snapshot_item *item = s->items[REMOVED];
-	struct buf kept = BUF_EMPTY;
+	const struct counted_member *c = &s->all.members[m - s->all.fold.members];
 
-	for (size_t i = 0; i < c->fold.member_count; i++) {
-		const struct counted_member *m = &c->members[i];
-		if (m->added > 0 && m->added <= m->removed)
-			delimited_add(&kept, member_of(&c->fold.members[i]), s->rule->delimiter, m->removed);
-	}
-	if (item->there && buf_size(&kept) < snapshot_item_value(item).n) {
-		plan_unchanged(s->items[ADDED], plan);
-		buf_add_slice(plan_rewrite(plan, item), buf_slice(&kept));
-	}
-	buf_free(&kept);
+	(void)other;
+	if (c->added > 0 && c->added <= c->removed)
+		delimited_add(out, member_of(m), s->rule->delimiter, c->removed);
 }
 
-static void plan_added(const struct snapshot *s, const struct counted *c, struct plan *plan)
+static enum adopted_status plan_removed(struct snapshot *s, struct plan *plan)
+{
+	struct snapshot_item *item = s->items[REMOVED];
+
+	if (!work_write(s, (struct members_text){ .write = texts_write_removed, .fold = &s->all.fold }))
+		return ADOPTED_PAUSED;
+	if (item->there && buf_size(&s->work.text) < snapshot_item_value(item).n) {
+		plan_unchanged(s->items[ADDED], plan);
+		*plan_rewrite(plan, item) = work_text(s);
+	}
+	return ADOPTED_OK;
+}
+
+static void plan_added(const struct snapshot *s, struct plan *plan)
 {
 	struct snapshot_item *item = s->items[ADDED];
-	size_t size = c->fold.live_bytes + c->fold.live;
+	size_t size = s->all.fold.live_bytes + s->all.fold.live;
 
 	if (!item->there || size >= snapshot_item_value(item).n)
 		return;
 	if (s->items[REMOVED]->there)
 		plan_unchanged(s->items[REMOVED], plan);
-	write_members(s, &none, &c->fold, plan_rewrite(plan, item));
+	plan_rewrite(plan, item);
+	plan_members(s, false, &s->all.fold, plan);
 }
 
 /* Plans the next step for two items. The last step has nothing to drop. */
-static void plan_step_of_two(const struct snapshot *s, const struct counted *c, struct plan *plan)
+static enum adopted_status plan_step_of_two(struct snapshot *s, struct plan *plan)
 {
-	plan_removed(s, c, plan);
-	if (plan->count == 0)
-		plan_added(s, c, plan);
+	enum adopted_status status = plan_removed(s, plan);
+
+	if (status == ADOPTED_OK && plan->count == 0)
+		plan_added(s, plan);
 	plan->again = plan->count > 0;
+	return status;
 }
 
 /* In a list, duplicates count. */
-static void compact(struct snapshot *s, const struct fold *all, struct plan *plan)
+static enum adopted_status compact(struct snapshot *s, struct plan *plan)
 {
+	const struct fold *all = &s->all.fold;
 	size_t now = 0, size = all->live_bytes + all->live + (place_of(s) == BEFORE_BAR);
-	struct counted c = { .fold.seed = s->seed };
 
 	for (size_t i = 0; i < s->count; i++)
 		now += snapshot_item_value(s->items[i]).n;
 	if (s->rule->type == COLLECTION_LIST || !worth_rewriting(s, now, size))
-		return;
-	if (place_of(s) != OTHER_ITEM)
-		write_members(s, &none, all, plan_rewrite(plan, added_of(s)));
-	else if (count(s, &c) == ADOPTED_OK)
-		plan_step_of_two(s, &c, plan);
-	counted_free(&c);
+		return ADOPTED_OK;
+	if (place_of(s) == OTHER_ITEM)
+		return plan_step_of_two(s, plan);
+	plan_rewrite(plan, added_of(s));
+	plan_members(s, false, all, plan);
+	return ADOPTED_OK;
 }
 
 /* --- changes --- */
 
-static void change_counted(struct snapshot *s, const struct counted *c, struct plan *plan)
+/*
+ * Writes the additions and removals that carry out the change to work.text and work.more. Stops
+ * if a member would have to be repeated too often: then the items should be rewritten first.
+ */
+static enum adopted_status write_counted(struct snapshot *s, bool *few)
+{
+	enum { REPEATED_MAX = 8, STEPS = 8 };
+	struct snapshot_work *w = &s->work;
+
+	*few = true;
+	while (w->at < s->change->member_count && *few) {
+		const struct fold_member *m = &s->change->members[w->at++];
+		int32_t net = counted_net(&s->all, member_of(m));
+		if (m->live && net <= 0)
+			delimited_add(&w->text, member_of(m), s->rule->delimiter, INT64_C(1) - net);
+		else if (!m->live && net > 0)
+			delimited_add(&w->more, member_of(m), s->rule->delimiter, net);
+		*few = net > -REPEATED_MAX && net < REPEATED_MAX;
+		if (snapshot_is_over(s, STEPS) && *few)
+			return ADOPTED_PAUSED;
+	}
+	return ADOPTED_OK;
+}
+
+static void append_counted(
+	const struct snapshot *s, struct snapshot_item *added, struct snapshot_item *other, struct plan *plan)
+{
+	struct slice adds = buf_slice(&s->work.text), removes = buf_slice(&s->work.more);
+
+	if (adds.n)
+		buf_add_slice(plan_add(plan, CALL_APPEND, added, NULL), adds);
+	if (removes.n && !other)
+		buf_add_slice(plan_add(plan, CALL_PREPEND, added, NULL), removes);
+	else if (removes.n)
+		buf_add_slice(plan_add(plan, other->there ? CALL_APPEND : CALL_ADD, other, added), removes);
+	plan->check = other && plan->count > 0;
+}
+
+static enum adopted_status change_counted(struct snapshot *s, struct plan *plan)
 {
 	struct snapshot_item *added = added_of(s), *other = place_of(s) == OTHER_ITEM ? s->items[REMOVED] : NULL;
-	struct buf adds = BUF_EMPTY, removes = BUF_EMPTY;
+	enum adopted_status status;
+	bool few;
 
-	if (counted_change(c, s->change, s->rule->delimiter, &adds, &removes)) {
-		if (buf_size(&adds))
-			buf_add_slice(plan_add(plan, CALL_APPEND, added, NULL), buf_slice(&adds));
-		if (buf_size(&removes) && !other)
-			buf_add_slice(plan_add(plan, CALL_PREPEND, added, NULL), buf_slice(&removes));
-		else if (buf_size(&removes))
-			buf_add_slice(plan_add(plan, other->there ? CALL_APPEND : CALL_ADD, other, added),
-				buf_slice(&removes));
-		plan->check = other && plan->count > 0;
-	} else if (other) {
-		plan_step_of_two(s, c, plan);
-	} else {
-		write_members(s, &none, &c->fold, plan_rewrite(plan, added));
-		plan->again = true;
+	if (!s->work.writes) {
+		status = write_counted(s, &few);
+		if (status == ADOPTED_OK && few)
+			append_counted(s, added, other, plan);
+		if (status != ADOPTED_OK || few)
+			return status;
+		work_free(s);
 	}
-	buf_free(&adds);
-	buf_free(&removes);
+	if (other)
+		return plan_step_of_two(s, plan);
+	plan_rewrite(plan, added);
+	plan_members(s, false, &s->all.fold, plan);
+	plan->again = true;
+	return ADOPTED_OK;
 }
 
 /* Rewrites a text only if it has members that are removed. */
-static void change_listed(struct snapshot *s, const struct counted *c, struct plan *plan)
+static enum adopted_status change_listed(struct snapshot *s, struct plan *plan)
 {
+	enum { STEPS = 8 };
+	struct snapshot_work *w = &s->work;
 	bool found = false;
 
-	for (size_t i = 0; i < s->change->member_count; i++) {
-		const struct fold_member *m = &s->change->members[i];
-		found |= !m->live && counted_net(c, member_of(m)) > 0;
+	while (w->at < s->change->member_count && !found) {
+		const struct fold_member *m = &s->change->members[w->at++];
+		found = !m->live && counted_net(&s->all, member_of(m)) > 0;
+		if (snapshot_is_over(s, STEPS) && !found)
+			return ADOPTED_PAUSED;
 	}
 	if (found) {
-		struct buf *value = plan_rewrite(plan, added_of(s));
-		write_without(s, s->change, value);
-		write_change(s, value);
+		plan_rewrite(plan, added_of(s));
+		plan_without(s, s->change, plan);
+		plan_words_of_change(s, plan);
 	} else if (s->change->live) {
-		write_change(s, plan_add(plan, CALL_APPEND, added_of(s), NULL));
+		plan_add(plan, CALL_APPEND, added_of(s), NULL);
+		plan_words_of_change(s, plan);
 	}
+	return ADOPTED_OK;
 }
 
 /*
  * A new collection outweighs the removals of an earlier one. They are not dropped: by then
  * another collection may exist, and they apply to it.
  */
-static void plan_new(const struct snapshot *s, const struct counted *c, struct plan *plan)
+static void plan_new(const struct snapshot *s, struct plan *plan)
 {
-	struct buf *value = plan_add(plan, CALL_ADD, added_of(s), NULL);
-
+	plan_add(plan, CALL_ADD, added_of(s), NULL);
 	if (place_of(s) == SIGNED)
-		write_change(s, value);
+		plan_words_of_change(s, plan);
 	else
-		write_members(s, c, s->change, value);
+		plan_members(s, true, s->change, plan);
 	plan_lives(s, plan);
 	plan->check = place_of(s) == OTHER_ITEM;
 }
 
 static enum adopted_status change(struct snapshot *s, bool create, struct plan *plan)
 {
-	struct counted c = { .fold.seed = s->seed };
 	bool appends = only_appends(s), unread = appends && s->purpose == FOR_WRITE;
 	enum adopted_status status = unread || added_of(s)->there ? ADOPTED_OK : ADOPTED_MISSING;
 
-	if (!appends)
-		status = count(s, &c);
+	if (!appends) {
+		if (!snapshot_fold(s))
+			return ADOPTED_PAUSED;
+		status = s->status;
+	}
 	if (status == ADOPTED_MISSING && create) {
-		plan_new(s, &c, plan);
+		plan_new(s, plan);
 		status = ADOPTED_OK;
 	} else if (status == ADOPTED_OK && appends) {
-		write_change(s, plan_add(plan, CALL_APPEND, added_of(s), NULL));
+		plan_add(plan, CALL_APPEND, added_of(s), NULL);
+		plan_words_of_change(s, plan);
 	} else if (status == ADOPTED_OK && place_of(s) == NOWHERE) {
-		change_listed(s, &c, plan);
+		status = change_listed(s, plan);
 	} else if (status == ADOPTED_OK) {
-		change_counted(s, &c, plan);
+		status = change_counted(s, plan);
 	}
-	counted_free(&c);
 	return status;
 }
 
 /* One CAS on the additions, with each member as often as the removals require. */
 static enum adopted_status replace(struct snapshot *s, const struct fold *members, struct plan *plan)
 {
-	struct counted c = { .fold.seed = s->seed };
-	bool good = place_of(s) != OTHER_ITEM ||
-		counted_read(&c, snapshot_item_value(s->items[REMOVED]), s->rule->delimiter, true);
-
-	if (good) {
-		write_members(s, &c, members, plan_store(plan, added_of(s)));
-		plan_lives(s, plan);
-	}
-	counted_free(&c);
-	return good ? ADOPTED_OK : ADOPTED_CORRUPT;
+	plan_store(plan, added_of(s));
+	plan_members(s, true, members, plan);
+	plan_lives(s, plan);
+	return ADOPTED_OK;
 }
 
-/* Writes the members of a collection that are not taken, once each. */
-static void write_rest(const struct snapshot *s, const struct fold *all, const struct fold *taken, struct buf *out)
+/* Writes the removals of a member, one for each of its additions. */
+static void texts_write_removals(
+	struct snapshot *s, const struct fold_member *m, const struct fold *other, struct buf *out)
 {
-	bool live;
-
-	BUF_ADD(out, "|");
-	for (size_t i = 0; i < all->member_count; i++) {
-		struct slice member = member_of(&all->members[i]);
-		if (all->members[i].live && !fold_mentions(taken, member, &live))
-			delimited_add(out, member, s->rule->delimiter, 1);
-	}
+	(void)other;
+	delimited_add(out, member_of(m), s->rule->delimiter, counted_net(&s->all, member_of(m)));
 }
 
-/* Writes the removals, and one for each addition of a member that is taken. */
-static void write_removals(const struct snapshot *s, const struct fold *taken, struct buf *out)
-{
-	struct counted c = { .fold.seed = s->seed };
-
-	(void)count(s, &c);
-	buf_add_slice(out, snapshot_item_value(s->items[REMOVED]));
-	for (size_t i = 0; i < taken->member_count; i++) {
-		struct slice member = member_of(&taken->members[i]);
-		delimited_add(out, member, s->rule->delimiter, counted_net(&c, member));
-	}
-	counted_free(&c);
-}
-
-static void take(const struct snapshot *s, const struct fold *all, const struct fold *taken, struct plan *plan)
+static enum adopted_status take(struct snapshot *s, const struct fold *taken, struct plan *plan)
 {
 	struct snapshot_item *item = place_of(s) == OTHER_ITEM ? s->items[REMOVED] : added_of(s);
 	struct buf *value = item->there ? plan_rewrite(plan, item) : plan_add(plan, CALL_ADD, item, added_of(s));
@@ -365,18 +395,23 @@ static void take(const struct snapshot *s, const struct fold *all, const struct 
 	switch (place_of(s)) {
 	case SIGNED:
 		buf_add_slice(value, snapshot_item_value(item));
-		signed_encode(taken, true, value);
+		plan_write(plan, (struct members_text){ .write = signed_write, .fold = taken });
 		break;
 	case NOWHERE:
-		write_without(s, taken, value);
+		plan_without(s, taken, plan);
 		break;
 	case BEFORE_BAR:
-		write_rest(s, all, taken, value);
+		/* The members that are not taken, once each. */
+		BUF_ADD(value, "|");
+		plan_write(
+			plan, (struct members_text){ .write = texts_write_kept, .fold = &s->all.fold, .other = taken });
 		break;
 	case OTHER_ITEM:
-		write_removals(s, taken, value);
+		buf_add_slice(value, snapshot_item_value(item));
+		plan_write(plan, (struct members_text){ .write = texts_write_removals, .fold = taken });
 		break;
 	}
+	return ADOPTED_OK;
 }
 
 /* --- the check after a change of paired --- */
@@ -387,37 +422,39 @@ static void take(const struct snapshot *s, const struct fold *all, const struct 
  * have added and removed it meanwhile, a compaction that has not seen both may still change
  * that.
  */
-static bool written(const struct fold *change, const struct counted *before, const struct counted *now)
+static bool written(const struct fold_member *m, const struct counted *before, const struct counted *now)
 {
-	for (size_t i = 0; i < change->member_count; i++) {
-		struct slice member = member_of(&change->members[i]);
-		struct counted_member was = counted_find(before, member), is = counted_find(now, member);
-		int32_t net = was.added - was.removed;
-		if (change->members[i].live && net <= 0 && (is.added < was.added + 1 - net || is.added <= is.removed))
-			return false;
-		if (!change->members[i].live && net > 0 && (is.removed < was.removed + net || is.added > is.removed))
-			return false;
-	}
-	return true;
+	struct counted_member was = counted_find(before, member_of(m)), is = counted_find(now, member_of(m));
+	int32_t net = was.added - was.removed;
+
+	if (m->live)
+		return net > 0 || (is.added >= was.added + 1 - net && is.added > is.removed);
+	return net <= 0 || (is.removed >= was.removed + net && is.added <= is.removed);
 }
 
-static bool check(const struct snapshot *s, const struct snapshot *now)
+static enum adopted_status check(struct snapshot *s, struct snapshot *now)
 {
-	struct counted before = { .fold.seed = s->seed }, after = { .fold.seed = s->seed };
-	bool done;
+	enum { STEPS = 16 };
 
-	(void)count(s, &before);
-	done = count(now, &after) == ADOPTED_OK && written(s->change, &before, &after);
-	counted_free(&before);
-	counted_free(&after);
-	return done;
+	if (!snapshot_fold(s) || !snapshot_fold(now))
+		return ADOPTED_PAUSED;
+	if (now->status != ADOPTED_OK)
+		return ADOPTED_LOST;
+	while (now->work.at < s->change->member_count) {
+		if (!written(&s->change->members[now->work.at++], &s->all, &now->all))
+			return ADOPTED_LOST;
+		if (snapshot_is_over(s, STEPS))
+			return ADOPTED_PAUSED;
+	}
+	return ADOPTED_OK;
 }
 
 #define ENCODING_OF_TEXTS(id, ...) \
 	const struct encoding encoding_##id = { \
 		.name = #id, \
 		.name_items = name_items, \
-		.fold = fold, \
+		.state = texts_state, \
+		.text = texts_text, \
 		.change = change, \
 		.replace = replace, \
 		.take = take, \

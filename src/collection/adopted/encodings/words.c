@@ -5,7 +5,7 @@
 #include "protocol/request.h"
 #include "util/alloc.h"
 
-enum { REPEATED_MAX = 8, COUNT_MAX = 1 << 30 };
+enum { COUNT_MAX = 1 << 30 };
 
 static bool is_text(char c)
 {
@@ -34,17 +34,6 @@ bool signed_fold(struct fold *f, struct slice text)
 		f->tokens++;
 	}
 	return true;
-}
-
-void signed_encode(const struct fold *f, bool all, struct buf *out)
-{
-	for (size_t i = 0; i < f->member_count; i++) {
-		const struct fold_member *m = &f->members[i];
-		if (!all && !m->live)
-			continue;
-		buf_add(out, m->live ? "+" : "-", 1);
-		buf_add(out, m->p, m->n);
-	}
 }
 
 size_t signed_size(const struct fold *f, bool all)
@@ -76,14 +65,6 @@ void delimited_add(struct buf *out, struct slice member, char delimiter, int64_t
 	}
 }
 
-void delimited_encode(const struct fold *f, char delimiter, struct buf *out)
-{
-	for (size_t i = 0; i < f->member_count; i++) {
-		if (f->members[i].live)
-			delimited_add(out, member_of(&f->members[i]), delimiter, 1);
-	}
-}
-
 /* --- counted members --- */
 
 void counted_free(struct counted *c)
@@ -91,14 +72,6 @@ void counted_free(struct counted *c)
 	free(c->members);
 	fold_free(&c->fold);
 	*c = (struct counted){ .fold.seed = c->fold.seed };
-}
-
-void counted_to_fold(struct counted *c, struct fold *out)
-{
-	fold_free(out);
-	*out = c->fold;
-	c->fold = (struct fold){ .seed = c->fold.seed };
-	counted_free(c);
 }
 
 static void count(struct counted *c, struct slice member, bool removed)
@@ -148,19 +121,42 @@ int32_t counted_net(const struct counted *c, struct slice member)
 	return m.added - m.removed;
 }
 
-bool counted_change(
-	const struct counted *c, const struct fold *change, char delimiter, struct buf *added, struct buf *removed)
-{
-	bool few = true;
+/* --- texts that are read in portions --- */
 
-	for (size_t i = 0; i < change->member_count && few; i++) {
-		const struct fold_member *m = &change->members[i];
-		int32_t net = counted_net(c, member_of(m));
-		if (m->live && net <= 0)
-			delimited_add(added, member_of(m), delimiter, 1 - net);
-		else if (!m->live && net > 0)
-			delimited_add(removed, member_of(m), delimiter, net);
-		few = net > -REPEATED_MAX && net < REPEATED_MAX;
+/* Returns the length of a portion that ends with a whole word; all of the text if it is malformed. */
+static size_t portion_of(const struct words *words)
+{
+	enum { BYTES = 8 * 1024 };
+	const char *p = words->text.p + BYTES, *end = words->text.p + words->text.n;
+
+	if (words->text.n <= BYTES)
+		return words->text.n;
+	if (words->kind != WORDS_SIGNED) {
+		p = memchr(p, words->delimiter, (size_t)(end - p));
+		return p ? (size_t)(p + 1 - words->text.p) : words->text.n;
 	}
-	return few;
+	while (p < end && *p != '+' && *p != '-')
+		p++;
+	return (size_t)(p - words->text.p);
+}
+
+bool words_fold(struct counted *c, struct words *words)
+{
+	struct slice text = slice_of(words->text.p, portion_of(words));
+
+	words->text = slice_skip(words->text, text.n);
+	if (words->kind == WORDS_SIGNED)
+		return signed_fold(&c->fold, text);
+	return counted_read(c, text, words->delimiter, words->kind == WORDS_REMOVED);
+}
+
+bool words_next(struct words *words, struct slice *member)
+{
+	if (words->kind != WORDS_LOG)
+		return delimited_next(&words->text, words->delimiter, member);
+	*member = slice_token(&words->text);
+	if (member->n == 0)
+		return false;
+	*member = slice_skip(*member, 1);
+	return true;
 }

@@ -10,11 +10,7 @@
 /* Folds signed words, which the fold borrows. Returns false if the text is malformed. */
 bool signed_fold(struct fold *f, struct slice text) __attribute__((warn_unused_result));
 
-/*
- * signed_encode appends `+member` for each live member; with `all` also `-member` for each
- * removed one. signed_size returns its size.
- */
-void signed_encode(const struct fold *f, bool all, struct buf *out);
+/* Returns the size of `+member` for each live member, or with `all` also of `-member`. */
 size_t signed_size(const struct fold *f, bool all);
 
 /*
@@ -25,9 +21,6 @@ bool delimited_next(struct slice *text, char delimiter, struct slice *member);
 
 /* Appends the member and the delimiter `count` times; never if `count` is negative. */
 void delimited_add(struct buf *out, struct slice member, char delimiter, int64_t count);
-
-/* Appends all live members. */
-void delimited_encode(const struct fold *f, char delimiter, struct buf *out);
 
 static inline struct slice member_of(const struct fold_member *m)
 {
@@ -60,17 +53,29 @@ bool counted_read(struct counted *c, struct slice text, char delimiter, bool rem
 /* Returns the counts of a member. */
 struct counted_member counted_find(const struct counted *c, struct slice member);
 
-/* Moves the members to `out`, which is emptied first, and drops the counts. */
-void counted_to_fold(struct counted *c, struct fold *out);
-
 /* Returns additions minus removals of a member. */
 int32_t counted_net(const struct counted *c, struct slice member);
 
+/* --- texts that are read in portions --- */
+
+struct words {
+	struct slice text;
+	enum words_kind {
+		WORDS_SIGNED,
+		WORDS_ADDED,   /* delimited, and counted as added */
+		WORDS_REMOVED, /* the same as removed */
+		WORDS_LOG      /* a log of additions; it is only copied */
+	} kind;
+	char delimiter;
+};
+
 /*
- * Appends the additions and removals, as delimited texts, that carry out `change`. Returns false
- * if a member would have to be repeated too often: then the items should be rewritten first.
+ * Reads the next portion of a text into `c`, about FOLD_STEPS steps of work, and removes it from
+ * `words`. Returns false if it is malformed.
  */
-bool counted_change(
-	const struct counted *c, const struct fold *change, char delimiter, struct buf *added, struct buf *removed);
+bool words_fold(struct counted *c, struct words *words) __attribute__((warn_unused_result));
+
+/* Removes the next word, which has no sign, from a text that is not signed. Returns false at its end. */
+bool words_next(struct words *words, struct slice *member);
 
 #endif

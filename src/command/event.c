@@ -66,7 +66,7 @@ struct event_reading {
 	char key[];
 };
 
-static void was_read(struct waiter *waiter, const struct result *r)
+static void event_on_read(struct waiter *waiter, const struct result *r)
 {
 	struct event_reading *reading = (struct event_reading *)waiter;
 	struct waiter *asker = reading->asker;
@@ -87,7 +87,7 @@ void event_plain_read(const struct task *task, const struct call *call, struct w
 	struct call of_counter = *call;
 
 	of_counter.key = slice_of(reading->key, (size_t)(end - reading->key));
-	reading->waiter = (struct waiter){ was_read, of_counter.key };
+	reading->waiter = (struct waiter){ event_on_read, of_counter.key };
 	reading->asker = waiter;
 	reading->pool = host->env.pool;
 	reading->size = size;

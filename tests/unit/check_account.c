@@ -1,4 +1,7 @@
-/* Accounts that have changed are in their owner's list, once, until it has looked or the client has gone. */
+/*
+ * Changed accounts are in their owner's list, once, until the owner has checked them or the client
+ * has disconnected.
+ */
 #include "collection/account.h"
 
 #include "unit.h"
@@ -25,7 +28,7 @@ TEST(changes)
 	ck_assert_ptr_eq(TAILQ_NEXT(&other, link), &one);
 }
 
-/* What goes on for the client is still charged, but its owner is not there to look. */
+/* Work for the client is still charged, but its owner is no longer there to check it. */
 TEST(gone)
 {
 	struct account account = { .changed = &changed };

@@ -1,4 +1,7 @@
-/* Gathering what waits: what may be carried out together, and that each client finds its own commands in the order sent. */
+/*
+ * Gathering queued operations: which may be carried out together, and that each client's commands
+ * keep their order.
+ */
 #include "collection/lane/gather.h"
 
 #include "collection/account.h"
@@ -8,7 +11,7 @@
 
 enum { ACTS_MAX = 6000, CLIENTS = 300, NAMES = 4 };
 
-/* An operation, and what it came to. */
+/* An operation, and its outcome. */
 static struct act {
 	struct op op; /* first, so that it is found again */
 	struct set_request request;
@@ -108,9 +111,12 @@ static void gathers(size_t bytes, const char *the_appends, const char *the_reads
 	act_count = 0;
 }
 
-/* --- what is taken --- */
+/* --- which operations are gathered --- */
 
-/* Queues operations, parted by |: the number of a client, then a log, or `?` and the members that it asks about. */
+/*
+ * Queues operations, separated by |: the number of a client, then a log, or `?` and the queried
+ * members.
+ */
 static void queue_all(const char *text)
 {
 	char what[64];
@@ -127,7 +133,7 @@ TEST(one_client)
 {
 	queue_all("1 +a|1 -b|1 ?a|1 ?b");
 	gathers(100, "0 1 ", "2 3 ", "");
-	/* A read of other members may come behind; one of these may not. */
+	/* A read of other members may follow; one of these may not. */
 	queue_all("1 ?a|1 +b|1 ?a b|1 +c +b|1 ?c");
 	gathers(100, "1 ", "0e 2 ", "3 4 ");
 	/* Names that only begin alike. */
@@ -137,7 +143,7 @@ TEST(one_client)
 	gathers(100, "", "0 ", "1 ");
 }
 
-/* What asks for more than single members is not passed by an append of its client. */
+/* An append does not overtake a read of more than single members by its client. */
 TEST(reads_of_all)
 {
 	static const enum set_verb verbs[] = { SET_ALL, SET_SAMPLE, SET_RANGE, SET_COUNT, SET_INFO };
@@ -173,11 +179,11 @@ TEST(barriers)
 	}
 }
 
-/* What goes to the other end, or is a list's, is another call. */
+/* A push to the other end, or an operation on a list, needs another call. */
 TEST(appends_of_one_kind)
 {
 	queue_all("1 +a|2 +b|3 +c|2 ?b|4 +d|3 +e");
-	acts[0].op.push = acts[2].op.push = acts[4].op.push = acts[5].op.push = true;
+	acts[0].op.type = acts[2].op.type = acts[4].op.type = acts[5].op.type = COLLECTION_LIST;
 	acts[4].op.front = true;
 	gathers(100, "0 2 5 ", "", "1 3 4 ");
 }
@@ -214,7 +220,7 @@ TEST(crowds)
 	ck_assert_uint_lt(rounds, 10);
 }
 
-/* --- carried out together, for each client it is as if one came after the other --- */
+/* --- carried out together, with the effect of one after the other for each client --- */
 
 /* The set, by client: no two name the same members. */
 static struct {
@@ -229,7 +235,10 @@ static void carry_out_log(struct act *a)
 	a->done = a->found = true;
 }
 
-/* As append.c does: what comes before the first that creates finds nothing. Gives whether the set was made. */
+/*
+ * Like append.c: operations before the first one that creates find nothing. Returns whether the
+ * set was created.
+ */
 static bool carry_out_appends(void)
 {
 	bool created = false;
@@ -266,7 +275,7 @@ static void random_act(uint64_t *random, size_t clients)
 	char text[64];
 	size_t client = random_next(random) % clients, n = 0;
 	bool append = random_next(random) % 2;
-	struct act *a;
+	bool create;
 
 	for (size_t i = 1 + random_next(random) % 2; i > 0; i--) {
 		char name = (char)('a' + random_next(random) % NAMES);
@@ -276,11 +285,14 @@ static void random_act(uint64_t *random, size_t clients)
 		else
 			n += (size_t)snprintf(text + n, sizeof(text) - n, n ? " %c" : "%c", name);
 	}
-	a = queue(client, append ? OP_APPEND : OP_READ, text);
-	a->op.create = random_next(random) % 8 == 0;
+	create = random_next(random) % 8 == 0;
+	if (append)
+		queue(client, OP_APPEND, text)->op.create = create;
+	else
+		queue(client, OP_READ, text);
 }
 
-/* What one client finds: nothing, until the set is there, and then what it has put there itself. */
+/* A client finds nothing until the set exists, and then its own additions. */
 static bool is_in_order(size_t client)
 {
 	bool there = false, in[NAMES] = { false };

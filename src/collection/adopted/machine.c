@@ -306,7 +306,7 @@ static bool life_of(const struct adopted *c, const struct plan_step *step, struc
 		return ttl_exptime(lane_env(c->lane), step->like->reply.ttl, &call->exptime);
 	} else {
 		call->exptime = op ? op->ttl : 0;
-		call->flags = op ? op->flags : 0;
+		call->flags = op && op->kind == OP_REPLACE ? op->flags : 0;
 	}
 	return true;
 }

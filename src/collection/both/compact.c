@@ -45,6 +45,7 @@ struct compaction {
 	struct result read;                  /* the reply about the prefix, without slices */
 	int64_t exptime;                     /* of new parts */
 	bool spills, all;                    /* all: spill the log even if it is short */
+	bool merges_only;                    /* do not fold */
 	bool loading;                        /* a client is loading the set */
 	bool of_view;                        /* the replacement was made from the view's fold */
 };
@@ -76,7 +77,10 @@ void compact_run(struct lane *lane, lane_after *after)
 
 	c->after = after;
 	c->log.seed = lane_env(lane)->seed;
-	c->all = lane_first(lane)->kind == OP_COMPACT && lane_first(lane)->all;
+	if (lane_first(lane)->kind == OP_COMPACT) {
+		c->all = lane_first(lane)->all;
+		c->merges_only = lane_first(lane)->merges_only;
+	}
 	lane->work = c;
 	lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_CAS | WANT_TTL }, base_read);
 }
@@ -145,7 +149,7 @@ static bool is_worth_it(const struct lane *lane, const struct fold *folded)
 	const struct compaction *c = lane->work;
 	size_t size = fold_log_size(folded, c->base.ref_count > 0), log = c->base.log.n;
 
-	if (lane_first(lane)->merges_only)
+	if (c->merges_only)
 		return false;
 	return c->base.head.n || (c->all && (c->base.ref_count ? size : log > size)) || size > lane_log_size(lane) ||
 		size + size / 9 < log;
@@ -158,7 +162,7 @@ static bool words_are_worth_it(const struct lane *lane)
 	const struct compaction *c = lane->work;
 	size_t size = fold_log_size(&c->log, true);
 
-	return !lane_first(lane)->merges_only && (size > lane_log_size(lane) || size + size / 9 < c->words.log.n);
+	return !c->merges_only && (size > lane_log_size(lane) || size + size / 9 < c->words.log.n);
 }
 
 static void rewrite_words(struct lane *lane)

@@ -119,7 +119,7 @@ static void set_lease(struct lane *lane, struct lease_base *base)
 	struct taking *t = lane->work;
 	const struct op *op = lane_first(lane);
 
-	base->is_list = op->push;
+	base->is_list = op_is_list(op);
 	base->lease = (struct lease){ .token = slice_of(t->token, LEASE_TOKEN), .seconds = (uint32_t)op->count };
 	renew(lane, &base->lease);
 }
@@ -197,7 +197,7 @@ static void parts_looked_for(struct parts *parts)
 	base = (struct lease_base){ .head = split.head, .log = split.log, .loaded = split.refs };
 	if (parts->failure.happened)
 		end_taking(lane, OUTCOME_FAILED, &parts->failure.result);
-	else if (parts->missing && split.is_list == lane_first(lane)->push)
+	else if (parts->missing && split.is_list == op_is_list(lane_first(lane)))
 		take_over(lane, &t->read, &base);
 	else
 		end_taking(lane, OUTCOME_PRESENT, NULL);
@@ -231,7 +231,7 @@ static void key_read(struct lane *lane, const struct result *r)
 		look_for_parts(lane, r, base.split.refs);
 	else if (!lease_is_over(&base.loading.lease, lane_env(lane)->unix_time))
 		end_taking(lane, OUTCOME_LOADING, NULL);
-	else if (base.loading.runs.n && lane_first(lane)->push)
+	else if (base.loading.runs.n && op_is_list(lane_first(lane)))
 		end_taking(lane, OUTCOME_IS_SET, NULL);
 	else
 		take_over(lane, r, &base.loading);
@@ -259,7 +259,7 @@ static void parts_written(void *arg), stored(struct cas *cas, const struct resul
 
 static struct part_writer *writer_of(struct loading *l)
 {
-	return lane_first(l->lane)->push ? &l->segments : &l->run.parts;
+	return op_is_list(lane_first(l->lane)) ? &l->segments : &l->run.parts;
 }
 
 /*
@@ -269,7 +269,7 @@ static struct part_writer *writer_of(struct loading *l)
 static void end_loading(struct lane *lane, enum outcome_status status, const struct result *failure)
 {
 	struct loading *l = lane->work;
-	bool is_list = lane_first(lane)->push;
+	bool is_list = op_is_list(lane_first(lane));
 	bool refused = !l->sent || status != OUTCOME_FAILED || result_stored_nothing(failure);
 
 	if (l->writes && status != OUTCOME_DONE && refused)
@@ -320,7 +320,7 @@ static void write_parts(struct lane *lane)
 	const struct op *op = lane_first(lane);
 
 	l->writes = true;
-	if (op->push) {
+	if (op_is_list(op)) {
 		part_writer_init(&l->segments, lane->lanes, lane->waiter.key, l->exptime, parts_written, lane);
 		list_write_segments(&l->segments, op->log, &l->refs);
 		return;
@@ -338,7 +338,7 @@ static bool needs_parts(struct lane *lane, const struct lease_base *base)
 {
 	const struct op *op = lane_first(lane);
 
-	return op->log.n && (!op->all || base->runs.n || op->log.n > lane_log_size(lane));
+	return op->log.n && (!op->completes || base->runs.n || op->log.n > lane_log_size(lane));
 }
 
 static void commit(struct lane *lane, struct lease_base *base)
@@ -347,7 +347,7 @@ static void commit(struct lane *lane, struct lease_base *base)
 	const struct op *op = lane_first(lane);
 	struct buf value = BUF_EMPTY;
 
-	if (op->all) {
+	if (op->completes) {
 		lease_complete(base, buf_slice(&l->refs), l->writes ? SLICE("") : op->log, &value);
 	} else {
 		renew(lane, &base->lease);
@@ -368,7 +368,7 @@ static void base_read(struct lane *lane, const struct result *r)
 
 	if (base.kind == BASE_FAILED) {
 		end_loading(lane, OUTCOME_FAILED, r);
-	} else if (base.kind != BASE_LOADING || base.loading.is_list != op->push ||
+	} else if (base.kind != BASE_LOADING || base.loading.is_list != op_is_list(op) ||
 		!slice_equal(base.loading.lease.token, op->token)) {
 		end_loading(lane, OUTCOME_MISSING, NULL);
 	} else if ((status = may_rewrite(lane, r, &l->exptime)) != OUTCOME_DONE) {
@@ -391,7 +391,7 @@ static void parts_written(void *arg)
 	const struct part_writer *writer = writer_of(l);
 	struct lease_base base;
 
-	if (writer->pending || (!lane_first(lane)->push && !l->run.finished))
+	if (writer->pending || (!op_is_list(lane_first(lane)) && !l->run.finished))
 		return;
 	if (writer->failure.happened) {
 		end_loading(lane, OUTCOME_FAILED, &writer->failure.result);
@@ -408,7 +408,7 @@ static void was_stored(struct lane *lane)
 
 	if (l->writes)
 		part_writer_follow(writer_of(l), l->cas.ttl);
-	if (l->has_parts && !lane_first(lane)->push)
+	if (l->has_parts && !op_is_list(lane_first(lane)))
 		lane_request_compaction(lane);
 }
 

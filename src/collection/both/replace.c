@@ -114,7 +114,7 @@ void replace_start(struct lane *lane)
 	if (op->built) {
 		buf_add_slice(&p->base, op->log);
 		read_base(lane);
-	} else if (op->push) {
+	} else if (op_is_list(op)) {
 		BUF_ADD(&p->base, OPLOG_LIST_MARK);
 		buf_add_slice(&p->base, op->log);
 		read_base(lane);
@@ -190,7 +190,7 @@ static void written(struct lane *lane, const struct result *r)
 	const struct op *op = lane_first(lane);
 
 	if (r->status == RESULT_DONE) {
-		if (op->push && op->log.n > 2 * lane_env(lane)->options->base_size)
+		if (op_is_list(op) && op->log.n > 2 * lane_env(lane)->options->base_size)
 			lane_request_compaction(lane);
 		end(lane, OUTCOME_DONE, NULL);
 	} else if (result_failed(r)) {

@@ -39,7 +39,7 @@ static bool concerns(struct gathering *g, const struct op *read, struct slice lo
 
 static bool is_alike(const struct op *append, const struct op *first)
 {
-	return append->front == first->front && append->push == first->push;
+	return append->front == first->front && append->type == first->type;
 }
 
 /* --- appends, followed by reads --- */
@@ -125,7 +125,7 @@ static bool mergeable(const struct gathering *g, const struct op *op)
 		return is_alike(op, g->first) && g->bytes + op->log.n <= g->most;
 	if (op->kind == OP_LIST)
 		return list_kind(op) == list_kind(g->first);
-	return op->kind != OP_LEASE || op->push == g->first->push;
+	return op->kind != OP_LEASE || op->type == g->first->type;
 }
 
 static bool take_same(struct gathering *g, struct client_queue *client)

@@ -166,16 +166,4 @@ static inline bool op_is_list(const struct op *op)
 	return op->type == COLLECTION_LIST;
 }
 
-/* Returns whether an operation changes nothing, and is done only for its outcome. */
-static inline bool op_only_reads(const struct op *op)
-{
-	return op->kind == OP_READ || (op->kind == OP_LIST && !list_verb_writes(op->list->verb));
-}
-
-/* Returns whether an operation may rewrite items, which costs more than a read or one call. */
-static inline bool op_rewrites(const struct op *op)
-{
-	return !op_only_reads(op) && op->kind != OP_APPEND && op->kind != OP_COUNT && op->kind != OP_CALL;
-}
-
 #endif

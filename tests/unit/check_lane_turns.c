@@ -56,7 +56,8 @@ static void on_done(struct op *op, const struct outcome *outcome)
 {
 	if (outcome->status != OUTCOME_DONE)
 		record(dropped, name_of(op));
-	free(op->set);
+	if (op->kind == OP_READ)
+		free(op->set);
 	free(op);
 }
 
@@ -88,10 +89,11 @@ static void submit_kinds(const char *clients, enum op_kind rewrite, enum op_kind
 			.key = SLICE("k"),
 			.log = SLICE("+m "),
 			.account = &accounts[*clients - (rewrites ? 'A' : 'a')],
-			.set = calloc(1, sizeof(struct set_request)),
 			.whole = is_whole,
 			.done = on_done,
 		};
+		if (op->kind == OP_READ)
+			op->set = calloc(1, sizeof(struct set_request));
 		lanes_submit(lanes, op);
 	}
 }

@@ -4,9 +4,9 @@
  * batches from clients in turns: a client with one operation waits for at most one batch of
  * each other client, however many operations they have queued.
  *
- * A rewrite costs much more than a read or an append. So after each rewrite, a client whose
- * next operation is not a rewrite has precedence, and no client waits for all rewrites of
- * others to read or append.
+ * A rewrite costs much more than a read or an append. So after each rewrite, the next batch is
+ * one of reads or appends if any client waits for one: such a client does not wait for the
+ * rewrites of all others, and a client that rewrites waits for one such batch more each time.
  */
 #ifndef COLLECTION_LANE_QUEUE_H
 #define COLLECTION_LANE_QUEUE_H
@@ -19,6 +19,18 @@
 #include "util/pool.h"
 
 enum { QUEUE_GRACE_MS = 1000 };
+
+/* Returns whether an operation changes nothing, and is done only for its outcome. */
+static inline bool op_only_reads(const struct op *op)
+{
+	return op->kind == OP_READ || (op->kind == OP_LIST && !list_verb_writes(op->list->verb));
+}
+
+/* Returns whether an operation may rewrite items, which costs more than a read or one call. */
+static inline bool op_rewrites(const struct op *op)
+{
+	return !op_only_reads(op) && op->kind != OP_APPEND && op->kind != OP_COUNT && op->kind != OP_CALL;
+}
 
 /* The operations of one client; never empty between calls of these functions. */
 struct client_queue {

@@ -5,7 +5,7 @@
 #ifndef COMMAND_ARGS_H
 #define COMMAND_ARGS_H
 
-#include "collection/op.h"
+#include "collection/list_request.h"
 #include "collection/rules.h"
 #include "collection/set_request.h"
 #include "protocol/request.h"

@@ -4,6 +4,7 @@
  */
 #include "collection/adopted/encodings/encodings.h"
 #include "collection/lane/lanes.h"
+#include "collection/list_request.h"
 #include "collection/text/fold.h"
 #include "command/args.h"
 #include "command/fan.h"

@@ -15,6 +15,7 @@
  */
 #include "collection/adopted/encodings/encodings.h"
 #include "collection/lane/lanes.h"
+#include "collection/list_request.h"
 #include "collection/ttl.h"
 #include "command/args.h"
 #include "command/op_task.h"

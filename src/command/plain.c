@@ -2,6 +2,7 @@
 
 #include "collection/adopted/encodings/encodings.h"
 #include "collection/lane/lanes.h"
+#include "collection/list_request.h"
 #include "collection/text/fold.h"
 #include "command/op_task.h"
 #include "protocol/commands.h"

@@ -554,7 +554,7 @@ static void client_goes(struct client *c)
 {
 	struct asked *asked;
 
-	account_close(c->account);
+	account_close(c->account, f.host.env.now);
 	c->account = new_account();
 	while ((asked = STAILQ_FIRST(&c->asked))) {
 		struct task *task = asked->task;

@@ -1,5 +1,6 @@
 /* A table of requests: the answer, and the list after it. It must not matter how the list is divided into parts. */
 #include "collection/list/segmented_list.h"
+#include "collection/list_request.h"
 
 #include "list_model.h"
 #include "unit.h"

@@ -7,6 +7,7 @@
 #define UNIT_LIST_MODEL_H
 
 #include "collection/list/segmented_list.h"
+#include "collection/list_request.h"
 
 enum { LIST_MODEL_SEGMENTS = 512 };
 

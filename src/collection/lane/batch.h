@@ -4,6 +4,7 @@
 
 #include "collection/account.h"
 #include "collection/lane/lane.h"
+#include "collection/list_request.h"
 
 struct segmented_list;
 

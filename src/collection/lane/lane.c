@@ -96,14 +96,14 @@ static void grow(struct lanes *lanes)
 	free(old);
 }
 
-static void answered(struct waiter *waiter, const struct result *r)
+static void lane_on_answer(struct waiter *waiter, const struct result *r)
 {
 	struct lane *lane = (struct lane *)((char *)waiter - offsetof(struct lane, waiter));
 
 	lane->step(lane, r);
 }
 
-static void size_read(struct waiter *waiter, const struct result *r)
+static void lane_on_size(struct waiter *waiter, const struct result *r)
 {
 	struct lane *lane = (struct lane *)((char *)waiter - offsetof(struct lane, look));
 
@@ -114,7 +114,7 @@ static void size_read(struct waiter *waiter, const struct result *r)
 		lane_next(lane);
 }
 
-static void behind_read(struct waiter *waiter, const struct result *r)
+static void lane_on_behind_read(struct waiter *waiter, const struct result *r)
 {
 	struct lane *lane = (struct lane *)((char *)waiter - offsetof(struct lane, behind));
 	lane_step *step = lane->behind_read;
@@ -141,9 +141,9 @@ static struct lane *create(struct lanes *lanes, struct slice key, uint64_t hash)
 	lane->lanes = lanes;
 	lane->rule = rules_collection(lanes->env->rules, key);
 	memcpy(lane->key, key.p, key.n);
-	lane->waiter = (struct waiter){ answered, slice_of(lane->key, key.n) };
-	lane->look = (struct waiter){ size_read, lane->waiter.key };
-	lane->behind = (struct waiter){ behind_read, lane->waiter.key };
+	lane->waiter = (struct waiter){ lane_on_answer, slice_of(lane->key, key.n) };
+	lane->look = (struct waiter){ lane_on_size, lane->waiter.key };
+	lane->behind = (struct waiter){ lane_on_behind_read, lane->waiter.key };
 	queue_init(&lane->queue);
 	STAILQ_INIT(&lane->batch);
 	STAILQ_INIT(&lane->reads);
@@ -178,7 +178,7 @@ static void send_deferred(struct lane *lane, struct op *op)
 	pool_put(env->pool, d, d->size);
 }
 
-static void pause_is_over(struct waiter *waiter, const struct result *r)
+static void lane_on_pause_over(struct waiter *waiter, const struct result *r)
 {
 	struct lane *lane = (struct lane *)((char *)waiter - offsetof(struct lane, hold));
 
@@ -194,7 +194,7 @@ static void start(struct lane *lane, enum op_kind kind)
 	lane->attempts = 0;
 	if (kind == OP_COMPACT && env->background_pause) {
 		/* A lane that is running does not hold, so the waiter for holding is free. */
-		lane->hold.done = pause_is_over;
+		lane->hold.done = lane_on_pause_over;
 		env->later(env, &lane->hold, env->background_pause);
 	} else {
 		lane->lanes->machines->start(lane, kind);
@@ -247,9 +247,9 @@ static void start_reads(struct lane *lane)
 
 /* --- crowded keys: see crowd.h --- */
 
-static lane_step hold_looked;
+static lane_step lane_on_hold_look;
 
-static void compaction_done(struct op *op, const struct outcome *outcome)
+static void lane_on_compaction(struct op *op, const struct outcome *outcome)
 {
 	(void)outcome;
 	free(op);
@@ -264,7 +264,7 @@ static void compact(struct lane *lane)
 		return;
 	lane->compaction_requested = true;
 	op = xcalloc(1, sizeof(*op));
-	*op = (struct op){ .kind = OP_COMPACT, .key = lane->waiter.key, .done = compaction_done };
+	*op = (struct op){ .kind = OP_COMPACT, .key = lane->waiter.key, .done = lane_on_compaction };
 	queue_add_first(&lane->lanes->queues, &lane->queue, op, true);
 }
 
@@ -304,12 +304,12 @@ void lane_request_compaction(struct lane *lane)
 		compact(lane);
 }
 
-static void hold_over(struct waiter *waiter, const struct result *r)
+static void lane_on_hold_over(struct waiter *waiter, const struct result *r)
 {
 	struct lane *lane = (struct lane *)((char *)waiter - offsetof(struct lane, hold));
 
 	(void)r;
-	lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_SIZE }, hold_looked);
+	lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_SIZE }, lane_on_hold_look);
 }
 
 static void hold(struct lane *lane)
@@ -317,7 +317,7 @@ static void hold(struct lane *lane)
 	enum { FEW = 4 };
 	struct env *env = lane_env(lane);
 
-	lane->hold.done = hold_over;
+	lane->hold.done = lane_on_hold_over;
 	env->later(env, &lane->hold, (share_of(lane) > FEW) + (unsigned)(random_next(&env->random) & 1));
 }
 
@@ -339,7 +339,7 @@ static void stop_holding(struct lane *lane)
 	lane->hold_until = 0;
 }
 
-static void hold_looked(struct lane *lane, const struct result *r)
+static void lane_on_hold_look(struct lane *lane, const struct result *r)
 {
 	struct env *env = lane_env(lane);
 
@@ -372,7 +372,7 @@ static void stop_collecting(struct lane *lane)
  * clients have disconnected or pause. It cannot be stopped: a timer that was started for an
  * earlier batch shortens the wait.
  */
-static void collect_timed_out(struct waiter *waiter, const struct result *r)
+static void lane_on_collect_timeout(struct waiter *waiter, const struct result *r)
 {
 	struct lane *lane = (struct lane *)((char *)waiter - offsetof(struct lane, collect));
 
@@ -413,7 +413,7 @@ static bool collect_start(struct lane *lane, const struct op *first, size_t wait
 	lane->missing = wanted - waiting;
 	lane->running = true;
 	if (!lane->collect_runs) {
-		lane->collect.done = collect_timed_out;
+		lane->collect.done = lane_on_collect_timeout;
 		lane->collect_runs = true;
 		env->later(env, &lane->collect, COLLECT_MS);
 	}
@@ -428,7 +428,7 @@ static void drop(struct op *op)
 	op->done(op, &(struct outcome){ .status = op_only_reads(op) ? OUTCOME_MISSING : OUTCOME_BUSY });
 }
 
-static void settle_on(struct lane *lane, const struct result *r)
+static void lane_settle(struct lane *lane, const struct result *r)
 {
 	(void)r;
 	lane_next(lane);
@@ -456,7 +456,7 @@ static bool settle(struct lane *lane)
 			send_deferred(lane, op);
 		else
 			drop(op);
-		if (lane_pauses(lane, STEPS, settle_on))
+		if (lane_pauses(lane, STEPS, lane_settle))
 			return false;
 	}
 	lane->running = false;
@@ -634,7 +634,7 @@ void lane_forget_behind(struct lane *lane)
 	lane->behind_read = NULL;
 }
 
-static void nobody_reads(struct lane *lane, const struct result *r)
+static void lane_discard_read(struct lane *lane, const struct result *r)
 {
 	(void)lane;
 	(void)r;
@@ -645,7 +645,7 @@ void lane_read_along(struct lane *lane)
 	if (STAILQ_EMPTY(&lane->reads))
 		return;
 	if (!lane->reads_behind)
-		lane_read_behind(lane, nobody_reads);
+		lane_read_behind(lane, lane_discard_read);
 	lane->reads_along = lane->behind_read != NULL;
 }
 

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "collection/op.h"
+#include "collection/list_request.h"
 #include "util/pool.h"
 
 enum { QUEUE_GRACE_MS = 1000 };

@@ -12,7 +12,7 @@
 #ifndef COLLECTION_LIST_SEGMENTED_LIST_H
 #define COLLECTION_LIST_SEGMENTED_LIST_H
 
-#include "collection/op.h"
+#include "collection/list_request.h"
 #include "collection/text/log_index.h"
 #include "collection/text/oplog.h"
 

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "collection/list_request.h"
 #include "collection/rewrite/cas.h"
 #include "collection/ttl.h"
 #include "util/alloc.h"

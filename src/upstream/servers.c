@@ -43,6 +43,7 @@ struct servers {
 	struct moving *moving; /* NULL if no keys move. */
 	uint64_t seed;
 	const struct server_options *options;
+	size_t fullest; /* Unanswered calls of the fullest server; it may have fewer by now. */
 	int count, unsettled;
 	void (*settled)(void *arg);
 	void *settled_arg;
@@ -280,14 +281,39 @@ static void answer_for_lost(struct servers *servers, const struct call *call, st
 	loop_answer(servers->loop, waiter, &result);
 }
 
+static inline void note_calls(struct servers *servers, const struct server *server)
+{
+	size_t calls = server->link->pipeline.count;
+
+	if (calls > servers->fullest)
+		servers->fullest = calls;
+}
+
 void servers_call(struct servers *servers, const struct call *call, struct waiter *waiter)
 {
 	int index = call->server == CALL_ANY_SERVER ? servers_index(servers, call->key) : call->server;
 
-	if (index < servers->count)
+	if (index < servers->count) {
 		server_call(servers->list[index], call, waiter);
-	else
+		note_calls(servers, servers->list[index]);
+	} else {
 		answer_for_lost(servers, call, waiter);
+	}
+}
+
+void servers_turn(struct servers *servers)
+{
+	servers->fullest = 0;
+	for (int i = 0; i < servers->count; i++)
+		note_calls(servers, servers->list[i]);
+}
+
+size_t servers_queue(const struct servers *servers, size_t *free_calls)
+{
+	size_t most = servers->options->queue;
+
+	*free_calls = servers->fullest < most ? most - servers->fullest : 0;
+	return most;
 }
 
 bool servers_have_room(const struct servers *servers, int index)

@@ -50,6 +50,14 @@ void servers_start(struct servers *servers, void (*settled)(void *arg), void *ar
 void servers_call(struct servers *servers, const struct call *call, struct waiter *waiter);
 
 /*
+ * servers_queue() returns the maximum number of unanswered calls to a server, and stores how
+ * many more calls fit the fullest queue. servers_turn(), called once per turn, takes into
+ * account the calls that were answered.
+ */
+size_t servers_queue(const struct servers *servers, size_t *free_calls);
+void servers_turn(struct servers *servers);
+
+/*
  * Returns the index of the server that holds a key. If keys move, the current time determines
  * which ring is used.
  */

@@ -17,9 +17,27 @@
 
 /* --- functions for machines and tasks --- */
 
+/*
+ * Limits each client to a share of the fullest queue: a quarter of an empty one, and less the
+ * fuller it is. The share shrinks with the square of the free part. So n clients that send as
+ * much as they may leave 1 / (1 + n / 4) of the queue to others, even if nothing is answered. A
+ * client may always have one call.
+ */
+static void limit_calls(struct generation *g)
+{
+	enum { SHARE = 4 };
+	size_t free_calls, queue = servers_queue(g->servers, &free_calls);
+	size_t share = (size_t)((uint64_t)free_calls * free_calls / queue / SHARE);
+
+	g->host.calls_max = share > ORDER_CALLS_MAX ? ORDER_CALLS_MAX : share ? share : 1;
+}
+
 static void send_call(struct env *env, const struct call *call, struct waiter *waiter)
 {
-	servers_call(((struct generation *)env)->servers, call, waiter);
+	struct generation *g = (struct generation *)env;
+
+	servers_call(g->servers, call, waiter);
+	limit_calls(g);
 }
 
 static void move_call(struct env *env, const struct call *call, struct waiter *waiter)
@@ -29,7 +47,10 @@ static void move_call(struct env *env, const struct call *call, struct waiter *w
 
 static void send_moved(struct env *env, const struct call *call, struct waiter *waiter)
 {
-	servers_call(((struct moving_calls *)env)->servers, call, waiter);
+	struct generation *g = (struct generation *)((char *)env - offsetof(struct generation, moving));
+
+	servers_call(g->servers, call, waiter);
+	limit_calls(g);
 }
 
 static void call_moved_later(struct env *env, struct waiter *waiter, unsigned ms)
@@ -128,15 +149,6 @@ static void drop_rule_counts(struct generation *g)
 	free(g->rule_counts);
 }
 
-/* Limits one client to a share of a server's queue, so that there is room for others. */
-static size_t calls_max(const struct config *config)
-{
-	enum { SHARE = 4 };
-	size_t share = config->server_queue / SHARE;
-
-	return share < ORDER_CALLS_MAX ? share : ORDER_CALLS_MAX;
-}
-
 /* `make check-slow` defines another value. */
 #ifndef BACKGROUND_PAUSE
 #define BACKGROUND_PAUSE 0
@@ -180,7 +192,6 @@ static void init_host(struct generation *g)
 	};
 	g->host.tell = tell;
 	g->host.looked_up = looked_up;
-	g->host.calls_max = calls_max(config);
 	g->collection_options = (struct collection_options){
 		.base_size = config->base_size,
 		.segment_size = config->segment_size,
@@ -202,7 +213,6 @@ static void init_moving(struct generation *g)
 	struct moving_calls *m = &g->moving;
 
 	m->all = g->all;
-	m->servers = g->servers;
 	m->env = g->host.env;
 	m->env.call = send_moved;
 	m->env.later = call_moved_later;
@@ -231,6 +241,7 @@ struct generation *generation_create(struct generations *all, struct settings *s
 		(struct servers_rings){ settings->ring, settings->former, settings->lost, settings->move_at },
 		&all->options, &all->random, all->current ? all->current->servers : NULL);
 	g->host.env.servers = servers_count(g->servers);
+	limit_calls(g);
 	if (settings->former)
 		init_moving(g);
 	return g;
@@ -318,6 +329,8 @@ static void publish(struct generations *all)
 
 static void set_clock(struct generation *g)
 {
+	servers_turn(g->servers);
+	limit_calls(g);
 	g->host.env.now = g->all->loop->now;
 	g->host.env.connects = g->all->connects;
 	g->host.env.unix_time = g->all->loop->unix_time;

@@ -58,7 +58,7 @@ class Overload(WireTest):
 class FullQueue(WireTest):
     """A server that answers nothing meanwhile, and as many calls to it as there may be."""
     smoke = True
-    QUEUE, PART = 64, 16        # the least, and what one client may have of it
+    QUEUE = 64                  # the least
 
     def test_a_get_says_so(self):
         """A key of this server is no miss. Others keep theirs, and so does this client."""
@@ -72,9 +72,9 @@ class FullQueue(WireTest):
             self.assertEqual(conn.set(key, b"1"), "STORED")
         slow.pause()
         sent = count("calls") + self.QUEUE
-        fillers = [self.connect(proxy) for _ in range(self.QUEUE // self.PART)]
+        fillers = [self.connect(proxy) for _ in range(self.QUEUE)]  # each may have one call, however full it is
         for filler in fillers:
-            filler.send(f"incr {there} 1\r\n".encode() * self.PART)
+            filler.send(f"incr {there} 1\r\n".encode())
         wait_until("its queue is full", lambda: count("calls") == sent)
         before = count("busy")
         for number, request in enumerate((f"get {here} {there}", f"gets {there} {here}", f"gat 100 {here} {there}"), 1):
@@ -84,12 +84,60 @@ class FullQueue(WireTest):
         self.assertEqual(conn.ask(f"mg {there} v"), "SERVER_ERROR busy")
         self.assertEqual(self.connect(proxy).get(here), b"1")
         slow.resume()
-        replies = [int(filler.line()) for filler in fillers for _ in range(self.PART)]
+        replies = [int(filler.line()) for filler in fillers]
         self.assertEqual(sorted(replies), list(range(2, self.QUEUE + 2)))
         self.assertEqual(conn.get(there), b"%d" % (self.QUEUE + 1))
         self.assertEqual(count("busy"), before + 4)
 
 
+class Shares(WireTest):
+    """Clients that ask for as much as they may, of a server that answers nothing meanwhile. Others find room in its queue."""
+    smoke = True
+    QUEUE, GREEDY, HONEST = 4096, 20, 50
+    COUNTS = b"evcount none 2018010100 2018032523\r\n"      # 2016 buckets
+
+    def setUp(self):
+        self.watcher = self.serve(config=f"server_queue = {self.QUEUE}")
+        self.assertEqual(self.watcher.set("k", b"x"), "STORED")
+
+    def count(self, name):
+        return stat(self.watcher, "stats upstream", f"{self.servers[0].name}:{name}")
+
+    def check(self, request, answers):
+        """Many send the request again and again. `answers` reads the replies of one of them."""
+        greedy = [self.connect(self.proxy) for _ in range(self.GREEDY)]
+        honest = [self.connect(self.proxy) for _ in range(self.HONEST)]
+        for conn in greedy + honest:        # known to read small values, which are not waited for
+            self.assertEqual(conn.get("k"), b"x")
+        with self.servers[0].process.paused():
+            before = self.count("calls")
+            for conn in greedy:
+                conn.send(request * 10)
+            wait_until("each has sent some", lambda: self.count("calls") >= before + self.QUEUE // 2 or self.count("busy"))
+            for _ in range(20):             # turns in which more could be sent
+                self.watcher.ask("mn")
+            sent = self.count("calls")
+            for conn in honest:
+                conn.send(b"get k\r\n")
+            wait_until("they are sent", lambda: self.count("calls") >= sent + self.HONEST or self.count("busy"))
+            self.assertEqual(self.count("busy"), 0)
+        for conn in honest:
+            self.assertEqual(conn.read_values(), ({"k": (0, b"x")}, "END"))
+        for conn in greedy:
+            answers(conn)
+        self.assertEqual(self.count("busy"), 0)
+
+    def test_counters(self):
+        def answers(conn):
+            for _ in range(10):
+                self.assertEqual(len(conn.lines_until("END")), 2017)
+        self.check(self.COUNTS, answers)
+
+    def test_writes(self):
+        def answers(conn):
+            for _ in range(4000):
+                self.assertEqual(conn.line(), b"NOT_FOUND")
+        self.check(b"incr none 1\r\n" * 400, answers)
 
 
 class Turns(WireTest):

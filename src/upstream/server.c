@@ -432,6 +432,7 @@ static void on_written(struct stream *stream, size_t n)
 		start_timer(k, k->server->options->request_timeout);
 	k->greeting -= greeting;
 	pipeline_written(&k->pipeline, n - greeting);
+	pipeline_changed(k);
 }
 
 /*

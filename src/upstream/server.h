@@ -137,13 +137,16 @@ void server_stop(struct server *server);
 void server_free(struct server *server);
 
 /*
- * Returns whether more large values may be requested: fewer than SERVER_ROOM bytes of them are
- * in flight. Calls may be sent without room, but the replies to all calls are delayed by the
- * values in flight. A call with call.patient is queued until there is room.
+ * Returns whether more large values may be requested or sent: fewer than SERVER_ROOM bytes are
+ * unwritten, or expected in replies. Calls may be sent without room, but the replies to all
+ * calls are delayed by the values in flight. A call with call.patient is queued until there is
+ * room.
  */
 static inline bool server_has_room(const struct server *server)
 {
-	return server->link->pipeline.expected < SERVER_ROOM;
+	const struct pipeline *p = &server->link->pipeline;
+
+	return p->expected + (p->encoded - p->written) < SERVER_ROOM;
 }
 
 #endif

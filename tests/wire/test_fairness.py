@@ -1,5 +1,6 @@
 """One client's bulk must not fail another client's requests, and never looks like a miss."""
 import contextlib
+import pathlib
 import threading
 import time
 
@@ -245,6 +246,38 @@ class Turns(WireTest):
         self.proxy.begin_to_end()
         self.all_are_answered(conns)
         self.proxy.stop()
+
+
+def kernel_holds():
+    """The bytes that the kernel may take from setlistd for a server that reads nothing."""
+    limits = [pathlib.Path(f"/proc/sys/net/ipv4/tcp_{name}mem").read_text().split()[2] for name in "rw"]
+    return sum(map(int, limits))
+
+
+class Writes(WireTest):
+    """Large values for a server that takes none. They wait in the input of their clients, which counts."""
+    smoke = True
+    SIZE = 1000000
+    FEW = 30        # also calls for statistics
+
+    def test_few_are_queued(self):
+        watcher = self.serve(config="client_memory = 1073741824")
+
+        def calls():
+            return stat(watcher, "stats upstream", f"{self.servers[0].name}:calls")
+        most = kernel_holds() // self.SIZE + self.FEW
+        conns = [self.connect(self.proxy) for _ in range(2 * most)]
+        with self.servers[0].process.paused():
+            before = calls()
+            for number, conn in enumerate(conns):
+                conn.send(f"set k{number} 0 0 {self.SIZE}\r\n".encode() + b"x" * self.SIZE + b"\r\n")
+            wait_until("all is read", lambda: stat(watcher, "stats", "client_bytes") >= (len(conns) - most) * self.SIZE)
+            for _ in range(20):             # turns in which more could be sent
+                watcher.ask("mn")
+            self.assertLessEqual(calls() - before, most)
+        for conn in conns:
+            self.assertEqual(conn.line(), b"STORED")
+        self.assertGreaterEqual(calls() - before, len(conns))
 
 
 class Rewrites(WireTest):

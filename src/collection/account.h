@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <sys/queue.h>
 
+struct call_turn;
 struct payer;
 
 TAILQ_HEAD(account_list, account);
@@ -34,6 +35,7 @@ struct account {
 	bool gone;       /* The client has disconnected; outcomes are discarded. */
 	bool is_changed; /* The account is in the list `changed`. */
 	TAILQ_ENTRY(account) link;
+	struct call_turn *calls; /* Its calls that are queued for servers; see upstream/call_turns.h. */
 	/* Accounts for the owner to process; NULL if it processes none. */
 	struct account_list *changed;
 };

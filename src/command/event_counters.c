@@ -53,7 +53,14 @@ static bool may_ask(const struct counters *counters)
  */
 static void ask_counters(struct counters *counters)
 {
-	struct call call = { .verb = CALL_GET, .want = WANT_VALUE, .server = CALL_ANY_SERVER, .only_reads = true };
+	struct call call = {
+		.verb = CALL_GET,
+		.want = WANT_VALUE,
+		.server = CALL_ANY_SERVER,
+		.patient = true,
+		.account = counters->task->account,
+		.only_reads = true,
+	};
 
 	while (may_ask(counters)) {
 		struct counter *counter = &counters->all[counters->asked];

@@ -22,6 +22,7 @@
 
 #include "net/stream.h"
 #include "upstream/address.h"
+#include "upstream/call_turns.h"
 #include "upstream/greeting.h"
 #include "upstream/pipeline.h"
 #include "upstream/ring.h"
@@ -91,11 +92,14 @@ struct server_settled {
 	void *arg;
 };
 
-/* Calls and a job that are pending while the server has no room; see server_has_room(). */
+/*
+ * Calls and a job that are pending while the server has no room. Large values need room as in
+ * server_has_room(). Small patient calls only need one of the places for patient calls.
+ */
 struct server_room {
-	struct loop_job *wanted;             /* Queued once there is room; NULL if none. */
-	STAILQ_HEAD(, server_patient) calls; /* Calls with `patient` set. */
-	struct loop_job job;                 /* Sends the first of them. */
+	struct loop_job *wanted;        /* Queued once there is room; NULL if none. */
+	struct call_turns small, large; /* Calls with `patient` set, without and with `expected`. */
+	struct loop_job job;            /* Sends the next of them. */
 };
 
 struct server {

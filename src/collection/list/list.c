@@ -176,9 +176,12 @@ static void store_load(struct list_store *store, lane_after *done)
 		done(store->open.lane, OUTCOME_CORRUPT, NULL);
 	} else {
 		parts_destroy(store->segments);
-		store->segments = parts_create_of_list(store->open.lane->lanes, store->open.lane->waiter.key, buf_slice(&refs));
-		parts_call(store->segments, (struct call){ .verb = CALL_GET, .want = WANT_VALUE }, segments_read,
-			store->open.lane);
+		store->segments =
+			parts_create_of_list(store->open.lane->lanes, store->open.lane->waiter.key, buf_slice(&refs));
+		parts_call(store->segments,
+			(struct call){
+				.verb = CALL_GET, .want = WANT_VALUE, .account = lane_account(store->open.lane) },
+			segments_read, store->open.lane);
 	}
 	buf_free(&refs);
 }
@@ -363,7 +366,8 @@ static void segments_written(struct lane *lane, enum outcome_status status, cons
 	}
 	segmented_list_encode(&w->store.list, buf_slice(&w->store.refs), &value);
 	lane_charge(lane, buf_size(&value));
-	cas_replace(&w->cas, lane_env(lane), lane->waiter.key, buf_slice(&value), &w->store.open.read, w->exptime, stored);
+	cas_replace(
+		&w->cas, lane_env(lane), lane->waiter.key, buf_slice(&value), &w->store.open.read, w->exptime, stored);
 	ahead_rewrites(lane, w->exptime);
 	buf_free(&value);
 }
@@ -487,7 +491,8 @@ static void found(struct lane *lane, const struct result *r)
 		need(lane, list);
 		if (lane_reads_list(lane))
 			ahead_saw(lane, r, r->value);
-		broken = w->missing && r->cas == w->store.open.read.cas && r->connection == w->store.open.read.connection &&
+		broken = w->missing && r->cas == w->store.open.read.cas &&
+			r->connection == w->store.open.read.connection &&
 			(!w->store.open.missing_on || w->store.open.missing_on == r->connection);
 		w->missing = false;
 		w->store.open.read = result_bare(r);
@@ -502,9 +507,8 @@ void list_start(struct lane *lane)
 {
 	struct list_work *w = xcalloc(1, sizeof(*w));
 	lane->work = w;
-	w->store.open = (struct opening){
-		.lane = lane, .rewrites = !lane_reads_list(lane), .found = found, .ended = end
-	};
+	w->store.open =
+		(struct opening){ .lane = lane, .rewrites = !lane_reads_list(lane), .found = found, .ended = end };
 	lane_count_reads(lane);
 	opening_start(&w->store.open);
 }

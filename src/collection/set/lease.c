@@ -221,8 +221,8 @@ static void say_what_is_there(struct lane *lane, const struct result *r)
 		t->read.value = t->read.line = SLICE("");
 		buf_consume(&t->base, buf_size(&t->base));
 		buf_add_slice(&t->base, r->value);
-		parts_call_all(lane->lanes, lane->waiter.key, base.refs, (struct call){ .verb = CALL_GET },
-			parts_looked_for, lane);
+		parts_call_all(lane->lanes, lane->waiter.key, base.refs,
+			(struct call){ .verb = CALL_GET, .account = lane_account(lane) }, parts_looked_for, lane);
 	}
 }
 

@@ -95,7 +95,7 @@ static void touch_parts(struct lane *lane)
 	struct touch_delete *t = lane->work;
 
 	t->reached = true;
-	parts_touch_all(lane->lanes, lane->waiter.key, buf_slice(&t->refs), t->exptime, parts_touched, lane);
+	parts_touch_all(lane, buf_slice(&t->refs), t->exptime, parts_touched, lane);
 }
 
 /* Stores the references of the base that was read. Returns whether they have changed. */

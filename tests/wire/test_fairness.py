@@ -98,14 +98,14 @@ class Shares(WireTest):
     COUNTS = b"evcount none 2018010100 2018032523\r\n"      # 2016 buckets
 
     def setUp(self):
-        self.watcher = self.serve(config=f"server_queue = {self.QUEUE}")
+        self.watcher = self.serve(config=f"server_queue = {self.QUEUE}\ntable_size = 4096")
         self.assertEqual(self.watcher.set("k", b"x"), "STORED")
 
     def count(self, name):
         return stat(self.watcher, "stats upstream", f"{self.servers[0].name}:{name}")
 
-    def check(self, request, answers):
-        """Many send the request again and again. `answers` reads the replies of one of them."""
+    def check(self, request, answers, least):
+        """Many send the request again and again. `answers` reads the replies of one of them, and `least` are sent in all."""
         greedy = [self.connect(self.proxy) for _ in range(self.GREEDY)]
         honest = [self.connect(self.proxy) for _ in range(self.HONEST)]
         for conn in greedy + honest:        # known to read small values, which are not waited for
@@ -114,10 +114,11 @@ class Shares(WireTest):
             before = self.count("calls")
             for conn in greedy:
                 conn.send(request * 10)
-            wait_until("each has sent some", lambda: self.count("calls") >= before + self.QUEUE // 2 or self.count("busy"))
+            wait_until("each has sent some", lambda: self.count("calls") >= before + least or self.count("busy"))
             for _ in range(20):             # turns in which more could be sent
                 self.watcher.ask("mn")
             sent = self.count("calls")
+            self.assertLessEqual(sent - before, self.QUEUE - self.HONEST)
             for conn in honest:
                 conn.send(b"get k\r\n")
             wait_until("they are sent", lambda: self.count("calls") >= sent + self.HONEST or self.count("busy"))
@@ -132,13 +133,53 @@ class Shares(WireTest):
         def answers(conn):
             for _ in range(10):
                 self.assertEqual(len(conn.lines_until("END")), 2017)
-        self.check(self.COUNTS, answers)
+        self.check(self.COUNTS, answers, self.QUEUE // 8)
+
+    def test_few_calls_of_counters(self):
+        """The calls of another client do not wait for many of these."""
+        conns = [self.connect(self.proxy) for _ in range(self.GREEDY)]
+        with self.servers[0].process.paused():
+            before = self.count("calls")
+            for conn in conns:
+                conn.send(self.COUNTS)
+            wait_until("some are sent", lambda: self.count("calls") >= before + self.QUEUE // 8)
+            for _ in range(20):
+                self.watcher.ask("mn")
+            self.assertLessEqual(self.count("calls") - before, self.QUEUE // 4)
+        for conn in conns:
+            self.assertEqual(len(conn.lines_until("END")), 2017)
+
+    def test_sets_of_many_tables(self):
+        """A touch of a set touches all its tables, and each of these calls is made."""
+        for at in range(0, 40000, 4000):
+            self.assertEqual(self.watcher.ask("sadd set " + " ".join(f"member{at + i:07}" for i in range(4000))), "STORED")
+        self.assertEqual(self.watcher.ask("scompact set"), "OK")
+
+        def touch(conns, times):
+            for conn in conns:
+                conn.send(b"gat 1000 set\r\n" * times)
+            for conn in conns:
+                for _ in range(times):
+                    self.assertIn("set", conn.read_values()[0])
+
+        def cost():
+            before = self.count("calls")
+            touch([self.watcher], 1)
+            return self.count("calls") - before
+        wait_until("no merge goes on", lambda: cost() == cost())
+        each = cost()
+        self.assertGreater(each, 10)
+        conns = [self.connect(self.proxy) for _ in range(self.GREEDY)]
+        before = self.count("calls")
+        touch(conns, 100)
+        self.assertEqual(self.count("busy"), 0)
+        self.assertGreaterEqual(self.count("calls") - before, each * 100 * len(conns))
 
     def test_writes(self):
         def answers(conn):
             for _ in range(4000):
                 self.assertEqual(conn.line(), b"NOT_FOUND")
-        self.check(b"incr none 1\r\n" * 400, answers)
+        self.check(b"incr none 1\r\n" * 400, answers, self.QUEUE // 2)
 
 
 class Turns(WireTest):

@@ -256,18 +256,13 @@ static struct call touch_call(const struct env *env, int64_t exptime)
 	return (struct call){ .verb = CALL_TOUCH, .exptime = ttl_of_part(env, exptime) };
 }
 
-void parts_touch_all(
-	struct lane *lane, struct slice refs, int64_t exptime, void (*done)(struct parts *parts), void *arg)
+void parts_touch_all(struct lanes *lanes, struct slice key, struct slice refs, int64_t exptime, struct account *account,
+	void (*done)(struct parts *parts), void *arg)
 {
-	struct call call = touch_call(lane_env(lane), exptime);
+	struct call call = touch_call(lanes->env, exptime);
 
-	call.account = lane_account(lane);
-	parts_call_all(lane->lanes, lane->waiter.key, refs, call, done, arg);
-}
-
-void parts_touch_behind(struct lanes *lanes, struct slice key, struct slice refs, int64_t exptime)
-{
-	call_all_behind(lanes, key, refs, touch_call(lanes->env, exptime));
+	call.account = account;
+	parts_call_all(lanes, key, refs, call, done, arg);
 }
 
 /* --- writing --- */

@@ -89,11 +89,10 @@ void parts_forget_all(struct lanes *lanes, struct slice key, struct slice refs);
 
 /*
  * Touches all parts that the references lead to, so that they outlive a base with `exptime`.
- * parts_touch_all works like parts_call_all; parts_touch_behind works in the background.
+ * Works like parts_call_all.
  */
-void parts_touch_all(
-	struct lane *lane, struct slice refs, int64_t exptime, void (*done)(struct parts *parts), void *arg);
-void parts_touch_behind(struct lanes *lanes, struct slice key, struct slice refs, int64_t exptime);
+void parts_touch_all(struct lanes *lanes, struct slice key, struct slice refs, int64_t exptime, struct account *account,
+	void (*done)(struct parts *parts), void *arg);
 
 /* Writes the parts of one collection. */
 struct part_writer {

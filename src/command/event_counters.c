@@ -42,7 +42,7 @@ static void make_counter(struct counters *counters, size_t i)
 
 static bool may_ask(const struct counters *counters)
 {
-	enum { MOST = 512 };
+	enum { MOST = 1024 };
 	size_t share = counters->task->host->calls_max, flying = counters->asked - counters->answered;
 
 	return counters->asked < counters->count && flying < MOST && (!share || flying < share);

@@ -50,11 +50,11 @@ void servers_start(struct servers *servers, void (*settled)(void *arg), void *ar
 void servers_call(struct servers *servers, const struct call *call, struct waiter *waiter);
 
 /*
- * servers_queue() returns the maximum number of unanswered calls to a server, and stores how
- * many more calls fit the fullest queue. servers_turn(), called once per turn, takes into
- * account the calls that were answered.
+ * Keeps `share` up to date until servers_free(): the number of calls that one client may have
+ * in flight, from 1 to `most`, so that others find room in the fullest queue. servers_turn(), called
+ * once per turn, takes into account the calls that were answered.
  */
-size_t servers_queue(const struct servers *servers, size_t *free_calls);
+void servers_share(struct servers *servers, size_t *share, size_t most);
 void servers_turn(struct servers *servers);
 
 /*

@@ -17,27 +17,9 @@
 
 /* --- functions for machines and tasks --- */
 
-/*
- * Limits each client to a share of the fullest queue: a quarter of an empty one, and less the
- * fuller it is. The share shrinks with the square of the free part. So n clients that send as
- * much as they may leave 1 / (1 + n / 4) of the queue to others, even if nothing is answered. A
- * client may always have one call.
- */
-static void limit_calls(struct generation *g)
-{
-	enum { SHARE = 4 };
-	size_t free_calls, queue = servers_queue(g->servers, &free_calls);
-	size_t share = (size_t)((uint64_t)free_calls * free_calls / queue / SHARE);
-
-	g->host.calls_max = share > ORDER_CALLS_MAX ? ORDER_CALLS_MAX : share ? share : 1;
-}
-
 static void send_call(struct env *env, const struct call *call, struct waiter *waiter)
 {
-	struct generation *g = (struct generation *)env;
-
-	servers_call(g->servers, call, waiter);
-	limit_calls(g);
+	servers_call(((struct generation *)env)->servers, call, waiter);
 }
 
 static void move_call(struct env *env, const struct call *call, struct waiter *waiter)
@@ -50,7 +32,6 @@ static void send_moved(struct env *env, const struct call *call, struct waiter *
 	struct generation *g = (struct generation *)((char *)env - offsetof(struct generation, moving));
 
 	servers_call(g->servers, call, waiter);
-	limit_calls(g);
 }
 
 static void call_moved_later(struct env *env, struct waiter *waiter, unsigned ms)
@@ -241,7 +222,7 @@ struct generation *generation_create(struct generations *all, struct settings *s
 		(struct servers_rings){ settings->ring, settings->former, settings->lost, settings->move_at },
 		&all->options, &all->random, all->current ? all->current->servers : NULL);
 	g->host.env.servers = servers_count(g->servers);
-	limit_calls(g);
+	servers_share(g->servers, &g->host.calls_max, ORDER_CALLS_MAX);
 	if (settings->former)
 		init_moving(g);
 	return g;
@@ -330,7 +311,6 @@ static void publish(struct generations *all)
 static void set_clock(struct generation *g)
 {
 	servers_turn(g->servers);
-	limit_calls(g);
 	g->host.env.now = g->all->loop->now;
 	g->host.env.connects = g->all->connects;
 	g->host.env.unix_time = g->all->loop->unix_time;

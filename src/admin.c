@@ -104,7 +104,7 @@ static enum group group_of(const struct command *command)
 	}
 }
 
-static const struct command *find(struct slice name)
+static const struct command *find_command(struct slice name)
 {
 	for (int id = 0; id < COMMAND_COUNT; id++) {
 		if (near_same(command_get((command_id)id)->name, name))
@@ -146,7 +146,7 @@ static struct reply admin_help(struct worker *w, const struct request *request, 
 		SLICE("proxy") };
 	struct slice rest = request->rest, name = slice_token(&rest);
 	const struct command_set *denied = &worker_config(w)->deny;
-	const struct command *command = find(name);
+	const struct command *command = find_command(name);
 	bool found = command != NULL;
 
 	if (command && command_set_has(denied, command->id))

@@ -11,7 +11,7 @@
 #include "util/log.h"
 
 /* Checks a configuration for -T and releases it. Returns the exit status of the process. */
-static int check(const struct options *options, struct settings *settings)
+static int check_configuration(const struct options *options, struct settings *settings)
 {
 	struct buf errors = BUF_EMPTY;
 	bool good;
@@ -38,7 +38,7 @@ int main(int argc, char **argv)
 	names = names_create();
 	settings = settings_read(&options, names, false);
 	if (settings && options.test) {
-		status = check(&options, settings);
+		status = check_configuration(&options, settings);
 	} else if (settings) {
 		log_set_verbose(settings->config.verbose);
 		log_open(settings->config.log == LOG_TO_SYSLOG);

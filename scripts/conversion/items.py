@@ -1,12 +1,12 @@
-"""The memcached items that a collection is made of, for what setlistd's touch and delete leave to the client to know.
+"""The memcached items of a collection, which a client must know to touch or delete all of it.
 
-Pitem says that a meta command is for the item, also where a rule has plain_verbs.
+With the flag Pitem, a meta command refers to the item, even if a rule has plain_verbs.
 """
 import re
 
 
 def pointed(peer, key):
-    """The list of a flipping pair that is active, by its letter: the pointer says it, or the mark of the other one."""
+    """Returns the letter of the active list of a flipping pair. The pointer names it, or else the mark of the other list shows it."""
     pointer = peer.read(f"mg {key}.active v c Pitem", peer.item)
     if isinstance(pointer, tuple):
         return pointer[1][-1:]
@@ -15,7 +15,7 @@ def pointed(peer, key):
 
 
 def names(peer, key, encoding, prefix, removed):
-    """The keys of the items, the one that counts most first. `removed` is that of a rule with the encoding paired, or None."""
+    """Returns the keys of the items, the most important one first. `removed` is the option of a rule with the encoding paired, or None."""
     if encoding == "flip":
         lists = ("a", "b") if pointed(peer, key) == "a" else ("b", "a")
         return [f"{key}.{part}" for part in (*lists, "active")]
@@ -29,12 +29,12 @@ def names(peer, key, encoding, prefix, removed):
 
 
 def touch(peer, keys, exptime, longer):
-    """False where there is none of them. What the others are named by must not outlive them, so it is last to live longer."""
+    """Sets the time to live of the items. Returns False if all are missing. An item that names the others must not outlive them: it is extended last."""
     found = [peer.read(f"touch {key} {exptime}") == "TOUCHED" for key in (reversed(keys) if longer else keys)]
     return any(found)
 
 
 def tokens(peer, keys):
-    """The CAS token and bytes of each item that there is."""
+    """Returns the CAS token and the bytes of each item that exists."""
     found = {key: peer.read(f"mg {key} v c Pitem", peer.item) for key in keys}
     return {key: item for key, item in found.items() if isinstance(item, tuple)}

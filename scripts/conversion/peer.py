@@ -1,26 +1,26 @@
-"""A connection to a setlistd, as a client has it."""
+"""A client's connection to a setlistd."""
 import socket
 import time
 
-TRIES = 8          # of a request whose connection breaks, over some ten seconds
-ERROR_TRIES = 5    # of one that setlistd answers with SERVER_ERROR
+TRIES = 8          # of a request whose connection fails, over about ten seconds
+ERROR_TRIES = 5    # of a request that setlistd answers with SERVER_ERROR
 NOREPLY = "noreply"
 
 
 class Failed(Exception):
-    """A key cannot be carried over."""
+    """A key cannot be copied."""
 
 
 class Unknown(Failed):
-    """And whether a write was carried out is not known."""
+    """A key cannot be copied, and it is unknown whether a write took effect."""
 
 
 class Fatal(Exception):
-    """No key can."""
+    """No key can be copied."""
 
 
 class Peer:
-    """A connection to a setlistd, made when it is needed. Keys and members are text, with surrogates for what is not UTF-8."""
+    """A connection to a setlistd, opened on first use. Keys and members are text, with surrogates for bytes that are not UTF-8."""
 
     def __init__(self, address):
         self.address, self.sock, self.file = address, None, None
@@ -53,11 +53,11 @@ class Peer:
     def block(self, size):
         data = self.file.read(size + 2)
         if len(data) != size + 2 or not data.endswith(b"\r\n"):
-            raise ConnectionError("broken off by setlistd")
+            raise ConnectionError("closed by setlistd within a reply")
         return data[:-2].decode("utf-8", "surrogateescape")
 
     def value(self):
-        """The members of the one VALUE, or None, or an error's line."""
+        """Returns the members of the only VALUE, None if there is none, or an error line."""
         found, line = None, self.line()
         while line.startswith("VALUE "):
             text = self.block(int(line.split(" ")[3]))
@@ -65,7 +65,7 @@ class Peer:
         return found if line == "END" else line
 
     def item(self):
-        """The reply to mg with v and c: the item's CAS token and its bytes, None for none, or an error's line."""
+        """Reads the reply to mg with v and c. Returns the item's CAS token and its bytes, None if it is missing, or an error line."""
         line = self.line()
         words = line.split(" ")
         if words[0] == "VA":
@@ -80,7 +80,7 @@ class Peer:
         return found if line == "END" else line
 
     def ask(self, request, read=None, repeat=True):
-        """A request and its reply; begun anew when something breaks, unless it must not be carried out twice (`repeat`)."""
+        """Sends a request and returns its reply. A failed request is retried, unless it must not take effect twice (`repeat`)."""
         failure, sent = None, False
         for attempt in range(TRIES):
             if attempt:
@@ -105,10 +105,10 @@ class Peer:
         raise failure
 
     def read(self, request, read=None):
-        """A reply that is no error; None where there is no such collection."""
+        """Returns a reply that is not an error; None if the collection is missing."""
         reply = self.ask(request, read)
         if reply == "ERROR":
-            raise Fatal(f"{self.address}: there is no command {request.split(' ')[0]}")
+            raise Fatal(f"{self.address}: unknown command {request.split(' ')[0]}")
         if isinstance(reply, str) and reply.startswith("CLIENT_ERROR"):
             raise Failed(f"{request.split(' ')[0]}: {reply}")
         return None if reply == "NOT_FOUND" else reply
@@ -123,13 +123,13 @@ class Peer:
         return None if reply is None else int(reply)
 
     def write(self, verb, key, words):
-        """Adds, removes or pushes; False where there is no such collection."""
+        """Adds, removes or pushes words. Returns False if the collection is missing."""
         done, push = "DELETED" if verb == "srem" else "STORED", "push" in verb
         if NOREPLY in words and not push:
             words = [NOREPLY] + [word for word in words if word != NOREPLY]
         request, read = f"{verb} {key} {' '.join(words)}", None
         if words[-1] == NOREPLY:
-            # Last in its line it is no member. So it comes before the option of that name, and what came of it is looked at.
+            # As the last word of a line it would be the option. So the option follows it, and a second command reads the result.
             look = f"lindex {key} {-1 if verb[0] == 'r' else 0}" if push else f"sismember {key} {NOREPLY}"
             good = [NOREPLY] if push else "1" if done == "STORED" else "0"
             request += f" {NOREPLY}\r\n{look}"

@@ -1,4 +1,4 @@
-"""The passes over all keys, what is shown of them, and the command line."""
+"""The passes over all keys, their progress and errors, and the command line."""
 import argparse
 import signal
 import sys
@@ -12,54 +12,55 @@ from conversion.visit import Visit
 ABOUT = """\
 Rewrites sets or lists from one encoding to another, while clients write.
 
-A rule of setlistd's configuration gives the keys of a prefix their encoding. So each key with the old prefix is carried
-over to one with the new prefix: both rules stand in the same setlistd, or in two, also in front of other servers.
+A rule in setlistd's configuration sets the encoding of the keys with a prefix. So each key with the old prefix is copied to a
+key with the new prefix. Both rules are in the configuration of one setlistd, or of two, which may have different servers.
 
-  setlistd-convert --from-prefix old- --to-prefix topic- --dry-run keys   what would be done
-  setlistd-convert --from-prefix old- --to-prefix topic- keys             carry over; again at any time
-    (let clients use the new keys)
-  setlistd-convert --from-prefix old- --to-prefix topic- --final keys     what was still written to the old ones
+  setlistd-convert --from-prefix old- --to-prefix topic- --dry-run keys   counts the changes
+  setlistd-convert --from-prefix old- --to-prefix topic- keys             copies; repeat at any time
+    (change the clients to the new keys)
+  setlistd-convert --from-prefix old- --to-prefix topic- --final keys     copies late writes to old keys
 
-A pass reads each old collection, compares it with what it was in the pass before, and carries over the difference, only
-that. So what clients write to a new key meanwhile stays, and what they still write to an old one follows with the next
-pass. The state file says what was carried over; a run that was broken off, or killed, is gone on with from there."""
+A pass reads each old collection, compares it with its state in the previous pass, and copies only the difference. So
+members that clients write to a new key meanwhile are kept, and later writes to an old key are copied by the next pass. The
+state file records what was copied; a run that was interrupted or killed continues from there."""
 
 NOTES = """\
 exit status:
-  0  all is carried over
-  1  errors of keys, listed at the end; the other keys are done
-  2  wrong usage
-  3  broken off, by a signal, by a setlistd that cannot be reached, or by a state file that cannot be used; what was
-     carried over is in the state file, so run it again to go on
+  0  everything was copied
+  1  some keys had errors, which are listed at the end; the other keys were copied
+  2  the command line is invalid
+  3  stopped by a signal, an unreachable setlistd, or an unusable state file; the state file has everything that was copied, so
+     run it again to continue
 
-what to know:
-  - Let clients change over after a pass without errors. Of two writes of one member, to the old key and soon after to the
-    new one, that to the old key may come last: with the next pass. Nobody knows then which was first.
-  - A new collection that exists before its key is begun is an error: members that clients removed there would come back.
-    --merge adds the members of the old one to it.
-  - A new collection that is gone after it was written (deleted, evicted, expired) is an error. --merge copies the old one.
-  - Missing old keys are counted; what was carried over of them stays. An empty set is not created. The flags of the old
-    item are not carried over.
-  - A set of more than 24 KB is seen in part while it is carried over for the first time, and so is a list.
-  - The new collection gets the time that the old one has left to live, also none, and again where it has changed. With
-    --no-ttl the rule of the new prefix decides.
-  - A list follows the old one where elements were pushed to either end of it. Anything else done to it since it was copied is
-    an error of that key, which is left as it is.
-  - --final verifies the members that it writes. If clients change the same ones meanwhile, that is an error too, and the
-    next run takes them as they are.
-  - --delete deletes an old key if it still is what was carried over: its items are compared and deleted, one after the other,
-    the one that is written to first. If the first was written to meanwhile, all stay. If a later one was, it stays, and
-    that is an error: only paired, flip and indexed have more than one. Empty sets stay. So do the tables of a large set and
-    the segments of a list, until they expire or memcached evicts them: nothing refers to them any more.
-  - Under paired, --to-removed is needed where a time to live changes after a key is begun. Without --from-removed --delete leaves
-    the removals; they go when the set is created again."""
+notes:
+  - Change the clients to the new keys after a pass without errors. If a member is written to the old key and soon after to the
+    new one, the next pass may apply the write to the old key last, since the order of the two is not known.
+  - A new collection that exists before its key is first copied is an error: members that clients removed there would return.
+    --merge adds the members of the old collection to it.
+  - A new collection that has disappeared since it was written (deleted, evicted, expired) is an error. --merge copies the old
+    one again.
+  - Missing old keys are counted; members that were already copied from them are kept. An empty set is not created. The flags
+    of the old item are not copied.
+  - While a set of more than 24 KB, or a list, is copied for the first time, readers may see only a part of it.
+  - The new collection gets the remaining time to live of the old one, or none if that has none, and is updated when it changes.
+    With --no-ttl, the rule of the new prefix determines it.
+  - The new list is updated if elements were pushed to either end of the old one. Any other change of the old list since it was
+    copied is an error of that key, and the new list is not changed.
+  - --final verifies the members that it writes. If clients change the same members meanwhile, that is an error too, and the
+    next run accepts them as they are.
+  - --delete deletes an old key if it has not changed since it was copied: its items are compared and deleted one by one,
+    beginning with the one that is written first. If the first one has changed meanwhile, none is deleted. If a later one has
+    changed, it is kept, and that is an error: only paired, flip and indexed have several items. Empty sets are kept. So are the
+    tables of a large set and the segments of a list, to which nothing refers any more, until they expire or are evicted.
+  - With the encoding paired, --to-removed is needed if a time to live changes after a key was first copied. Without
+    --from-removed, --delete keeps the removals; they are deleted when the set is created again."""
 
-LINE_EVERY = 5     # seconds between lines of progress where there is no terminal
+LINE_EVERY = 5     # seconds between lines of progress if stderr is not a terminal
 PIECE = 24000      # bytes of members in a line: one append for setlistd
 
 
 class Tally:
-    """What was counted, by all threads."""
+    """Counters of all threads."""
 
     def __init__(self):
         self.lock, self.counts = threading.Lock(), {}
@@ -73,7 +74,7 @@ class Tally:
 
 
 class Progress:
-    """One line that is written over on a terminal, else a line every few seconds."""
+    """One line that is overwritten on a terminal, otherwise a line every few seconds."""
 
     def __init__(self, title, total, errors):
         self.title, self.total, self.errors = title, total, errors
@@ -100,7 +101,7 @@ class Progress:
 class Run:
     def __init__(self, options, keys):
         self.options, self.keys = options, keys
-        # Told to stop by a signal, which may come anywhere: so this is no lock.
+        # Set by a signal handler, which may run at any point: so not a lock.
         self.stopped, self.fatal, self.errors = False, None, {}
         self.lock, self.number, self.progress, self.piece = threading.Lock(), 0, None, PIECE
         header = {"setlistd-convert": 1, "from": options.source, "from_prefix": options.from_prefix,
@@ -115,7 +116,7 @@ class Run:
         return self.progress.tally
 
     def over_keys(self, title, keys, do):
-        """do(visit) for each key, side by side, until all are done or the run is to stop."""
+        """Calls do(visit) for each key, concurrently, until all keys are done or the run is stopped."""
         self.progress = Progress(title, len(keys), self.errors)
         rest = iter(keys)
         threads = [threading.Thread(target=self.work, args=(rest, do)) for _ in range(self.options.jobs)]
@@ -156,7 +157,7 @@ class Run:
             self.progress.visited += 1
 
     def one_pass(self):
-        """Whether all keys were visited. One that was broken off is gone on with, unless all must be read once more."""
+        """Returns whether all keys were visited. An interrupted pass is continued, unless all keys must be read again."""
         state, keys = self.state, self.keys
         resumed = state.open_pass and not self.options.final
         self.number = state.passes + (not resumed)
@@ -176,7 +177,7 @@ class Run:
         return any(self.tally[name] for name in ("added", "removed", "times", "anew"))
 
     def passes(self):
-        """Whether they came to their end."""
+        """Returns whether all passes were completed."""
         options, count = self.options, 0
         while True:
             if not self.one_pass():
@@ -186,23 +187,23 @@ class Run:
                 return True
             if count == options.passes:
                 if options.final:
-                    raise Fatal(f"there were changes in each of {count} passes: are all clients using the new keys?")
+                    raise Fatal(f"each of {count} passes found changes: are all clients using the new keys?")
                 return True
             end = time.monotonic() + options.interval
             while not self.stopped and time.monotonic() < end:
                 time.sleep(min(0.2, options.interval))
 
     def note(self):
-        """What the counts of the last pass do not say."""
+        """Prints a note that the counts of the last pass do not include."""
         if self.tally["differ"]:
-            print(f"{self.tally['differ']} new collections have other numbers of members than the old ones:"
+            print(f"{self.tally['differ']} new collections differ in size from the old ones:"
                   " clients wrote to them", file=sys.stderr)
 
     def run(self):
         target = Peer(self.options.target)
         settings = target.ask("stats settings", target.stats)
         if isinstance(settings, dict):
-            # The line has room for the command, the longest key, and a look behind it.
+            # The line also contains the command, the longest key, and a second command that reads the result.
             self.piece = min(PIECE, max(1, int(settings.get("max_line", 1 << 20)) - 600))
         target.close()
         ended = self.passes()
@@ -211,7 +212,7 @@ class Run:
             self.over_keys("delete", good, Visit.delete)
         self.note()
         if not ended or (self.stopped and self.options.passes):
-            print("broken off; run it again to go on", file=sys.stderr)
+            print("stopped; run it again to continue", file=sys.stderr)
             return 3
         return 1 if self.errors else 0
 
@@ -227,7 +228,7 @@ def printable(text):
 
 
 def read_keys(path):
-    """The keys of a file, each once, in order."""
+    """Returns the keys in a file, each once, in order."""
     if path == "-":
         lines = sys.stdin.buffer.read().split(b"\n")
     else:
@@ -254,38 +255,38 @@ def arguments(argv=None):
     parser = argparse.ArgumentParser(prog="setlistd-convert", description=ABOUT, epilog=NOTES,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
-    add("--from-prefix", required=True, metavar="PREFIX", help="what the old keys begin with")
-    add("--to-prefix", required=True, metavar="PREFIX", help="what the new keys begin with in its place")
+    add("--from-prefix", required=True, metavar="PREFIX", help="the prefix of the old keys")
+    add("--to-prefix", required=True, metavar="PREFIX", help="the prefix that replaces it in the new keys")
     add("--from", dest="source", type=address, default="127.0.0.1:11311", metavar="ADDR",
         help="the setlistd with the rule of the old prefix: host:port or unix:/path (127.0.0.1:11311)")
-    add("--to", dest="target", type=address, metavar="ADDR", help="the one with the rule of the new prefix (the same)")
-    add("--type", choices=("set", "list"), default="set", help="what the keys are (set)")
+    add("--to", dest="target", type=address, metavar="ADDR", help="the setlistd with the rule of the new prefix (the same)")
+    add("--type", choices=("set", "list"), default="set", help="the type of the keys (set)")
     add("--state", default="setlistd-convert.state", metavar="FILE",
-        help="where to keep what was carried over (setlistd-convert.state); one for each conversion")
-    add("--dry-run", action="store_true", help="only read, and count what one pass would do")
+        help="the file that records what was copied (setlistd-convert.state); each conversion needs its own")
+    add("--dry-run", action="store_true", help="change nothing, and count what one pass would do")
     add("--final", action="store_true",
-        help="clients use the new keys: passes until nothing changes any more, with what was written verified")
-    add("--delete", action="store_true", help="with --final: delete the old keys then, but for those that have errors")
-    add("--merge", action="store_true", help="also where the new key exists already, or is gone (see below)")
+        help="after clients have changed to the new keys: run passes until nothing changes any more, and verify the new keys")
+    add("--delete", action="store_true", help="with --final: delete the old keys afterwards, except keys with errors")
+    add("--merge", action="store_true", help="also convert keys whose new key already exists, or has disappeared (see below)")
     add("--from-removed", metavar="PREFIX", help="`removed` of the old rule, if its encoding is paired")
     add("--to-removed", metavar="PREFIX", help="`removed` of the new rule, if its encoding is paired")
-    add("--no-ttl", action="store_true", help="leave the time to live of the new keys to their rule")
+    add("--no-ttl", action="store_true", help="take the time to live of the new keys from their rule")
     add("--passes", type=number, metavar="N",
-        help="how many passes, 0 until interrupted (1); with --final the most, until nothing changes (100)")
-    add("--interval", type=float, default=0, metavar="SECONDS", help="between passes (0)")
-    add("--jobs", type=number, default=4, metavar="N", help="keys at once (4)")
+        help="number of passes; 0 until interrupted (1); with --final the maximum (100)")
+    add("--interval", type=float, default=0, metavar="SECONDS", help="pause between passes (0)")
+    add("--jobs", type=number, default=4, metavar="N", help="number of keys converted in parallel (4)")
     add("keyfile", nargs="?", default="-", metavar="KEYFILE",
-        help="the old keys, with their prefix, one a line; - or nothing is stdin")
+        help="file with the old keys, with their prefix, one per line; - or no file for stdin")
     options = parser.parse_args(argv)
     options.target = options.target or options.source
     if options.passes is None:
         options.passes = 100 if options.final else 1
     if options.source == options.target and options.from_prefix == options.to_prefix:
-        parser.error("the old keys are the new ones")
+        parser.error("the old and the new keys are the same")
     if options.delete and not options.final:
-        parser.error("--delete is for --final")
+        parser.error("--delete needs --final")
     if options.jobs == 0 or options.interval < 0 or (options.final and options.passes == 0):
-        parser.error("--jobs, --interval or --passes is out of its range")
+        parser.error("--jobs, --interval or --passes is out of range")
     return options
 
 

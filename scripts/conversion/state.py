@@ -1,4 +1,4 @@
-"""The state file: what was carried over of each key."""
+"""The state file: the members of each key that were copied."""
 import fcntl
 import json
 import os
@@ -9,7 +9,7 @@ from conversion.peer import Fatal
 
 
 class Entry:
-    """What is known of a key: where in the file its members are, and how far it has come."""
+    """The state of a key: where in the file its members are, and its progress."""
     __slots__ = ("spots", "passed", "begun", "deadline", "intent")
 
     def __init__(self):
@@ -17,11 +17,11 @@ class Entry:
 
 
 class State:
-    """The state file: a header and records, one JSON object a line, that are only ever appended to.
+    """The state file: a header and records, one JSON object per line. Records are only appended.
 
-    Of a key "k": "b" it is begun, "a" members added or items pushed at the tail, "h" items pushed at the head, "r" members removed,
-    "n" all before is void, "i" a push that is about to be made, "d" the time at which it ends (0 never), "p" the pass it is
-    through with. Without a key: "pass" is begun, or with "end" done.
+    Fields of a key "k": "b" copying has begun, "a" members added or elements pushed at the tail, "h" elements pushed at the head,
+    "r" members removed, "n" all earlier records are void, "i" a push that is about to be made, "d" when it expires (0 for never),
+    "p" the last completed pass. Without a key: "pass" has begun, or with "end" is complete.
     """
 
     def __init__(self, path, header, is_list, dry):
@@ -55,7 +55,7 @@ class State:
             except (ValueError, KeyError) as error:
                 raise Fatal(f"{self.path}:{number + 1}: not a line of a state file") from error
             if number == 0 and record != header:
-                raise Fatal(f"{self.path} is of another conversion, or no state file: {line.decode(errors='replace').strip()}")
+                raise Fatal(f"{self.path} belongs to another conversion, or is not a state file: {line.decode(errors='replace').strip()}")
             at += len(line)
         if not self.dry:
             self.file.truncate(at)
@@ -86,7 +86,7 @@ class State:
         return at, len(line)
 
     def write(self, record):
-        """Written at once, so that it outlives this process, and every so often to the disk."""
+        """Writes a record immediately, so that it survives this process, and flushes the file to disk from time to time."""
         with self.lock:
             try:
                 self.take(record, *self.append(record))
@@ -101,7 +101,7 @@ class State:
         self.synced = time.monotonic()
 
     def members(self, key):
-        """What was carried over of a key, in order."""
+        """Returns the members of a key that were copied, in order."""
         found = {}
         head, tail = [], []
         for at, size in self.keys[key].spots if key in self.keys else ():
@@ -114,7 +114,7 @@ class State:
         return head + tail if self.is_list else found
 
     def rewrite(self, header):
-        """One record a key, in a new file that takes the place of the old one."""
+        """Writes one record for each key to a new file, which replaces the old one."""
         old, path = self.file, self.path + ".new"
         records = [{"pass": self.passes, **({} if self.open_pass else {"end": 1})}] if self.passes else []
         new = open(path, "w+b")

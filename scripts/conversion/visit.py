@@ -1,15 +1,15 @@
-"""One key in one pass: read, compare, carry the difference over."""
+"""One key in one pass: reads, compares, copies the difference."""
 import time
 
 from conversion import items
 from conversion.peer import Failed, Fatal, Unknown
 from conversion.state import Entry
 
-DELETE_TRIES = 3  # setlistd may compact what was just read
+DELETE_TRIES = 3  # setlistd may compact the items meanwhile
 
 
 def pieces(words, most):
-    """Parts of at most so many bytes."""
+    """Yields parts of at most so many bytes."""
     part, size = [], 0
     for word in words:
         length = len(word.encode("utf-8", "surrogateescape")) + 1
@@ -23,7 +23,7 @@ def pieces(words, most):
 
 
 def grown(old, new):
-    """What was pushed to the head and to the tail of a list, or None where something else was done to it."""
+    """Returns the elements that were pushed to the head and to the tail of a list, or None if it has changed in another way."""
     end = len(new) - len(old)
     if end >= 0 and new[:len(old)] == old:
         return [], new[len(old):]
@@ -34,7 +34,7 @@ def grown(old, new):
 
 
 def deadline_of(info):
-    """When a collection ends: 0 never, None unknown."""
+    """Returns when a collection expires: 0 for never, None if unknown."""
     ttl = info.get("ttl", "unknown")
     return None if ttl == "unknown" else 0 if int(ttl) < 0 else int(time.time()) + int(ttl)
 
@@ -50,7 +50,7 @@ class Visit:
         if not key.startswith(prefix):
             raise Failed(f"does not begin with {prefix}")
         if not key or any(byte <= " " or byte == "\x7f" for byte in key):
-            raise Failed("is no key")
+            raise Failed("is not a valid key")
         self.key, self.new = key, self.options.to_prefix + key[len(prefix):]
         self.entry = self.state.keys.get(key) or Entry()
         self.wrote, self.count, self.deadline, self.expiring = False, None, None, False
@@ -62,7 +62,7 @@ class Visit:
             self.wrote = True
 
     def read(self):
-        """What the old collection is; None where there is none, or soon will not be."""
+        """Returns the old collection; None if it is missing, or is about to expire."""
         info = self.source.read(f"sinfo {self.key}", self.source.stats)
         self.deadline = deadline_of(info or {})
         self.expiring = bool(self.deadline) and self.deadline - time.time() <= 2
@@ -75,7 +75,7 @@ class Visit:
         seen = self.state.members(self.key)
         if now is None:
             self.tally.add("missing", 1)
-            # Should it come again, it is another one: what is not in that was not removed.
+            # If it is created again, it is another one: members that it lacks were not removed.
             if seen and not self.expiring:
                 self.write(n=1)
             return
@@ -92,26 +92,26 @@ class Visit:
         self.tally.add("done", 1)
 
     def look(self, seen):
-        """At the new collection, where what is there decides."""
+        """Checks the new collection, if its existence matters."""
         count = self.count = self.target.count(self.new, self.is_list)
         if count is not None and not self.entry.begun and (self.is_list or not self.options.merge):
-            raise Failed(f"{self.new} exists, and the state file does not know it"
+            raise Failed(f"{self.new} exists, but is not in the state file"
                          + ("" if self.is_list else " (--merge adds to it)"))
         if count is None and seen:
             self.gone()
 
     def gone(self):
         if not self.options.merge:
-            raise Failed(f"{self.new} is gone since it was written (--merge copies {self.key} anew)")
+            raise Failed(f"{self.new} has disappeared since it was written (--merge copies {self.key} again)")
         self.tally.add("anew", 1)
         self.write(n=1)
         if self.options.dry_run:
             self.entry = Entry()
 
     def lost(self):
-        """A write found that the new collection is gone."""
+        """Called when a write finds that the new collection is missing."""
         self.gone()
-        raise Failed(f"{self.new} was gone; the next pass copies {self.key} anew")
+        raise Failed(f"{self.new} had disappeared; the next pass copies {self.key} again")
 
     def carry_set(self, now, seen):
         current = set(now)
@@ -138,7 +138,7 @@ class Visit:
         self.tally.add("removed" if verb == "srem" else "added", len(words))
 
     def verify(self, added, removed, size):
-        """What was just written is there."""
+        """Checks that the members were written."""
         if not added and not removed and self.count not in (None, size):
             self.tally.add("differ", 1)
         for words, wanted in ((added, "1"), (removed, "0")):
@@ -146,7 +146,7 @@ class Visit:
                 found = self.target.read(f"smismember {self.new} {' '.join(part)}")
                 wrong = [word for word, bit in zip(part, (found or "").split(" ")) if bit != wanted]
                 if found is None or wrong:
-                    raise Failed(f"verified: {len(wrong)} members are not as written, such as {' '.join(wrong[:3])}"
+                    raise Failed(f"verification failed: {len(wrong)} members are not as written, such as {' '.join(wrong[:3])}"
                                  " (did clients change them?)")
 
     def carry_list(self, now, seen):
@@ -155,7 +155,7 @@ class Visit:
             seen = self.state.members(self.key)
         change = grown(seen, now)
         if change is None:
-            raise Failed("more was done to the list than pushing to its ends, since it was copied")
+            raise Failed("since it was copied, the list has changed in other ways than by pushes to its ends")
         head, tail = change
         for verb, field, words in (("rpush", "a", tail), ("lpush", "h", head[::-1])):
             for part in pieces(words, self.run.piece):
@@ -165,7 +165,7 @@ class Visit:
                 self.keep_time()
 
     def push(self, verb, field, part):
-        """A push is not idempotent: it is written down before it is made and behind it, in the order of the list."""
+        """Pushes elements. A push is not idempotent, so it is recorded before and after it, in the order of the list."""
         record = {field: part[::-1] if field == "h" else part}
         self.write(i=record)
         if self.options.dry_run:
@@ -183,29 +183,29 @@ class Visit:
         self.write(**record)
 
     def settle(self, seen):
-        """Whether the push that was about to be made when a run ended was made."""
+        """Determines whether a push that was recorded before the last run ended took effect."""
         (field, items), = self.entry.intent.items()
         now = self.target.collection(self.new, True) or []
         if now == (items + seen if field == "h" else seen + items):
             self.write(**{field: items})
         elif now != seen:
-            raise Failed(f"a run ended while it pushed to {self.new}, which has changed since: nobody knows whether it"
-                         " has the items (delete it and copy anew with --merge)")
+            raise Failed(f"a run ended while it pushed to {self.new}, which has changed since: it is unknown whether it"
+                         " has the items (delete it, and copy it again with --merge)")
 
     def keep_time(self, created=False):
-        """Gives the new collection the time that the old one has, where that is news."""
+        """Sets the time to live of the new collection to that of the old one, if it has changed."""
         before, after, options = self.entry.deadline, self.deadline, self.options
         if options.dry_run or options.no_ttl or after is None or not self.entry.spots:
             return
         if before is not None and (before == after or (before and after and abs(before - after) <= 2)):
             return
         encoding = (self.target.read(f"sinfo {self.new}", self.target.stats) or {}).get("encoding")
-        # Removals that end before the additions bring members back. What has just been created has none.
+        # If removals expire before the additions, removed members return. A new collection has no removals.
         if encoding == "paired" and options.to_removed is None and not created:
-            raise Failed("its time to live has changed, and is not carried over to two items without --to-removed")
+            raise Failed("its time to live has changed, and cannot be set on two items without --to-removed")
         left = max(1, after - int(time.time())) if after else 0
         keys = items.names(self.target, self.new, encoding, options.to_prefix, options.to_removed)
-        # With plain_verbs the key stands for all of them.
+        # With plain_verbs, the key refers to all of them.
         keys += [] if self.new in keys else [self.new]
         longer = not after or (before or 0) < after
         if items.touch(self.target, keys, left if left <= 30 * 86400 else after, longer):
@@ -215,7 +215,7 @@ class Visit:
             self.lost()
 
     def delete(self):
-        """Deletes the old collection if it still is what was carried over."""
+        """Deletes the old collection if it has not changed since it was copied."""
         for _ in range(DELETE_TRIES):
             info = self.source.read(f"sinfo {self.key}", self.source.stats) or {}
             keys = items.names(self.source, self.key, info.get("encoding"), self.options.from_prefix,
@@ -225,7 +225,7 @@ class Visit:
             if not now:
                 return
             if self.target.count(self.new, self.is_list) is None:
-                raise Failed(f"not deleted: {self.new} is gone")
+                raise Failed(f"not deleted: {self.new} has disappeared")
             seen = self.state.members(self.key)
             if now != seen if self.is_list else set(now) != seen.keys():
                 break
@@ -233,16 +233,16 @@ class Visit:
                 self.tally.add("deleted", 1)
                 self.write(n=1)
                 return
-        raise Failed("not deleted: it was written to")
+        raise Failed("not deleted: it has changed")
 
     def deleted(self, tokens):
-        """Deletes the items if they are what they were; False where the first one is not."""
+        """Deletes the items if they have not changed. Returns False if the first one has."""
         for number, (key, (token, _)) in enumerate(tokens.items()):
             reply = self.source.read(f"md {key} C{token} Pitem")
             if reply not in ("HD", "EX", "NF"):
                 raise Failed(f"not deleted: md: {reply}")
             if number and reply == "EX":
-                raise Failed(f"it was written to while it was deleted; the item {key} is left")
+                raise Failed(f"it changed while it was being deleted; the item {key} was kept")
             if number == 0 and reply != "HD":
                 return False
         return bool(tokens)

@@ -1,4 +1,4 @@
-"""The keys that a former server has, and what they are."""
+"""The keys of a former server, and which of them are parts."""
 import base64
 import re
 import tempfile
@@ -8,20 +8,20 @@ import urllib.parse
 from moving.link import Broken
 
 BATCH = 256
-# Behind the key of a base: the id of a table, an index or a segment, of which the last has two numbers more. The digit is its place.
+# The key of a base is followed by the id of a table, an index or a segment; that of a segment has two more numbers. The digit is its place.
 PART = re.compile(rb"(.+)\.(?:[ti][0-9][a-z][a-z0-9]{8}[a-z]|s[0-9][a-z][a-z0-9]{8}[a-z]\.[0-9]+\.[0-9]+)", re.DOTALL)
-# Those of version 0.1.0 lie where their own keys say.
+# The server of parts of version 0.1.0 is determined by their own keys.
 NO_TEXT = re.compile(rb"[\0-\x20\x7f]")
 
 
 def base_of(key):
-    """The key of the base whose part the key is, or None."""
+    """Returns the key of the base that the part with this key belongs to, or None."""
     found = PART.fullmatch(key)
     return found.group(1) if found else None
 
 
 def in_line(key):
-    """The key as it is in a request, in base64 if it could not be there as it is. Clients of the binary protocol may use such keys."""
+    """Returns the key as written in a request: in base64 if it has bytes that only the binary protocol permits."""
     return base64.b64encode(key) + b" b" if NO_TEXT.search(key) else key
 
 
@@ -37,7 +37,7 @@ def batches(source, size=BATCH):
 
 
 class Spool:
-    """Keys, each with its age, in a file without a name: the memory of a pass is bounded, and no server waits until its keys have been moved."""
+    """Keys with their ages, in an unnamed file: so the memory of a pass is bounded, and a listing is not delayed by the moves."""
 
     def __init__(self):
         self.file, self.count = tempfile.TemporaryFile(), 0
@@ -57,7 +57,7 @@ class Spool:
 
 
 def dump(link):
-    """Yields each key of a server, with the seconds since it was last used. The connection is for this alone: the list has no bounds."""
+    """Yields each key of a server, with the seconds since it was last used. The connection is closed: the list may have any size."""
     try:
         now = int(dict(link.stats())["time"])
         while True:

@@ -4,7 +4,7 @@ import ssl
 
 
 class Broken(Exception):
-    """The peer at `address` cannot be reached, or says what it must not."""
+    """The peer at `address` is unreachable, or its reply is invalid."""
 
     def __init__(self, address, what):
         super().__init__(f"{address}: {what}")
@@ -12,9 +12,9 @@ class Broken(Exception):
 
 
 class Link:
-    """Opened when it is made, with TLS by TCP if there is a context. All is bytes. An error of the connection is a Broken.
+    """A connection, opened by the constructor, with TLS over TCP if there is a context. Requests and replies are bytes. A failure raises Broken.
 
-    `name` is in the certificate, if that is not the host of the address.
+    `name` is the name in the certificate, if it is not the host of the address.
     """
 
     def __init__(self, address, login=None, context=None, patience=60, name=None):
@@ -55,11 +55,11 @@ class Link:
         except OSError as error:
             raise Broken(self.address, error) from error
         if not line.endswith(b"\n"):
-            raise Broken(self.address, "it has closed the connection")
+            raise Broken(self.address, "it closed the connection")
         return line.rstrip(b"\r\n")
 
     def ask(self, requests):
-        """One line for each request, in order."""
+        """Sends requests. Returns one line for each, in order."""
         requests = list(requests)
         self.send(b"".join(request + b"\r\n" for request in requests))
         return [self.line() for _ in requests]
@@ -75,7 +75,7 @@ class Link:
         return reply[:2] in (b"VA", b"EN")
 
     def stats(self, group=b""):
-        """Pairs of a name and a text: a name may stand more than once."""
+        """Returns pairs of a name and a text. A name may occur several times."""
         self.send(b"stats " + group + b"\r\n" if group else b"stats\r\n")
         found, line = [], self.line()
         while line.startswith(b"STAT "):
@@ -88,7 +88,7 @@ class Link:
 
 
 def secured(ca, certificate, verify=True):
-    """How a peer is checked, and what it sees: the files of CAs, without one those of the system, and of a certificate with its key."""
+    """Returns a TLS context: with a file of CAs, or else those of the system, and a file with a certificate and its key."""
     context = ssl.create_default_context(cafile=ca)
     if not verify:
         context.check_hostname = False

@@ -1,4 +1,4 @@
-"""The passes over all keys of the former servers, what is shown of them, and the command line."""
+"""The passes over all keys of the former servers, their progress and errors, and the command line."""
 import argparse
 import os
 import signal
@@ -9,27 +9,27 @@ from moving.keys import BATCH, Spool, base_of, batches, dump, in_line
 from moving.link import Broken, Link, secured
 
 ABOUT = """\
-Has the keys of former servers moved to their new ones, by asking a setlistd for each.
+Moves the keys of former servers to their new ones, by requesting each of them from a setlistd.
 
 The setlistd has former_servers and move_at in its configuration, and that time has passed. A pass lists the keys of each
-former server, and has those moved whose server has changed. It may be interrupted and begun again at any time: what has
-moved is not listed any more. It ends when a complete pass has found nothing. RELOADING in setlistd(8) is the procedure.
-A server that cannot be reached does not hold up the others."""
+former server, and moves the keys whose server has changed. The program can be interrupted and started again at any time, since
+keys that have moved are no longer listed. It ends when a complete pass has found no key to move. RELOADING in setlistd(8)
+describes the procedure. A server that is unreachable does not delay the others."""
 
 NOTES = """\
 exit status:
   0  nothing is left on the former servers
-  1  something is left: a server or setlistd has refused to move it, or --passes are over
-  2  wrong usage, or nothing moves: the setlistd has no former servers, or the time has not come
-  3  broken off, by a signal or by a setlistd that cannot be reached; or a server could not be read, and nothing is left on
-     the others. Begin again at any time; --lost names a server that is down for good"""
+  1  some keys are left, because a server or the setlistd refused a request, or after the last of --passes
+  2  the command line is invalid, or nothing moves: the setlistd has no former servers, or move_at is in the future
+  3  stopped by a signal, or because the setlistd is unreachable; or a server could not be read, and nothing is left on the
+     others. Start it again to continue; pass a server that is down for good with --lost"""
 
 SHOWN = 10      # errors
 MARKED = b"f%d" % 0xc0b1e5a7    # the flags of an item that is being moved: MARK_FLAGS in src/collection/move/mark.h
 
 
 class Stopped(Exception):
-    """A signal has asked for the end."""
+    """A signal was received."""
 
 
 class Run:
@@ -39,15 +39,15 @@ class Run:
         self.stopped, self.began, self.shown = False, time.monotonic(), 0.0
         self.sent, self.errors, self.hosts = 0, [], {}
         self.found = self.moved = self.failed = self.young = self.stayed = self.leftovers = 0
-        self.unread = {}    # servers that this pass could not read to the end, each with the reason
+        self.unread = {}    # servers that this pass could not read completely, with the reasons
 
     def stop(self, *_):
         self.stopped = True
 
-    # --- what the setlistd says ---
+    # --- the state of the setlistd ---
 
     def check(self):
-        """Whether keys move, or why none do."""
+        """Returns None if keys move, or why none do."""
         found = dict(self.proxy.stats())
         at = int(found.get("move_at", "0"))
         if not at:
@@ -63,14 +63,14 @@ class Run:
         return None
 
     def states(self):
-        """Of each server by its name, whether the setlistd is connected to it."""
+        """Returns the state of the setlistd's connection to each server, by name."""
         found = self.proxy.stats(b"upstream")
         return {name[:-len(":state")]: state for name, state in found if name.endswith(":state")}
 
     def servers(self):
-        """The names of all servers: one may have keys of another's, whether it is to be left or not."""
+        """Returns the names of all servers: each may have keys of another one, even if it is not a former server only."""
         found = self.proxy.stats(b"upstream")
-        # With `dns:` the proxy has the address of a server and the name that its certificate is for.
+        # With `dns:`, the proxy has the address of a server, and the name for its certificate.
         self.hosts = {name[:-len(":host")]: host for name, host in found if name.endswith(":host")}
         return [name for name in self.states() if name not in self.options.lost]
 
@@ -85,7 +85,7 @@ class Run:
             self.errors.append(f"{key.decode('utf-8', 'backslashreplace')}: {reply.decode('utf-8', 'replace')}")
 
     def places(self, server, keys):
-        """Of what this server has: the keys whose server is another one now, and those that are new here. A part moves with its base."""
+        """Returns the keys of this server whose server is another one now, and the keys that are new on it. A part moves with its base."""
         leave, new = [], []
         for key, reply in zip(keys, self.proxy.ask(b"route " + in_line(key) for key in keys)):
             words = reply.split(b" ")
@@ -98,7 +98,7 @@ class Run:
         return leave, new
 
     def look(self, server, link, work):
-        """Lists what the server has."""
+        """Lists the keys of the server."""
         keys, parts, marks = work
         listing = self.connect(server)
         try:
@@ -110,7 +110,7 @@ class Run:
                         parts.add(key, ages[key])
                     else:
                         keys.add(key, 0)
-                # Whoever moved it was killed, or is at it.
+                # Another process is moving it, or was killed while it did.
                 for key, reply in zip(new, link.ask(b"mg %s f" % in_line(key) for key in new)):
                     if MARKED in reply.split(b" "):
                         marks.add(key, 0)
@@ -132,7 +132,7 @@ class Run:
                 self.stayed += reply[:2] in (b"HD", b"EN")
 
     def settle(self, _, link, found):
-        """Has the setlistd end what another one has begun. If it replies with these flags, a client has stored an item with them."""
+        """Makes the setlistd complete moves that another one has begun. If it replies with these flags, a client has stored an item with them."""
         keys = [key for key, _ in found]
         replies = self.proxy.ask(b"mg %s f Pitem" % in_line(key) for key in keys)
         for key, reply, there in zip(keys, replies, link.ask(b"mg %s f" % in_line(key) for key in keys)):
@@ -143,7 +143,7 @@ class Run:
                 self.stayed += MARKED in there.split(b" ")
 
     def drop(self, server, link, keys):
-        """Deletes parts whose base has left the server. Reading a part first copies it, if its set needs it. Young parts may be in use."""
+        """Deletes parts whose base has left the server. A part is read first, which copies it if its set needs it. Young parts may be in use."""
         bases = link.ask(b"mg %s" % in_line(base_of(key)) for key, _ in keys)
         lost = [key_age for key_age, reply in zip(keys, bases) if reply == b"EN"]
         there = link.ask(b"mg %s" % in_line(key) for key, _ in lost)
@@ -163,7 +163,7 @@ class Run:
     # --- passes ---
 
     def pause(self, keys):
-        """Keeps to the rate."""
+        """Pauses to keep the rate."""
         self.sent += keys
         while True:
             if self.stopped:
@@ -199,7 +199,7 @@ class Run:
             print(text, flush=True)
 
     def go_over(self):
-        """A pass. Gives how many keys it has found that belong elsewhere."""
+        """Runs a pass. Returns how many keys of other servers it has found, and errors."""
         self.found = self.failed = self.young = self.stayed = 0
         self.errors, self.unread = [], {}
         for server in self.servers():
@@ -209,7 +209,7 @@ class Run:
                 if error.address != server:
                     raise
                 self.unread[server] = str(error)
-                print(f"setlistd-move: {error}; going on with the others", file=sys.stderr)
+                print(f"setlistd-move: {error}; continuing with the other servers", file=sys.stderr)
         return self.found + self.failed
 
     def visit(self, server):
@@ -233,22 +233,22 @@ class Run:
         for number in range(1, self.options.passes + 1):
             left = self.go_over()
             if not left and self.unread:
-                print(f"setlistd-move: nothing is left on the other servers; not read: {' '.join(self.unread)}. Begin again when they are up;"
-                      " if one is down for good, name it with --lost", file=sys.stderr)
+                print(f"setlistd-move: nothing is left on the other servers; not read: {' '.join(self.unread)}. Start again when they are up;"
+                      " if one is down for good, pass it with --lost", file=sys.stderr)
                 return 3
             if not left:
-                self.say(f"pass {number}: nothing is left; {self.moved:,} keys have moved, {self.leftovers:,} parts were left over")
+                self.say(f"pass {number}: nothing is left; {self.moved:,} keys have moved, {self.leftovers:,} left-over parts were deleted")
                 return 0
-            self.say(f"pass {number}: {self.found:,} keys were found, {self.stayed:,} of them stayed, {self.young:,} parts are in work; "
+            self.say(f"pass {number}: {self.found:,} keys were found, {self.stayed:,} of them did not move, {self.young:,} parts may be in use; "
                      f"{self.failed:,} errors")
             for error in self.errors:
                 print(f"setlistd-move: {error}", file=sys.stderr)
-            # What somebody has just written to a former server is not looked for at once.
+            # A key that was just written to a former server is not searched for immediately.
             if self.failed + self.stayed:
                 self.wait(1.5)
             elif self.young == left:
                 self.wait(5)
-        print("setlistd-move: the passes are over, and something is left", file=sys.stderr)
+        print("setlistd-move: some keys are left after the last pass", file=sys.stderr)
         return 1
 
     def wait(self, seconds):
@@ -266,7 +266,7 @@ def number(text):
 
 
 def login_of(path):
-    """The user and the password in the first line of a file."""
+    """Returns the user and the password in the first line of a file."""
     with open(path, "rb") as file:
         return file.readline().rstrip(b"\r\n") or None
 
@@ -275,24 +275,24 @@ def arguments(argv=None):
     parser = argparse.ArgumentParser(prog="setlistd-move", description=ABOUT, epilog=NOTES,
                                      formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
     add = parser.add_argument
-    add("--rate", type=number, default=0, metavar="N", help="keys a second at most; 0 for as many as it can (0)")
-    add("--passes", type=number, default=20, metavar="N", help="passes at most (20)")
+    add("--rate", type=number, default=0, metavar="N", help="maximum number of keys to move per second; 0 for no limit (0)")
+    add("--passes", type=number, default=20, metavar="N", help="maximum number of passes (20)")
     add("--age", type=number, default=60, metavar="SECONDS",
-        help="deletes a part of a set or list that has moved, if nobody has used the part for this time (60)")
+        help="how long a left-over part of a set or list must have been unused before it is deleted (60)")
     add("--lost", action="append", default=[], metavar="SERVER",
-        help="a server that is down for good: it is not read; may be repeated. Its name is that of `stats upstream`")
+        help="a server that is permanently down, by its name in `stats upstream`: it is not read; may be repeated")
     add("--login", metavar="FILE", help="a file with 'user password', if the setlistd has an auth_file")
     add("--server-login", metavar="FILE", help="the same for the servers, if they run with -Y")
     add("--ca", metavar="FILE", help="the CAs of the setlistd's certificate, if ADDR begins with tls: (those of the system)")
-    add("--server-tls", action="store_true", help="speak TLS with the servers, except on Unix sockets")
+    add("--server-tls", action="store_true", help="connect to the servers with TLS, except on Unix sockets")
     add("--server-ca", metavar="FILE", help="the CAs of their certificates (those of the system)")
-    add("--no-server-verify", action="store_true", help="does not check their certificates, as server_tls_verify = false")
+    add("--no-server-verify", action="store_true", help="do not verify their certificates, as with server_tls_verify = false")
     add("--certificate", metavar="FILE", help="a certificate with its key, for a setlistd or servers that request one")
     add("proxy", nargs="?", default="127.0.0.1:11311", metavar="ADDR",
         help="the setlistd: host:port, tls:host:port or unix:path (127.0.0.1:11311)")
     options = parser.parse_args(argv)
     if options.passes == 0:
-        parser.error("--passes is out of its range")
+        parser.error("--passes is out of range")
     try:
         options.login = options.login and login_of(options.login)
         options.server_login = options.server_login and login_of(options.server_login)
@@ -308,14 +308,14 @@ def arguments(argv=None):
 
 def main():
     options = arguments()
-    os.nice(10)     # the setlistd beside it, which serves clients, comes first
+    os.nice(10)     # so that it does not slow down a setlistd on the same host
     try:
         run = Run(options)
         for name in (signal.SIGINT, signal.SIGTERM):
             signal.signal(name, run.stop)
         return run.run()
     except Stopped:
-        print("setlistd-move: stopped; begin again to go on", file=sys.stderr)
+        print("setlistd-move: stopped; start again to continue", file=sys.stderr)
     except (Broken, OSError) as error:
-        print(f"setlistd-move: {error}; begin again to go on", file=sys.stderr)
+        print(f"setlistd-move: {error}; start again to continue", file=sys.stderr)
     return 3

@@ -18,7 +18,7 @@ enum {
 	TIME_MS = 60000 /* Time to authenticate if request_read_timeout is 0. */
 };
 
-static void on_pause_over(evutil_socket_t fd, short what, void *arg)
+static void auth_on_pause_over(evutil_socket_t fd, short what, void *arg)
 {
 	struct client_auth *auth = arg;
 	struct client *c = auth->client;
@@ -29,7 +29,7 @@ static void on_pause_over(evutil_socket_t fd, short what, void *arg)
 	client_go_on(c, PAUSE_LOGIN);
 }
 
-static void tell_oldest(struct clients *all)
+static void publish_oldest_stranger(struct clients *all)
 {
 	const struct client_auth *first = TAILQ_FIRST(&all->strangers);
 
@@ -45,9 +45,9 @@ void auth_open(struct client *c)
 	c->auth = xcalloc(1, sizeof(*c->auth));
 	c->auth->client = c;
 	c->auth->since = all->loop->now;
-	event_assign(&c->auth->timer, all->loop->base, -1, 0, on_pause_over, c->auth);
+	event_assign(&c->auth->timer, all->loop->base, -1, 0, auth_on_pause_over, c->auth);
 	TAILQ_INSERT_TAIL(&all->strangers, c->auth, link);
-	tell_oldest(all);
+	publish_oldest_stranger(all);
 	bounds_check(c);
 }
 
@@ -57,7 +57,7 @@ void auth_end(struct client *c)
 		return;
 	event_del(&c->auth->timer);
 	TAILQ_REMOVE(&c->clients->strangers, c->auth, link);
-	tell_oldest(c->clients);
+	publish_oldest_stranger(c->clients);
 	free(c->auth);
 	c->auth = NULL;
 }
@@ -69,16 +69,16 @@ struct client *auth_oldest(const struct clients *all, uint64_t ms)
 	return first && all->loop->now - first->since >= ms ? first->client : NULL;
 }
 
-static void end(struct client *c)
+static void close_stranger(struct client *c)
 {
-	client_log(c, "closed: it is not authenticated, and sends on");
+	client_log(c, "closed: too many requests without authentication");
 	client_stop(c);
 }
 
 void auth_bound(struct client *c, size_t waiting)
 {
 	if (c->auth && !client_is_closing(c) && waiting > HELD_MOST && window_is_full(c))
-		end(c);
+		close_stranger(c);
 }
 
 /* Delays only this client: its requests are not read until the timer fires. */
@@ -89,7 +89,7 @@ void auth_slow_down(struct client *c, size_t waiting)
 	struct timeval pause;
 
 	if (refused >= LOGIN_REFUSED_MOST || waiting > HELD_MOST) {
-		end(c);
+		close_stranger(c);
 		return;
 	}
 	if (ms > PAUSE_MOST_MS)
@@ -100,7 +100,7 @@ void auth_slow_down(struct client *c, size_t waiting)
 }
 
 /* Answers a request that has no command here, so that the reply is its only effect. */
-static void answer(struct client *c, const struct request *request, struct reply reply)
+static void answer_plainly(struct client *c, const struct request *request, struct reply reply)
 {
 	const struct request plain = { .noreply = request->noreply, .consumed = request->consumed };
 
@@ -109,12 +109,12 @@ static void answer(struct client *c, const struct request *request, struct reply
 
 static void answer_error(struct client *c, const struct request *request, const char *line)
 {
-	answer(c, request, reply_error(slice_of(line, strlen(line))));
+	answer_plainly(c, request, reply_error(slice_of(line, strlen(line))));
 }
 
-static void refuse(struct client *c, const struct request *request)
+static void refuse_stranger(struct client *c, const struct request *request)
 {
-	client_notice(c, "refused: it has not authenticated");
+	client_notice(c, "refused: not authenticated");
 	client_count(c, COUNT_cmd_refused, 1);
 	answer_error(c, request, request->error);
 }
@@ -146,7 +146,7 @@ void auth_fail(struct client *c)
 	client_notice(c, "authentication failure");
 }
 
-static void authenticate(struct client *c, const struct request *request, size_t waiting)
+static void authenticate_by_text(struct client *c, const struct request *request, size_t waiting)
 {
 	const char *error = "CLIENT_ERROR bad authentication token format";
 	struct slice user, password;
@@ -154,7 +154,7 @@ static void authenticate(struct client *c, const struct request *request, size_t
 	if (login_split(request->data, &user, &password)) {
 		if (auth_is_right(c, user, password)) {
 			auth_succeed(c);
-			answer(c, request, reply_word(WORD_STORED));
+			answer_plainly(c, request, reply_word(WORD_STORED));
 			return;
 		}
 		error = "CLIENT_ERROR authentication failure";
@@ -172,20 +172,20 @@ size_t client_text_authenticate(struct client *c, struct slice in)
 	case REQUEST_MORE:
 		return 0;
 	case REQUEST_HANGUP:
-		client_notice(c, "closed: it speaks HTTP");
+		client_notice(c, "closed: it sent an HTTP request");
 		client_stop(c);
 		break;
 	case REQUEST_FATAL:
-		refuse(c, &request);
+		refuse_stranger(c, &request);
 		client_stop(c);
 		break;
 	case REQUEST_REFUSED:
-		refuse(c, &request);
+		refuse_stranger(c, &request);
 		client_skip(c, &request);
 		auth_slow_down(c, in.n - request.consumed);
 		break;
 	case REQUEST_READY:
-		authenticate(c, &request, in.n - request.consumed);
+		authenticate_by_text(c, &request, in.n - request.consumed);
 	}
 	c->input.progress = (struct request_progress){ 0 };
 	return request.consumed;

@@ -59,7 +59,7 @@ static void succeed(struct client *c, struct parsed *request)
 	respond_text(c, request, BINARY_OK, SLICE("Authenticated"));
 }
 
-static void fail(struct client *c, struct parsed *request)
+static void reply_auth_failure(struct client *c, struct parsed *request)
 {
 	respond_text(c, request, BINARY_AUTH_ERROR, SLICE("Auth failure."));
 }
@@ -67,7 +67,7 @@ static void fail(struct client *c, struct parsed *request)
 /* Closes the client, which could otherwise try the passwords of all users without a pause. */
 static void fail_for_good(struct client *c, struct parsed *request)
 {
-	fail(c, request);
+	reply_auth_failure(c, request);
 	client_stop(c);
 }
 
@@ -88,7 +88,7 @@ static bool begins(struct parsed *request)
 }
 
 /* `waiting` is the number of bytes received after the request. */
-static void authenticate(struct client *c, struct parsed *request, size_t waiting)
+static void authenticate_by_sasl(struct client *c, struct parsed *request, size_t waiting)
 {
 	if (begins(request)) {
 		c->auth->is_begun = true;
@@ -98,7 +98,7 @@ static void authenticate(struct client *c, struct parsed *request, size_t waitin
 		succeed(c, request);
 	} else {
 		auth_fail(c);
-		fail(c, request);
+		reply_auth_failure(c, request);
 		auth_slow_down(c, waiting);
 	}
 }
@@ -122,7 +122,7 @@ static void start_sasl(struct client *c, struct parsed *request)
 }
 
 /* Refuses a malformed request, as if the client were authenticated. */
-static void refuse(struct client *c, struct parsed *request, enum request_status status)
+static void refuse_before_login(struct client *c, struct parsed *request, enum request_status status)
 {
 	task_start_refused(client_host(c), &request->request, c);
 	if (status == REQUEST_FATAL || request->request.skip.bytes > LOGIN_BLOCK_MAX)
@@ -131,14 +131,14 @@ static void refuse(struct client *c, struct parsed *request, enum request_status
 		client_skip(c, &request->request);
 }
 
-static void carry_out(struct client *c, struct parsed *request, size_t waiting)
+static void carry_out_before_login(struct client *c, struct parsed *request, size_t waiting)
 {
 	if (asked_of(request)->opcode == BINARY_VERSION)
 		client_binary_start(c, request);
 	else if (asked_of(request)->opcode == BINARY_SASL_LIST)
 		respond_text(c, request, BINARY_OK, mechanism);
 	else
-		authenticate(c, request, waiting);
+		authenticate_by_sasl(c, request, waiting);
 }
 
 size_t client_binary_authenticate(struct client *c, struct slice in)
@@ -160,9 +160,9 @@ size_t client_binary_authenticate(struct client *c, struct slice in)
 	if (status == REQUEST_MORE)
 		return 0;
 	if (status == REQUEST_READY)
-		carry_out(c, &b, in.n - b.request.consumed);
+		carry_out_before_login(c, &b, in.n - b.request.consumed);
 	else
-		refuse(c, &b, status);
+		refuse_before_login(c, &b, status);
 	auth_bound(c, in.n - b.request.consumed);
 	c->input.progress = (struct request_progress){ 0 };
 	return b.request.consumed;

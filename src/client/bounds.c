@@ -37,7 +37,7 @@ struct bounds {
 	uint64_t stranger; /* Set by bounds_set_stranger. */
 };
 
-static uint64_t now(const struct client *c)
+static uint64_t client_now(const struct client *c)
 {
 	return c->stream.loop->now;
 }
@@ -79,7 +79,7 @@ static void change_rank(struct client *c, size_t held)
  * A text that is queued for several clients of the worker counts once. The loop may count such
  * texts before the clients do, so the difference could be negative.
  */
-static void publish(struct clients *all, size_t change)
+static void publish_held(struct clients *all, size_t change)
 {
 	struct bounds *own = all->bounds;
 	size_t again = all->loop->shared_again, before = own->counted, total;
@@ -110,7 +110,7 @@ void bounds_weigh(struct client *c)
 		return;
 	change_rank(c, held);
 	c->bounds.held = held;
-	publish(c->clients, change);
+	publish_held(c->clients, change);
 }
 
 struct client *bounds_largest(const struct clients *all)
@@ -118,7 +118,7 @@ struct client *bounds_largest(const struct clients *all)
 	return TAILQ_FIRST(&all->bounds->ranks[highest(all->bounds)]);
 }
 
-static void on_reclaim(struct loop_job *job)
+static void bounds_on_reclaim(struct loop_job *job)
 {
 	struct bounds *own = (struct bounds *)((char *)job - offsetof(struct bounds, reclaim));
 
@@ -127,7 +127,7 @@ static void on_reclaim(struct loop_job *job)
 
 /* --- places --- */
 
-static void tell_oldest(struct clients *all)
+static void publish_oldest(struct clients *all)
 {
 	const struct client *first = TAILQ_FIRST(&all->all);
 	uint64_t oldest = all->bounds->stranger;
@@ -140,15 +140,15 @@ static void tell_oldest(struct clients *all)
 void bounds_set_stranger(struct clients *all, uint64_t since)
 {
 	all->bounds->stranger = since;
-	tell_oldest(all);
+	publish_oldest(all);
 }
 
 static void relist(struct client *c)
 {
 	TAILQ_REMOVE(&c->clients->all, c, link);
 	TAILQ_INSERT_TAIL(&c->clients->all, c, link);
-	c->bounds.listed = now(c);
-	tell_oldest(c->clients);
+	c->bounds.listed = client_now(c);
+	publish_oldest(c->clients);
 }
 
 /* Returns whether requests of the client are pending, and it reads its replies. */
@@ -164,11 +164,11 @@ struct client *bounds_first_idle(struct clients *all, uint64_t ms)
 
 	for (c = TAILQ_FIRST(&all->all); c && looked_at < LOOK_AT; c = next, looked_at++) {
 		next = TAILQ_NEXT(c, link);
-		if (now(c) - c->bounds.listed < ms || (found && c->bounds.listed > found->bounds.active))
+		if (client_now(c) - c->bounds.listed < ms || (found && c->bounds.listed > found->bounds.active))
 			break;
 		if (is_busy(c))
 			relist(c);
-		else if (now(c) - c->bounds.active < ms || c->state == CLIENT_LINGERING)
+		else if (client_now(c) - c->bounds.active < ms || c->state == CLIENT_LINGERING)
 			continue;
 		else if ((!found || c->bounds.active < found->bounds.active) && !stream_is_ready(&c->stream))
 			found = c;
@@ -180,19 +180,19 @@ struct client *bounds_first_idle(struct clients *all, uint64_t ms)
 
 void bounds_active(struct client *c)
 {
-	c->bounds.active = now(c);
+	c->bounds.active = client_now(c);
 	if (c->bounds.active - c->bounds.listed >= RELIST_MS)
 		relist(c);
 }
 
 void bounds_progress(struct client *c)
 {
-	c->bounds.progress = now(c);
+	c->bounds.progress = client_now(c);
 }
 
 uint64_t bounds_waited(const struct client *c)
 {
-	return now(c) - c->bounds.progress;
+	return client_now(c) - c->bounds.progress;
 }
 
 /* Returns the time limit of the client's TLS handshake or incomplete request; 0: no limit. */
@@ -210,14 +210,14 @@ void bounds_unfinished(struct client *c, bool is_unfinished, bool restart)
 	if (!is_unfinished || time_to_finish(c) == 0) {
 		c->bounds.begun = 0;
 	} else if (restart || !c->bounds.begun) {
-		c->bounds.begun = now(c);
+		c->bounds.begun = client_now(c);
 		bounds_check(c);
 	}
 }
 
 void bounds_linger(struct client *c)
 {
-	c->bounds.begun = now(c);
+	c->bounds.begun = client_now(c);
 	bounds_check(c);
 }
 
@@ -234,7 +234,7 @@ bool bounds_is_unfinished(const struct client *c)
 	/* A client in the queue of handshakes is not the cause of the delay. */
 	if (client_is_closing(c) || c->stream.handshake.waits)
 		return false;
-	return c->bounds.begun && limit && now(c) - c->bounds.begun >= limit;
+	return c->bounds.begun && limit && client_now(c) - c->bounds.begun >= limit;
 }
 
 static uint64_t time_to_linger(const struct client *c)
@@ -247,7 +247,7 @@ static uint64_t time_to_linger(const struct client *c)
 
 bool bounds_has_lingered(const struct client *c)
 {
-	uint64_t time = now(c) - c->bounds.begun;
+	uint64_t time = client_now(c) - c->bounds.begun;
 
 	if (c->state != CLIENT_LINGERING || time < time_to_linger(c))
 		return false;
@@ -292,7 +292,7 @@ static bool is_to_be_checked(const struct client *c)
 	return c->bounds.begun || c->state == CLIENT_LINGERING || c->auth || is_flooded(c);
 }
 
-static void on_tick(struct loop_job *job)
+static void bounds_on_tick(struct loop_job *job)
 {
 	struct bounds *own = (struct bounds *)((char *)job - offsetof(struct bounds, tick));
 	struct clients *all = own->clients;
@@ -315,9 +315,9 @@ void bounds_open(struct client *c)
 {
 	struct clients *all = c->clients;
 
-	c->bounds.progress = c->bounds.active = c->bounds.listed = now(c);
+	c->bounds.progress = c->bounds.active = c->bounds.listed = client_now(c);
 	TAILQ_INSERT_TAIL(&all->all, c, link);
-	tell_oldest(all);
+	publish_oldest(all);
 	if (all->config->idle_timeout)
 		start_tick(all->bounds);
 }
@@ -327,13 +327,13 @@ void bounds_close(struct client *c)
 	TAILQ_REMOVE(&c->clients->all, c, link);
 	change_rank(c, 0);
 	if (c->bounds.held) {
-		publish(c->clients, -c->bounds.held);
+		publish_held(c->clients, -c->bounds.held);
 		c->clients->gone += c->bounds.held;
 		start_tick(c->clients->bounds);
 	}
 	c->bounds.held = 0;
 	no_longer_check(c);
-	tell_oldest(c->clients);
+	publish_oldest(c->clients);
 }
 
 void bounds_renew(struct clients *all)
@@ -354,8 +354,8 @@ void bounds_init(struct clients *all, const struct bounds_ops *ops)
 	TAILQ_INIT(&own->checked);
 	for (int i = 0; i < RANKS; i++)
 		TAILQ_INIT(&own->ranks[i]);
-	own->reclaim.run = on_reclaim;
-	own->tick.run = on_tick;
+	own->reclaim.run = bounds_on_reclaim;
+	own->tick.run = bounds_on_tick;
 	bounds_set_stranger(all, UINT64_MAX);
 }
 

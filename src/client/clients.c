@@ -28,7 +28,7 @@ static void close_for(struct client *c, enum counter counter, const char *why)
 	char name[CLIENT_NAME];
 
 	client_name(c, name);
-	log_warn("client %s: closed: %s; it holds %zu bytes", name, why, bounds_memory(c));
+	log_warn("client %s: closed: %s; it used %zu bytes of memory", name, why, bounds_memory(c));
 	client_count(c, counter, 1);
 	/* Otherwise the kernel keeps unsent bytes for minutes if the client reads nothing. */
 	if (stream_waiting(&c->stream))
@@ -65,19 +65,19 @@ void clients_reclaim(struct clients *all)
 		c = bounds_largest(all);
 		if (!c)
 			return;
-		close_for(c, COUNT_closed_memory_clients, "all clients hold more than client_memory, and it most");
+		close_for(c, COUNT_closed_memory_clients, "client_memory is exceeded, and this client uses the most");
 	}
 	give_back(all);
 }
 
 /* --- time --- */
 
-static void give_up(struct client *c)
+static void close_late(struct client *c)
 {
 	if (bounds_is_slow(c)) {
 		close_for(c, COUNT_closed_slow_clients, "it does not read its replies");
 	} else if (stream_is_securing(&c->stream)) {
-		client_log(c, "closed: its TLS handshake was not complete in time");
+		client_log(c, "closed: its TLS handshake timed out");
 		client_count(c, COUNT_closed_unfinished_clients, 1);
 		client_close(c);
 	} else if (bounds_is_unfinished(c)) {
@@ -91,12 +91,12 @@ static void give_up(struct client *c)
 	}
 }
 
-static void check(struct client *c)
+static void clients_check(struct client *c)
 {
 	if (bounds_has_lingered(c))
 		client_close(c);
 	else if (bounds_is_late(c, bounds_is_slow(c) || bounds_is_unfinished(c) || auth_is_late(c)))
-		give_up(c);
+		close_late(c);
 }
 
 static void close_idle(struct clients *all)
@@ -111,7 +111,7 @@ static void close_idle(struct clients *all)
 	}
 }
 
-static void tick(struct clients *all)
+static void clients_tick(struct clients *all)
 {
 	close_idle(all);
 	give_back(all);
@@ -124,12 +124,12 @@ bool clients_replace(struct clients *all)
 	struct client *c = auth_oldest(all, IDLE_LEAST_MS);
 
 	if (c) {
-		close_for(c, COUNT_replaced_clients, "it was not authenticated, and another needs its place");
+		close_for(c, COUNT_replaced_clients, "max_connections is reached, and it is not authenticated");
 		return true;
 	}
 	c = all->config->replace_idle ? bounds_first_idle(all, IDLE_LEAST_MS) : NULL;
 	if (c)
-		close_for(c, COUNT_replaced_clients, "it was idle longest, and another needs its place");
+		close_for(c, COUNT_replaced_clients, "max_connections is reached, and it was idle the longest");
 	return c;
 }
 
@@ -252,7 +252,11 @@ void clients_set_generation(struct clients *all, struct generation *generation)
 	}
 }
 
-static const struct bounds_ops ops = { check, tick, clients_reclaim };
+static const struct bounds_ops ops = {
+	clients_check,
+	clients_tick,
+	clients_reclaim,
+};
 
 void clients_init(struct clients *all, const struct config *config, struct generation *generation)
 {

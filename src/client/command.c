@@ -12,7 +12,7 @@ struct client_command {
 	struct clients *clients;
 };
 
-static void finish(struct client_command *command, const struct request *request)
+static void finish_command(struct client_command *command, const struct request *request)
 {
 	struct buf text = BUF_EMPTY;
 	struct reply last = command->clients->ops->command(command->clients->arg, request, &text);
@@ -28,7 +28,7 @@ static void finish(struct client_command *command, const struct request *request
  * Only `stats` without arguments waits, so the rest of the line is empty. If the client has
  * disconnected, there is no report, as at a shutdown the meters of other workers may be freed.
  */
-static void on_news(struct clients_wait *wait)
+static void command_on_sums(struct clients_wait *wait)
 {
 	struct client_command *command =
 		(struct client_command *)((char *)wait - offsetof(struct client_command, wait));
@@ -36,7 +36,7 @@ static void on_news(struct clients_wait *wait)
 	if (task_is_abandoned(&command->task))
 		task_done(&command->task);
 	else
-		finish(command, &(struct request){ .command = command->task.command, .rest = SLICE("") });
+		finish_command(command, &(struct request){ .command = command->task.command, .rest = SLICE("") });
 }
 
 /*
@@ -55,12 +55,12 @@ void client_start_command(struct client *c, const struct request *request)
 	struct client_command *command = task_new(client_host(c), request, c, sizeof(*command));
 	const struct clients *all = c->clients;
 
-	command->wait = (struct clients_wait){ .done = on_news };
+	command->wait = (struct clients_wait){ .done = command_on_sums };
 	command->clients = c->clients;
 	if (request->command->id == COMMAND_QUIT)
 		client_stop(c);
 	if (!has_sums(request) || !all->ops->must_wait(all->arg)) {
-		finish(command, request);
+		finish_command(command, request);
 		return;
 	}
 	/*

@@ -37,20 +37,20 @@ static void enter_generation(struct client *c)
 
 /* --- the end of a connection --- */
 
-static void release(struct loop_job *job)
+static void connection_release(struct loop_job *job)
 {
 	client_release((struct client *)((char *)job - offsetof(struct client, release)));
 }
 
-static void end(struct client *c)
+static void mark_closed(struct client *c)
 {
 	c->state = CLIENT_CLOSED;
-	c->users = 1; /* Dropped in release(). */
-	account_close(&c->account);
+	c->users = 1; /* Dropped in connection_release(). */
+	account_close(&c->account, c->clients->loop->now);
 }
 
 /* Removes the client from all lists and counters of the worker. */
-static void leave(struct client *c)
+static void leave_worker(struct client *c)
 {
 	client_turn_close(c);
 	free(c->input.refused);
@@ -85,11 +85,11 @@ void client_close(struct client *c)
 
 	if (c->state == CLIENT_CLOSED)
 		return;
-	end(c);
+	mark_closed(c);
 	abandon_tasks(c);
 	auth_end(c);
 	stream_close(&c->stream);
-	leave(c);
+	leave_worker(c);
 	atomic_fetch_sub(&all->total->connections, 1);
 	client_count(c, COUNT_closed_connections, 1);
 	all->ops->idle(all->arg);
@@ -116,9 +116,9 @@ static void move_when_quiet(struct client *c)
 	if (!c->destination || all->draining || !is_quiet(c))
 		return;
 	client_count(c, COUNT_moved_connections, 1);
-	end(c);
+	mark_closed(c);
 	fd = stream_detach(&c->stream, &tls);
-	leave(c);
+	leave_worker(c);
 	all->ops->move(c->destination, fd, tls);
 }
 
@@ -158,20 +158,20 @@ void client_drain(struct client *c)
 
 /* --- requests --- */
 
-static void carry_out(struct client *c, struct parsed *parsed)
+static void start_request(struct client *c, struct parsed *parsed)
 {
 	meter_request(c->clients->meter, &parsed->request);
 	c->input.protocol->start(c, parsed);
 }
 
-static void refuse(struct client *c, const struct request *request)
+static void refuse_denied(struct client *c, const struct request *request)
 {
 	client_count(c, COUNT_cmd_refused, 1);
 	task_start_refused(client_host(c), request, c);
 }
 
 /* Translates a slice of the request at `from` to its copy at `to`. */
-static struct slice moved(struct slice s, const char *from, const char *to)
+static struct slice moved_slice(struct slice s, const char *from, const char *to)
 {
 	return s.n ? slice_of(to + (s.p - from), s.n) : slice_of(to, 0);
 }
@@ -187,14 +187,14 @@ static void refuse_after_data(struct client *c, const struct parsed *parsed, str
 
 	client_skip(c, request);
 	if (!client_is_skipping(c) || request->consumed > REFUSED_LINE) {
-		refuse(c, request);
+		refuse_denied(c, request);
 		return;
 	}
 	c->input.refused = kept = xmalloc(sizeof(*kept) + request->consumed);
 	memcpy(kept->line, in.p, request->consumed);
 	kept->parsed.request = *request;
-	kept->parsed.request.key = moved(request->key, in.p, kept->line);
-	kept->parsed.request.rest = moved(request->rest, in.p, kept->line);
+	kept->parsed.request.key = moved_slice(request->key, in.p, kept->line);
+	kept->parsed.request.rest = moved_slice(request->rest, in.p, kept->line);
 	if (request->reply) {
 		kept->parsed.reply = *request->reply;
 		kept->parsed.reply.asked = memcpy(kept->parsed.asked, parsed->asked, sizeof(parsed->asked));
@@ -209,7 +209,7 @@ static void end_skip(struct client *c)
 
 	c->input.refused = NULL;
 	if (kept)
-		refuse(c, &kept->parsed.request);
+		refuse_denied(c, &kept->parsed.request);
 	free(kept);
 }
 
@@ -219,7 +219,7 @@ void client_refuse(struct client *c, const char *error)
 
 	c->input.began = c->clients->loop->now_us;
 	if (!c->input.protocol || !c->input.protocol->frames)
-		refuse(c, &request);
+		refuse_denied(c, &request);
 	client_drain(c);
 }
 
@@ -260,14 +260,14 @@ static __attribute__((noinline)) void log_nonsense(const struct client *c, struc
 	client_name(c, name);
 	escape_text(text, rare ? slice_cut(&in, '\r') : in, SHOWN);
 	if (rare)
-		log_rare("client %s: it speaks no protocol of memcached: %s", name, text);
+		log_rare("client %s: unknown command or protocol: %s", name, text);
 	else if (c->input.protocol->frames)
-		log_info("client %s: closed: it has lost the %s protocol", name, c->input.protocol->name);
+		log_info("client %s: closed: %s protocol error", name, c->input.protocol->name);
 	else
-		log_info("client %s: closed: it speaks HTTP: %s", name, text);
+		log_info("client %s: closed: it sent an HTTP request: %s", name, text);
 }
 
-static enum request_status parse(struct client *c, struct slice in, struct parsed *out)
+static enum request_status parse_input(struct client *c, struct slice in, struct parsed *out)
 {
 	const struct config *config = client_config(c);
 	struct request_limits limits = { config->max_line, config->max_value, config->max_keys };
@@ -288,7 +288,7 @@ static size_t take_request(struct client *c, struct slice in)
 		c->input.protocol = protocol_of((unsigned char)in.p[0]);
 	if (c->auth)
 		return c->input.protocol->authenticate(c, in);
-	switch (parse(c, in, &parsed)) {
+	switch (parse_input(c, in, &parsed)) {
 	case REQUEST_MORE:
 		return 0;
 	case REQUEST_HANGUP:
@@ -299,7 +299,7 @@ static size_t take_request(struct client *c, struct slice in)
 		request->noreply = false;
 		if (!request->command)
 			log_nonsense(c, in, false);
-		refuse(c, request);
+		refuse_denied(c, request);
 		client_stop(c);
 		break;
 	case REQUEST_REFUSED:
@@ -319,7 +319,7 @@ static size_t take_request(struct client *c, struct slice in)
 		}
 		if (client_turn_must_wait(c, request))
 			return delay(c);
-		carry_out(c, &parsed);
+		start_request(c, &parsed);
 	}
 	c->input.progress = (struct request_progress){ 0 };
 	return request->consumed;
@@ -399,7 +399,7 @@ static size_t carry_out_all(struct client *c, struct slice in, bool *complete)
 	return used;
 }
 
-static size_t on_data(struct stream *stream, struct slice in)
+static size_t connection_on_data(struct stream *stream, struct slice in)
 {
 	struct client *c = client_of(stream);
 	bool complete = false;
@@ -491,7 +491,7 @@ void client_take_turn(struct client *c)
 		client_go_on(c, PAUSE_TURN);
 }
 
-static void on_written(struct stream *stream, size_t n)
+static void connection_on_written(struct stream *stream, size_t n)
 {
 	struct client *c = client_of(stream);
 
@@ -505,7 +505,7 @@ static void on_written(struct stream *stream, size_t n)
 	account_change(&c->account);
 }
 
-static void on_ended(struct stream *stream, int error)
+static void connection_on_ended(struct stream *stream, int error)
 {
 	struct client *c = client_of(stream);
 
@@ -523,7 +523,7 @@ static void on_ended(struct stream *stream, int error)
 		client_drain(c);
 }
 
-static void on_secured(struct stream *stream)
+static void connection_on_secured(struct stream *stream)
 {
 	struct client *c = client_of(stream);
 
@@ -534,7 +534,13 @@ static void on_secured(struct stream *stream)
 	bounds_unfinished(c, false, false);
 }
 
-static const struct stream_ops ops = { on_data, on_written, on_ended, on_secured, NULL };
+static const struct stream_ops ops = {
+	connection_on_data,
+	connection_on_written,
+	connection_on_ended,
+	connection_on_secured,
+	NULL,
+};
 
 /*
  * Limits the kernel's buffers, which otherwise grow to 4 MB per client. Clients that do not
@@ -557,7 +563,7 @@ void client_open(struct clients *all, int fd, struct tls *tls, bool is_new)
 	c->clients = all;
 	c->account.changed = &all->changed;
 	enter_generation(c);
-	c->release.run = release;
+	c->release.run = connection_release;
 	STAILQ_INIT(&c->tasks);
 	stream_open(&c->stream, all->loop, LOOP_CLIENTS, fd, &ops);
 	bound_kernel(c);

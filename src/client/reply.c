@@ -22,7 +22,7 @@ static struct clients *clients_of(const struct task *task)
 	return generation_of(task->host)->all->arg;
 }
 
-static void begin(struct task *task)
+static void reply_begin(struct task *task)
 {
 	struct client *c = task->owner;
 
@@ -34,12 +34,12 @@ static void begin(struct task *task)
 	window_task_begin(c, task);
 }
 
-static void restart(struct task *task)
+static void reply_restart(struct task *task)
 {
 	task->began = clients_of(task)->loop->now_us;
 }
 
-static bool has_ended(const void *owner, bool ask)
+static bool reply_has_ended(const void *owner, bool ask)
 {
 	return client_has_ended(owner) || (ask && stream_has_ended(&((const struct client *)owner)->stream));
 }
@@ -83,7 +83,7 @@ static void begin_output(struct client *c)
  * Count replies here: a client that does not read triggers no write, and a task that has
  * requested many large values may not be done before there is room.
  */
-static struct buf *reply(struct task *task)
+static struct buf *reply_buffer(struct task *task)
 {
 	struct client *c = task->owner;
 	bool is_first;
@@ -104,7 +104,7 @@ static struct buf *reply(struct task *task)
 	return is_first ? &c->stream.out : &task->spill;
 }
 
-static bool share(struct task *task, struct shared *text)
+static bool reply_share(struct task *task, struct shared *text)
 {
 	struct client *c = task->owner;
 
@@ -120,7 +120,7 @@ static bool share(struct task *task, struct shared *text)
  * The first task waits only for the client: replies of later tasks follow its own, and must not
  * block it.
  */
-static bool room(const struct task *task)
+static bool reply_has_room(const struct task *task)
 {
 	const struct client *c = task->owner;
 	size_t waiting;
@@ -196,7 +196,7 @@ static __attribute__((noinline)) void note_slow(struct clients *all, const struc
 	meter_note_slow(all->meter, task, name, c ? waits_for_client(c) : 0);
 }
 
-static void done(struct task *task)
+static void reply_done(struct task *task)
 {
 	struct client *c = task->owner;
 	struct clients *all = c ? c->clients : clients_of(task);
@@ -218,26 +218,26 @@ static void done(struct task *task)
 	account_change(&c->account);
 }
 
-static bool denies(const struct host *host, command_id command)
+static bool reply_denies(const struct host *host, command_id command)
 {
 	const struct clients *all = generation_of(host)->all->arg;
 
 	return command_set_has(&all->config->deny, command);
 }
 
-static void start_inside(const struct request *request, void *owner)
+static void reply_start_inside(const struct request *request, void *owner)
 {
 	client_start_command(owner, request);
 }
 
 const struct host clients_functions = {
-	.begin = begin,
-	.reply = reply,
-	.share = share,
-	.room = room,
-	.denies = denies,
-	.start_inside = start_inside,
-	.ended = has_ended,
-	.restart = restart,
-	.done = done,
+	.begin = reply_begin,
+	.reply = reply_buffer,
+	.share = reply_share,
+	.room = reply_has_room,
+	.denies = reply_denies,
+	.start_inside = reply_start_inside,
+	.ended = reply_has_ended,
+	.restart = reply_restart,
+	.done = reply_done,
 };

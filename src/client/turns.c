@@ -26,7 +26,7 @@ struct server_turns {
  * Takes one client at a time: it sends its requests before this runs again, so they count for
  * the next client.
  */
-static void give_turn(struct loop_job *job)
+static void turns_on_turn(struct loop_job *job)
 {
 	struct server_turns *at = (struct server_turns *)((char *)job - offsetof(struct server_turns, job));
 	struct client *c;
@@ -51,7 +51,7 @@ void client_turns_open(struct clients *all, void (*take)(struct client *client))
 	all->turns = xcalloc((size_t)count, sizeof(*all->turns));
 	for (int i = 0; i < count; i++) {
 		all->turns[i] = (struct server_turns){
-			.job.run = give_turn, .loop = all->loop, .servers = servers, .server = i, .take = take
+			.job.run = turns_on_turn, .loop = all->loop, .servers = servers, .server = i, .take = take
 		};
 		turns_init(&all->turns[i].turns, TURN_BYTES);
 	}
@@ -110,7 +110,7 @@ static struct server_turns *turns_of(const struct clients *all, struct slice key
  * Each value is expected to have `size` bytes, or the request has so many. Bytes that servers wrote for the client's
  * earlier rewrites count, too.
  */
-static bool must_wait(struct client *c, const struct request *request, uint64_t size)
+static bool must_await_turn(struct client *c, const struct request *request, uint64_t size)
 {
 	size_t keys = request->keys ? request->keys : 1;
 	struct slice rest = request->rest, key = request->key;
@@ -147,14 +147,14 @@ bool client_turn_must_wait(struct client *c, const struct request *request)
 
 	if (size == 0 && request->consumed > WRITES)
 		size = request->consumed;
-	return (size || c->account.rewritten > REWRITTEN) && must_wait(c, request, size);
+	return (size || c->account.rewritten > REWRITTEN) && must_await_turn(c, request, size);
 }
 
 /*
  * Resumes a client. The slice belongs to the client: the requests that it has sent are carried
  * out within it.
  */
-static void go_on(struct loop_job *job)
+static void turns_on_payer_turn(struct loop_job *job)
 {
 	struct client *c = (struct client *)((char *)job - offsetof(struct client, turn.go_on));
 
@@ -172,7 +172,7 @@ void client_turn_open(struct client *c)
 {
 	payer_init(&c->turn.payer);
 	c->account.payer = &c->turn.payer;
-	c->turn.go_on.run = go_on;
+	c->turn.go_on.run = turns_on_payer_turn;
 }
 
 void client_turn_close(struct client *c)

@@ -31,7 +31,7 @@ uint32_t window_expected(const struct client *c)
 	return first > 2 * LARGE ? (uint32_t)first : 2 * LARGE;
 }
 
-static size_t moved(size_t mean, size_t size)
+static size_t moved_mean(size_t mean, size_t size)
 {
 	return mean - mean / MEMORY + size / MEMORY;
 }
@@ -45,8 +45,8 @@ static void learn_mean(struct client *c, size_t size)
 		return;
 	size = size < VALUE_LEAST ? VALUE_LEAST : size < UINT32_MAX ? size : UINT32_MAX;
 	if (w->mean == 0)
-		c->clients->first_value = moved(c->clients->first_value, size);
-	w->mean = (uint32_t)(w->mean ? moved(w->mean, size) : size);
+		c->clients->first_value = moved_mean(c->clients->first_value, size);
+	w->mean = (uint32_t)(w->mean ? moved_mean(w->mean, size) : size);
 }
 
 /*

@@ -5,7 +5,8 @@
  *
  * The account is embedded in its client, and must outlive the last operation or task that points
  * to it, even after the client has disconnected: the owner of the client frees it only then. Once
- * the client has disconnected, `gone` is set; costs are still added, but no longer read.
+ * the client has disconnected, `gone` is set: costs are still added, but no longer read, and lanes
+ * drop queued operations.
  *
  * The account only counts. Once per turn its owner processes all accounts that have changed.
  */
@@ -14,6 +15,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/queue.h>
 
 struct call_turn;
@@ -32,8 +34,9 @@ struct account {
 	size_t held; /* bytes of replies that are queued for earlier replies, or still incomplete */
 	/* Bytes that servers rewrote for its requests and that no turn has accounted for yet. */
 	size_t rewritten;
-	bool gone;       /* The client has disconnected; outcomes are discarded. */
-	bool is_changed; /* The account is in the list `changed`. */
+	uint64_t gone_at; /* If it is gone: since when, in milliseconds of env.now. */
+	bool gone;        /* The client has disconnected; outcomes are discarded. */
+	bool is_changed;  /* The account is in the list `changed`. */
 	TAILQ_ENTRY(account) link;
 	struct call_turn *calls; /* Its calls that are queued for servers; see upstream/call_turns.h. */
 	/* Accounts for the owner to process; NULL if it processes none. */
@@ -57,11 +60,12 @@ static inline void account_settle(struct account *account)
 	account->is_changed = false;
 }
 
-/* The client has disconnected. */
-static inline void account_close(struct account *account)
+/* The client has disconnected; `now` is env.now. */
+static inline void account_close(struct account *account, uint64_t now)
 {
 	account_settle(account);
 	account->gone = true;
+	account->gone_at = now;
 	account->payer = NULL;
 	account->changed = NULL;
 }

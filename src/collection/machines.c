@@ -31,7 +31,7 @@ static bool reads_ahead(enum op_kind kind)
 }
 
 /* A rule's encoding applies to sets and lists; counters have none. */
-static void start(struct lane *lane, enum op_kind kind)
+static void machines_start(struct lane *lane, enum op_kind kind)
 {
 	if (lane->rule->encoding != ENCODING_OPLOG && kind != OP_COUNT) {
 		adopted_start(lane, kind);
@@ -42,14 +42,14 @@ static void start(struct lane *lane, enum op_kind kind)
 	oplog[kind](lane);
 }
 
-static void open(struct lanes *lanes)
+static void machines_open(struct lanes *lanes)
 {
 	lanes->cache = cache_create(lanes->env->options->cache, lanes->env->seed);
 	lanes->segment_cache = segment_cache_create();
 	lanes->aheads = aheads_create();
 }
 
-static void close(struct lanes *lanes)
+static void machines_close(struct lanes *lanes)
 {
 	cache_destroy(lanes->cache);
 	segment_cache_destroy(lanes->segment_cache);
@@ -61,7 +61,7 @@ static void close(struct lanes *lanes)
  * larger the set is. So the log may be longer if this proxy does not read the set, or if
  * its runs are large.
  */
-static size_t log_size(const struct lane *lane)
+static size_t machines_log_size(const struct lane *lane)
 {
 	/*
 	 * Factors for the option log_size: UNREAD for a set that this proxy does not read,
@@ -82,7 +82,12 @@ static size_t log_size(const struct lane *lane)
 	return (bytes < LARGE_BYTES ? 1 : LARGE) * options->log_size;
 }
 
-const struct lane_machines machines = { open, close, start, log_size };
+const struct lane_machines machines = {
+	machines_open,
+	machines_close,
+	machines_start,
+	machines_log_size,
+};
 
 size_t machines_cache_memory(const struct lanes *lanes)
 {

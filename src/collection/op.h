@@ -8,6 +8,7 @@
 
 #include <sys/queue.h>
 
+#include "collection/rules.h"
 #include "protocol/call.h"
 
 struct account;
@@ -25,7 +26,7 @@ enum op_kind {
 	OP_LIST,    /* read or rewrite a list: see `list` */
 	OP_CLAIM,   /* add the member of `log`; the `number` is 1 if it was added, else 0 */
 	OP_LEASE,   /* take the lease of a missing set or list for `count` seconds */
-	OP_LOAD,    /* add `log` to the load with the lease `token`; if `all`, complete it */
+	OP_LOAD,    /* add `log` to the load with the lease `token`; if it `completes`, complete it */
 	OP_TOUCH,   /* set the time to live of a collection and all its parts to `ttl` */
 	OP_DELETE,  /* delete a collection and all its parts */
 	OP_CALL     /* a plain call, queued after earlier operations on its key */
@@ -110,39 +111,71 @@ enum replace_mode {
 	REPLACE_SAME     /* the CAS token must be `cas`; else OUTCOME_CHANGED or OUTCOME_MISSING */
 };
 
+/* The fields in the union belong to operations of the kinds that are named there. */
 struct op {
 	STAILQ_ENTRY(op) link;
 	enum op_kind kind;
-	bool create;      /* APPEND: create the collection if it is missing */
-	bool front;       /* APPEND: prepend the log to the stored value */
-	bool all;         /* COMPACT: fold for any gain, merge all runs; LOAD: it is complete */
-	bool anywhere;    /* COMMIT: `prefix` may be anywhere in the base */
-	bool merges_only; /* COMPACT: do not fold, only start a merge if one is due */
-	bool built;       /* REPLACE: `log` is the base of a set whose run is already written */
-	bool push;        /* APPEND: elements, added at most once; REPLACE, LEASE, LOAD: of a list */
+	/* APPEND, REPLACE, LEASE, LOAD: elements of a LIST are added at most once. */
+	enum collection_type type;
+	bool whole; /* It is all that its request does; see queue_drops. */
 	struct slice key;
-	struct slice log; /* APPEND, REPLACE, COMMIT, LOAD; CLAIM: one token */
-	struct slice prefix;
-	struct slice token; /* LOAD */
-	uint64_t count;     /* COUNT, POP, LEASE */
-	unsigned rounds;    /* COMPACT: merges it was queued for, and races it lost */
-	int64_t ttl;        /* seconds to live of a collection that is created */
-	uint32_t flags;     /* REPLACE: the client's flags */
-	uint64_t cas;       /* REPLACE_SAME */
-	enum replace_mode mode;
+	struct slice log;        /* APPEND, REPLACE, COMMIT, LOAD; CLAIM: one token */
+	int64_t ttl;             /* seconds to live of a collection that is created */
 	struct account *account; /* whose operations keep their order; NULL: no client */
-	struct list_request *list;
-	struct set_request *set; /* READ: the request, which receives the answer */
 	void (*done)(struct op *op, const struct outcome *outcome);
-	/*
-	 * READ, set by gather.c. `early`: an append that the client sent later is carried out
-	 * before this read. `made`: an append that creates a missing set was gathered before this
-	 * read. `before`: the previous read of this client.
-	 */
-	bool early, made;
-	struct op *before;
+	union {
+		struct {             /* APPEND */
+			bool create; /* create the collection if it is missing */
+			bool front;  /* prepend the log to the stored value */
+		};
+		struct {                         /* READ; the last three are set by gather.c */
+			struct set_request *set; /* receives the answer */
+			bool early;              /* an append of the client after this read is carried out before it */
+			bool made;               /* an append that creates a missing set was gathered before it */
+			struct op *before;       /* the previous read of this client */
+		};
+		struct { /* REPLACE */
+			enum replace_mode mode;
+			bool built;     /* `log` is the base of a set whose run is already written */
+			uint32_t flags; /* the client's flags */
+			uint64_t cas;   /* for REPLACE_SAME */
+		};
+		struct {                  /* COMPACT */
+			bool all;         /* fold for any gain, merge all runs */
+			bool merges_only; /* do not fold, only start a merge if one is due */
+			unsigned rounds;  /* merges it was queued for, and races it lost */
+		};
+		struct { /* COMMIT */
+			struct slice prefix;
+			bool anywhere; /* `prefix` may be anywhere in the base */
+		};
+		struct {                    /* LOAD */
+			struct slice token; /* of the lease */
+			bool completes;     /* the load is complete after `log` */
+		};
+		struct list_request *list; /* LIST */
+		uint64_t count;            /* COUNT, POP, LEASE */
+	};
 };
 
 STAILQ_HEAD(op_queue, op);
+
+/* Returns whether such an operation is one on a list. */
+static inline bool op_is_list(const struct op *op)
+{
+	return op->type == COLLECTION_LIST;
+}
+
+/* Returns whether an operation changes nothing, and is done only for its outcome. */
+static inline bool op_only_reads(const struct op *op)
+{
+	return op->kind == OP_READ || (op->kind == OP_LIST && !list_verb_writes(op->list->verb));
+}
+
+/* Returns whether an operation may rewrite items, which costs more than a read or one call. */
+static inline bool op_rewrites(const struct op *op)
+{
+	return !op_only_reads(op) && op->kind != OP_APPEND && op->kind != OP_COUNT && op->kind != OP_CALL;
+}
 
 #endif

@@ -3,7 +3,7 @@
  * sinterstore sdiffstore, which store the result. All of them merge sets in byte order. Each
  * set is read in blocks of members:
  *
- *     add_sets -> read_blocks (a block of each set) -> merge (until a block is used up)
+ *     algebra_add_sets -> read_blocks (a block of each set) -> merge (until a block is used up)
  *              -> read_blocks (the next block) -> merge ...
  *
  * An intersection or a difference skips blocks without a member to compare. So only the result
@@ -70,7 +70,7 @@ static void free_block(struct algebra_part *part)
 	set_request_free(&part->request);
 }
 
-static void finish(struct algebra_task *a)
+static void reply_result(struct algebra_task *a)
 {
 	struct shared *text;
 	struct reply r;
@@ -118,7 +118,7 @@ static void step(struct algebra_part *part)
 	part->request.range.after = true;
 }
 
-static void read_done(struct op *op, const struct outcome *outcome)
+static void algebra_on_read(struct op *op, const struct outcome *outcome)
 {
 	struct algebra_part *part = (struct algebra_part *)op;
 	struct algebra_task *a = part->algebra;
@@ -157,7 +157,7 @@ static void read_block(struct algebra_part *part)
 }
 
 /* Reads more blocks; completes the result if no set has a next block. */
-static void read_more(struct waiter *waiter, const struct result *r)
+static void algebra_read_more(struct waiter *waiter, const struct result *r)
 {
 	enum { STEPS = 32 };
 	struct algebra_task *a = (struct algebra_task *)((char *)waiter - offsetof(struct algebra_task, pause));
@@ -179,7 +179,7 @@ static void read_more(struct waiter *waiter, const struct result *r)
 	if (a->reads)
 		merge(a);
 	else
-		finish(a);
+		reply_result(a);
 }
 
 /* Reads the next block of each set whose block is used up. */
@@ -189,8 +189,8 @@ static void read_blocks(struct algebra_task *a)
 	a->asking = 1;
 	a->next = 0;
 	a->reads = false;
-	a->pause.done = read_more;
-	read_more(&a->pause, NULL);
+	a->pause.done = algebra_read_more;
+	algebra_read_more(&a->pause, NULL);
 }
 
 /* --- merging --- */
@@ -216,7 +216,7 @@ static enum merged used_up(const struct algebra_part *part)
 }
 
 /* Adds a member to the result. Returns true if the result is now complete. */
-static bool add(struct algebra_task *a, struct slice member)
+static bool add_result(struct algebra_task *a, struct slice member)
 {
 	if (a->stores)
 		store_add(&a->store, member);
@@ -226,12 +226,12 @@ static bool add(struct algebra_task *a, struct slice member)
 }
 
 /* Returns whether the slice is over. Each member of the result counts as one step per set. */
-static bool is_over(const struct algebra_task *a)
+static bool is_slice_over(const struct algebra_task *a)
 {
 	return env_is_over(&a->task.host->env, a->count);
 }
 
-static enum merged intersect(struct algebra_task *a)
+static enum merged algebra_intersect(struct algebra_task *a)
 {
 	struct algebra_part *first = &a->parts[0];
 
@@ -252,15 +252,15 @@ static enum merged intersect(struct algebra_task *a)
 		}
 		if (!all)
 			continue;
-		if (add(a, highest))
+		if (add_result(a, highest))
 			return MERGED_ALL;
 		for (size_t i = 0; i < a->count; i++)
 			step(&a->parts[i]);
-	} while (!is_over(a));
+	} while (!is_slice_over(a));
 	return MERGED_SLICE;
 }
 
-static enum merged subtract(struct algebra_task *a)
+static enum merged algebra_subtract(struct algebra_task *a)
 {
 	struct algebra_part *first = &a->parts[0];
 
@@ -274,16 +274,16 @@ static enum merged subtract(struct algebra_task *a)
 				return MERGED_BLOCK;
 			found |= slice_equal(part->member, first->member);
 		}
-		if (!found && add(a, first->member))
+		if (!found && add_result(a, first->member))
 			return MERGED_ALL;
 		step(first);
-		if (is_over(a))
+		if (is_slice_over(a))
 			return MERGED_SLICE;
 	}
 	return used_up(first);
 }
 
-static enum merged unite(struct algebra_task *a)
+static enum merged algebra_unite(struct algebra_task *a)
 {
 	do {
 		struct algebra_part *low = NULL;
@@ -299,27 +299,27 @@ static enum merged unite(struct algebra_task *a)
 		if (!low)
 			return MERGED_ALL;
 		member = low->member;
-		if (add(a, member))
+		if (add_result(a, member))
 			return MERGED_ALL;
 		for (size_t i = 0; i < a->count; i++) {
 			if (slice_equal(a->parts[i].member, member))
 				step(&a->parts[i]);
 		}
-	} while (!is_over(a));
+	} while (!is_slice_over(a));
 	return MERGED_SLICE;
 }
 
-static void merge_more(struct waiter *waiter, const struct result *r)
+static void algebra_merge_more(struct waiter *waiter, const struct result *r)
 {
 	(void)r;
 	merge((struct algebra_task *)((char *)waiter - offsetof(struct algebra_task, pause)));
 }
 
-static void go_on(struct algebra_task *a)
+static void continue_merge(struct algebra_task *a)
 {
-	a->pause.done = merge_more;
+	a->pause.done = algebra_merge_more;
 	if (a->merged == MERGED_ALL)
-		finish(a);
+		reply_result(a);
 	else if (a->merged == MERGED_BLOCK)
 		read_blocks(a);
 	else
@@ -347,16 +347,16 @@ static void merge(struct algebra_task *a)
 	a->store.held = a->stores && merged != MERGED_ALL && store_is_full(&a->store);
 	a->merged = merged;
 	if (!a->store.held)
-		go_on(a);
+		continue_merge(a);
 }
 
-static void wake(struct store *store)
+static void algebra_on_room(struct store *store)
 {
 	struct algebra_task *a = (struct algebra_task *)((char *)store - offsetof(struct algebra_task, store));
 
 	if (a->store.held && !store_is_full(store)) {
 		a->store.held = false;
-		go_on(a);
+		continue_merge(a);
 	}
 }
 
@@ -376,7 +376,7 @@ static void add_set(struct algebra_task *a, struct slice key)
 	a->count++;
 	*part = (struct algebra_part){
 		.algebra = a,
-		.op = { .kind = OP_READ, .key = key, .set = &part->request, .done = read_done },
+		.op = { .kind = OP_READ, .key = key, .set = &part->request, .done = algebra_on_read },
 	};
 	task_owns(&a->task, &part->op);
 }
@@ -388,7 +388,7 @@ static size_t block_size(const struct collection_options *options, size_t sets)
 	return most < share ? most : share < BLOCK_LEAST ? BLOCK_LEAST : share;
 }
 
-static void add_sets(struct waiter *waiter, const struct result *r)
+static void algebra_add_sets(struct waiter *waiter, const struct result *r)
 {
 	enum { STEPS = 32 };
 	struct algebra_task *a = (struct algebra_task *)((char *)waiter - offsetof(struct algebra_task, pause));
@@ -398,7 +398,7 @@ static void add_sets(struct waiter *waiter, const struct result *r)
 	while (!task_is_abandoned(&a->task) && (key = slice_token(&a->words)).n) {
 		add_set(a, key);
 		/* A set may be subtracted from itself. */
-		if (a->merge == subtract && a->count == 1)
+		if (a->merge == algebra_subtract && a->count == 1)
 			fold_reset(&a->keys);
 		if (env_is_over(&a->task.host->env, STEPS)) {
 			task_pause(&a->task, &a->pause);
@@ -414,11 +414,12 @@ static void add_sets(struct waiter *waiter, const struct result *r)
 static enum merged (*merge_of(command_id id))(struct algebra_task *a)
 {
 	if (id == COMMAND_SINTER || id == COMMAND_SINTERCARD || id == COMMAND_SINTERSTORE)
-		return intersect;
-	return id == COMMAND_SDIFF || id == COMMAND_SDIFFCARD || id == COMMAND_SDIFFSTORE ? subtract : unite;
+		return algebra_intersect;
+	return id == COMMAND_SDIFF || id == COMMAND_SDIFFCARD || id == COMMAND_SDIFFSTORE ? algebra_subtract
+											  : algebra_unite;
 }
 
-static void start(struct host *host, const struct request *request, void *owner, bool stores)
+static void start_algebra(struct host *host, const struct request *request, void *owner, bool stores)
 {
 	size_t size = sizeof(struct algebra_task) + request->keys * sizeof(struct algebra_part);
 	struct algebra_task *a = task_new(host, request, owner, size + request->key.n + request->rest.n + 2);
@@ -438,19 +439,19 @@ static void start(struct host *host, const struct request *request, void *owner,
 	*at++ = ' ';
 	/* The first key is the target, which is not one of the sets that are read. */
 	if (stores) {
-		store_init(
-			&a->store, &a->task, key, task_ttl(request, rules_collection(host->env.rules, key)->ttl), wake);
+		store_init(&a->store, &a->task, key, task_ttl(request, rules_collection(host->env.rules, key)->ttl),
+			algebra_on_room);
 		a->at = at;
 	}
 	(void)task_keep(&at, request->rest);
 	a->words = stores ? slice_of(a->at, request->rest.n) : slice_of(a->list, (size_t)(at - a->list));
-	a->pause.done = add_sets;
-	add_sets(&a->pause, NULL);
+	a->pause.done = algebra_add_sets;
+	algebra_add_sets(&a->pause, NULL);
 }
 
 void algebra_start(struct host *host, const struct request *request, void *owner)
 {
-	start(host, request, owner, false);
+	start_algebra(host, request, owner, false);
 }
 
 void algebra_store_start(struct host *host, const struct request *request, void *owner)
@@ -458,5 +459,5 @@ void algebra_store_start(struct host *host, const struct request *request, void 
 	if (request->keys < 2)
 		task_refuse(host, request, owner, command_usage(request->command->id));
 	else
-		start(host, request, owner, true);
+		start_algebra(host, request, owner, true);
 }

@@ -13,8 +13,8 @@ static const char long_member[] = "CLIENT_ERROR member too long";
 static const char long_item[] = "CLIENT_ERROR element too long";
 static const char bad_count[] = "CLIENT_ERROR invalid count";
 
-const char args_part_refusal[] = "CLIENT_ERROR the key is that of a part of a set or list: it can only be read";
-const char args_no_list[] = "CLIENT_ERROR the encoding of this key is for sets alone";
+const char args_part_refusal[] = "CLIENT_ERROR the key is a part of a set or list, and can only be read";
+const char args_no_list[] = "CLIENT_ERROR the encoding of this key is only for sets";
 
 bool args_allow_lists(const struct collection_rule *rule)
 {
@@ -47,38 +47,38 @@ static const char *take_any_words(struct slice rest, const char *too_long, struc
 	return error;
 }
 
-static const char *take_words(struct slice rest, const char *too_long, struct args *out)
+static const char *take_some_words(struct slice rest, const char *too_long, struct args *out)
 {
 	const char *error = take_any_words(rest, too_long, out);
 
 	return out->number ? error : bad_form;
 }
 
-static const char *take_members(struct slice rest, struct args *out)
+static const char *args_take_members(struct slice rest, struct args *out)
 {
-	return take_words(rest, long_member, out);
+	return take_some_words(rest, long_member, out);
 }
 
-static const char *take_any_members(struct slice rest, struct args *out)
+static const char *args_take_any_members(struct slice rest, struct args *out)
 {
 	return take_any_words(rest, long_member, out);
 }
 
-static const char *take_member(struct slice rest, struct args *out)
+static const char *args_take_member(struct slice rest, struct args *out)
 {
-	const char *error = take_members(rest, out);
+	const char *error = args_take_members(rest, out);
 
 	return error || out->number == 1 ? error : bad_form;
 }
 
-static const char *take_elements(struct slice rest, struct args *out)
+static const char *args_take_elements(struct slice rest, struct args *out)
 {
-	return take_words(rest, long_item, out);
+	return take_some_words(rest, long_item, out);
 }
 
 /* --- ranges in byte order, of a set --- */
 
-static const char *parse_count(struct slice word, uint64_t *count)
+static const char *parse_positive(struct slice word, uint64_t *count)
 {
 	if (word.n == 0)
 		return bad_form;
@@ -95,23 +95,23 @@ static const char *parse_range(struct slice *rest, struct set_range *range)
 	return range->from.n > MEMBER_MAX || range->to.n > MEMBER_MAX ? long_member : NULL;
 }
 
-static const char *take_range(struct slice rest, struct args *out)
+static const char *args_take_range(struct slice rest, struct args *out)
 {
 	const char *error = parse_range(&rest, &out->range);
 
 	return error || slice_token(&rest).n == 0 ? error : bad_form;
 }
 
-static const char *take_range_count(struct slice rest, struct args *out)
+static const char *args_take_range_count(struct slice rest, struct args *out)
 {
 	const char *error = parse_range(&rest, &out->range);
 
 	if (!error)
-		error = parse_count(slice_token(&rest), &out->count);
+		error = parse_positive(slice_token(&rest), &out->count);
 	return error || slice_token(&rest).n == 0 ? error : bad_form;
 }
 
-static const char *take_scan(struct slice rest, struct args *out)
+static const char *args_take_scan(struct slice rest, struct args *out)
 {
 	struct slice count = slice_token(&rest);
 	const char *error;
@@ -120,7 +120,7 @@ static const char *take_scan(struct slice rest, struct args *out)
 	out->range.after = true;
 	if (out->range.from.n > MEMBER_MAX)
 		return long_member;
-	error = slice_token(&rest).n ? bad_form : parse_count(count, &out->count);
+	error = slice_token(&rest).n ? bad_form : parse_positive(count, &out->count);
 	/*
 	 * A count of 0 is not useful here, but clients of Redis start with a cursor of 0, and
 	 * would take the reply for an empty set.
@@ -146,33 +146,33 @@ static const char *parse_index(struct slice word, int64_t *index)
 	return num_parse_i64(word, index) ? NULL : "CLIENT_ERROR invalid index";
 }
 
-static const char *take_nothing(struct slice rest, struct args *out)
+static const char *args_take_nothing(struct slice rest, struct args *out)
 {
 	(void)out;
 	return slice_token(&rest).n ? bad_form : NULL;
 }
 
-static const char *take_count(struct slice rest, struct args *out)
+static const char *args_take_count(struct slice rest, struct args *out)
 {
 	struct slice word = slice_token(&rest);
 
 	if (slice_token(&rest).n)
 		return bad_form;
-	return word.n ? parse_count(word, &out->count) : NULL;
+	return word.n ? parse_positive(word, &out->count) : NULL;
 }
 
 /*
  * A negative count requests members with repeats, as in Redis. A small set can return any
  * number of these, so the count is limited.
  */
-static const char *take_sample(struct slice rest, struct args *out)
+static const char *args_take_sample(struct slice rest, struct args *out)
 {
 	enum { REPEATS_MAX = 1000000 };
 	struct slice word[2];
 	int64_t count;
 
 	if (!split(rest, 1, word) || !num_parse_i64(word[0], &count) || count >= 0)
-		return take_count(rest, out);
+		return args_take_count(rest, out);
 	if (count < -REPEATS_MAX)
 		return bad_count;
 	out->count = (uint64_t)-count;
@@ -180,7 +180,7 @@ static const char *take_sample(struct slice rest, struct args *out)
 	return NULL;
 }
 
-static const char *take_index(struct slice rest, struct args *out)
+static const char *args_take_index(struct slice rest, struct args *out)
 {
 	struct slice word[2];
 	const char *error = split(rest, 1, word) ? parse_index(word[0], &out->first) : bad_form;
@@ -189,7 +189,7 @@ static const char *take_index(struct slice rest, struct args *out)
 	return error;
 }
 
-static const char *take_indexes(struct slice rest, struct args *out)
+static const char *args_take_indexes(struct slice rest, struct args *out)
 {
 	struct slice word[2];
 	const char *error = split(rest, 2, word) ? parse_index(word[0], &out->first) : bad_form;
@@ -198,21 +198,21 @@ static const char *take_indexes(struct slice rest, struct args *out)
 }
 
 /* A negative count counts from the tail. */
-static const char *take_count_element(struct slice rest, struct args *out)
+static const char *args_take_count_element(struct slice rest, struct args *out)
 {
 	struct slice word[2];
 
 	if (!split(rest, 2, word))
 		return bad_form;
-	return num_parse_i64(word[0], &out->first) ? take_elements(word[1], out) : bad_count;
+	return num_parse_i64(word[0], &out->first) ? args_take_elements(word[1], out) : bad_count;
 }
 
-static const char *take_index_element(struct slice rest, struct args *out)
+static const char *args_take_index_element(struct slice rest, struct args *out)
 {
 	struct slice word[2];
 	const char *error = split(rest, 2, word) ? parse_index(word[0], &out->first) : bad_form;
 
-	return error ? error : take_elements(word[1], out);
+	return error ? error : args_take_elements(word[1], out);
 }
 
 /* --- two keys --- */
@@ -244,7 +244,7 @@ static bool parse_end(struct slice word, int64_t *end)
 	return *end || slice_equal(word, SLICE("left"));
 }
 
-static const char *take_list_move(struct slice rest, struct args *out)
+static const char *args_take_list_move(struct slice rest, struct args *out)
 {
 	struct slice word[3];
 
@@ -253,7 +253,7 @@ static const char *take_list_move(struct slice rest, struct args *out)
 	return parse_list_target(word[0], out);
 }
 
-static const char *take_list_target(struct slice rest, struct args *out)
+static const char *args_take_list_target(struct slice rest, struct args *out)
 {
 	struct slice word[3];
 
@@ -261,7 +261,7 @@ static const char *take_list_target(struct slice rest, struct args *out)
 	return split(rest, 1, word) ? parse_list_target(word[0], out) : bad_form;
 }
 
-static const char *take_set_move(struct slice rest, struct args *out)
+static const char *args_take_set_move(struct slice rest, struct args *out)
 {
 	struct slice word[3];
 	const struct collection_rule *rule;
@@ -274,12 +274,12 @@ static const char *take_set_move(struct slice rest, struct args *out)
 		return error;
 	rule = rules_collection(out->rules, word[0]);
 	error = encoding_takes_any(rule) ? NULL : encoding_check_member(rule, word[1]);
-	return error ? error : take_members(word[1], out);
+	return error ? error : args_take_members(word[1], out);
 }
 
 /* --- elements and their positions --- */
 
-static const char *take_insert(struct slice rest, struct args *out)
+static const char *args_take_insert(struct slice rest, struct args *out)
 {
 	struct slice word[3];
 
@@ -289,7 +289,7 @@ static const char *take_insert(struct slice rest, struct args *out)
 	if (!out->first && !slice_equal(word[0], SLICE("before")))
 		return bad_form;
 	out->pivot = word[1];
-	return word[1].n > MEMBER_MAX ? long_item : take_elements(word[2], out);
+	return word[1].n > MEMBER_MAX ? long_item : args_take_elements(word[2], out);
 }
 
 static const char *parse_option(struct slice name, struct slice word, struct list_find *find)
@@ -304,10 +304,10 @@ static const char *parse_option(struct slice name, struct slice word, struct lis
 	return num_parse_u64(word, &find->count) ? NULL : bad_count;
 }
 
-static const char *take_position(struct slice rest, struct args *out)
+static const char *args_take_position(struct slice rest, struct args *out)
 {
 	struct slice element = slice_token(&rest), name, word;
-	const char *error = element.n ? take_elements(element, out) : bad_form;
+	const char *error = element.n ? args_take_elements(element, out) : bad_form;
 
 	out->find = (struct list_find){ .rank = 1, .count = 1 };
 	while (!error && (name = slice_token(&rest)).n) {
@@ -326,7 +326,7 @@ static const char *refuse_lease(const struct args *args)
 }
 
 /* If the number is missing, it is 0, and an option sets the duration. */
-static const char *take_lease(struct slice rest, struct args *out)
+static const char *args_take_lease(struct slice rest, struct args *out)
 {
 	const char *error = refuse_lease(out);
 	struct slice word = slice_token(&rest);
@@ -338,7 +338,7 @@ static const char *take_lease(struct slice rest, struct args *out)
 	return good ? NULL : "CLIENT_ERROR invalid seconds";
 }
 
-static const char *take_token(struct slice *rest, struct args *out)
+static const char *take_token_arg(struct slice *rest, struct args *out)
 {
 	const char *error = refuse_lease(out);
 
@@ -346,16 +346,16 @@ static const char *take_token(struct slice *rest, struct args *out)
 	return error || out->token.n ? error : bad_form;
 }
 
-static const char *take_load(struct slice rest, struct args *out)
+static const char *args_take_load(struct slice rest, struct args *out)
 {
-	const char *error = take_token(&rest, out);
+	const char *error = take_token_arg(&rest, out);
 
-	return error ? error : take_any_members(rest, out);
+	return error ? error : args_take_any_members(rest, out);
 }
 
-static const char *take_list_load(struct slice rest, struct args *out)
+static const char *args_take_list_load(struct slice rest, struct args *out)
 {
-	const char *error = take_token(&rest, out);
+	const char *error = take_token_arg(&rest, out);
 
 	return error ? error : take_any_words(rest, long_item, out);
 }
@@ -365,7 +365,7 @@ static const char *take_list_load(struct slice rest, struct args *out)
 typedef const char *take(struct slice rest, struct args *out);
 
 static take *const takes[] = {
-#define ARGS_GRAMMAR(id, subject, arguments) [GRAMMAR_##id] = take_##arguments,
+#define ARGS_GRAMMAR(id, subject, arguments) [GRAMMAR_##id] = args_take_##arguments,
 #include "protocol/grammars.def"
 };
 

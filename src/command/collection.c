@@ -15,7 +15,7 @@
 
 /* --- replies to an operation that is done --- */
 
-static void counted(struct op *op, const struct outcome *outcome)
+static void collection_on_count(struct op *op, const struct outcome *outcome)
 {
 	struct task *task = &op_task_of(op)->task;
 	uint64_t n = op->kind == OP_READ ? op->set->number : outcome->number;
@@ -36,7 +36,7 @@ static void counted(struct op *op, const struct outcome *outcome)
  * Returns the members in the log of a POP, which has a removal of each, with a space after each
  * member.
  */
-static struct slice popped(struct slice removals, struct buf *out)
+static struct slice popped_words(struct slice removals, struct buf *out)
 {
 	struct slice removal;
 
@@ -52,12 +52,12 @@ static struct slice values_of(const struct op *op, const struct outcome *outcome
 
 	if (op->kind == OP_LIST)
 		return outcome->log;
-	values = op->kind == OP_POP ? popped(outcome->log, scratch) : buf_slice(&op->set->text);
+	values = op->kind == OP_POP ? popped_words(outcome->log, scratch) : buf_slice(&op->set->text);
 	values.n -= values.n > 0;
 	return values;
 }
 
-static void listed(struct op *op, const struct outcome *outcome)
+static void collection_on_list(struct op *op, const struct outcome *outcome)
 {
 	struct task *task = &op_task_of(op)->task;
 	/* The operation is freed with its task. */
@@ -85,7 +85,7 @@ static void listed(struct op *op, const struct outcome *outcome)
 }
 
 /* Replies a digit for each member. */
-static void tested(struct op *op, const struct outcome *outcome)
+static void collection_on_test(struct op *op, const struct outcome *outcome)
 {
 	struct task *task = &op_task_of(op)->task;
 	struct buf digits = op->set->text;
@@ -112,15 +112,16 @@ void append_words_start(struct host *host, const struct request *request, void *
 {
 	static const struct append {
 		char sign;
-		bool create, front, push;
+		bool create, front;
+		enum collection_type type;
 	} appends[] = {
 		[COMMAND_SADD] = { .sign = '+', .create = true },
 		[COMMAND_SADDX] = { .sign = '+' },
 		[COMMAND_SREM] = { .sign = '-' },
-		[COMMAND_RPUSH] = { .sign = '+', .create = true, .push = true },
-		[COMMAND_RPUSHX] = { .sign = '+', .push = true },
-		[COMMAND_LPUSH] = { .sign = '+', .create = true, .front = true, .push = true },
-		[COMMAND_LPUSHX] = { .sign = '+', .front = true, .push = true },
+		[COMMAND_RPUSH] = { .sign = '+', .create = true, .type = COLLECTION_LIST },
+		[COMMAND_RPUSHX] = { .sign = '+', .type = COLLECTION_LIST },
+		[COMMAND_LPUSH] = { .sign = '+', .create = true, .front = true, .type = COLLECTION_LIST },
+		[COMMAND_LPUSHX] = { .sign = '+', .front = true, .type = COLLECTION_LIST },
 	};
 	const struct append *how = &appends[request->command->id];
 	struct slice rest = request->args->words, word;
@@ -142,7 +143,7 @@ void append_words_start(struct host *host, const struct request *request, void *
 	t->op.log = slice_of(log, size);
 	t->op.create = how->create;
 	t->op.front = how->front;
-	t->op.push = how->push;
+	t->op.type = how->type;
 	op_task_submit(t);
 }
 
@@ -163,7 +164,7 @@ void sset_start(struct host *host, const struct request *request, void *owner)
 
 void spop_start(struct host *host, const struct request *request, void *owner)
 {
-	struct op_task *t = op_task_new(host, request, owner, OP_POP, listed, 0);
+	struct op_task *t = op_task_new(host, request, owner, OP_POP, collection_on_list, 0);
 
 	t->op.count = request->args->count;
 	op_task_submit(t);
@@ -171,7 +172,7 @@ void spop_start(struct host *host, const struct request *request, void *owner)
 
 void claim_member_start(struct host *host, const struct request *request, void *owner)
 {
-	struct op_task *t = op_task_new(host, request, owner, OP_CLAIM, counted, request->args->bytes);
+	struct op_task *t = op_task_new(host, request, owner, OP_CLAIM, collection_on_count, request->args->bytes);
 
 	(void)write_token(t->more, '+', request->args->words);
 	t->op.log = slice_of(t->more, request->args->bytes);
@@ -194,13 +195,13 @@ void read_set_start(struct host *host, const struct request *request, void *owne
 		enum set_verb verb;
 		op_done *done;
 	} reads[] = {
-		[COMMAND_SCARD] = { SET_COUNT, counted },
-		[COMMAND_SCOUNT] = { SET_COUNT, counted },
-		[COMMAND_SISMEMBER] = { SET_HAS, counted },
-		[COMMAND_SMISMEMBER] = { SET_TEST, tested },
-		[COMMAND_SRANDMEMBER] = { SET_SAMPLE, listed },
-		[COMMAND_SRANGE] = { SET_RANGE, listed },
-		[COMMAND_SSCAN] = { SET_RANGE, listed },
+		[COMMAND_SCARD] = { SET_COUNT, collection_on_count },
+		[COMMAND_SCOUNT] = { SET_COUNT, collection_on_count },
+		[COMMAND_SISMEMBER] = { SET_HAS, collection_on_count },
+		[COMMAND_SMISMEMBER] = { SET_TEST, collection_on_test },
+		[COMMAND_SRANDMEMBER] = { SET_SAMPLE, collection_on_list },
+		[COMMAND_SRANGE] = { SET_RANGE, collection_on_list },
+		[COMMAND_SSCAN] = { SET_RANGE, collection_on_list },
 	};
 	command_id id = request->command->id;
 	const struct args *args = request->args;
@@ -232,21 +233,21 @@ void ask_list_start(struct host *host, const struct request *request, void *owne
 		enum list_verb verb;
 		op_done *done;
 	} asks[] = {
-		[COMMAND_LINDEX] = { LIST_RANGE, listed },
-		[COMMAND_LINSERT] = { LIST_INSERT, counted },
-		[COMMAND_LLEN] = { LIST_LENGTH, counted },
-		[COMMAND_LPOP] = { LIST_POP_FRONT, listed },
-		[COMMAND_LPOS] = { LIST_POSITION, counted },
-		[COMMAND_LRANGE] = { LIST_RANGE, listed },
-		[COMMAND_LREM] = { LIST_REMOVE, counted },
+		[COMMAND_LINDEX] = { LIST_RANGE, collection_on_list },
+		[COMMAND_LINSERT] = { LIST_INSERT, collection_on_count },
+		[COMMAND_LLEN] = { LIST_LENGTH, collection_on_count },
+		[COMMAND_LPOP] = { LIST_POP_FRONT, collection_on_list },
+		[COMMAND_LPOS] = { LIST_POSITION, collection_on_count },
+		[COMMAND_LRANGE] = { LIST_RANGE, collection_on_list },
+		[COMMAND_LREM] = { LIST_REMOVE, collection_on_count },
 		[COMMAND_LSET] = { LIST_SET, op_task_told },
 		[COMMAND_LTRIM] = { LIST_TRIM, op_task_told },
-		[COMMAND_RPOP] = { LIST_POP_BACK, listed },
+		[COMMAND_RPOP] = { LIST_POP_BACK, collection_on_list },
 	};
 	command_id id = request->command->id;
 	const struct args *args = request->args;
 	size_t size = sizeof(struct list_request) + args->words.n + args->pivot.n;
-	op_done *done = args->find.many ? listed : asks[id].done;
+	op_done *done = args->find.many ? collection_on_list : asks[id].done;
 	struct op_task *t = op_task_new(host, request, owner, OP_LIST, done, size);
 	char *at = t->more + sizeof(struct list_request);
 
@@ -295,7 +296,7 @@ static void read_next(struct members_task *members, struct members_part *part, o
  * A single key, the usual case, needs no fan. A missing set has no VALUE; a failure is the
  * whole reply.
  */
-static void single_read(struct op *op, const struct outcome *outcome)
+static void collection_on_single_read(struct op *op, const struct outcome *outcome)
 {
 	size_t offset = offsetof(struct members_task, parts) + offsetof(struct members_part, op);
 	struct task *task = (struct task *)((char *)op - offset);
@@ -314,7 +315,7 @@ static void single_read(struct op *op, const struct outcome *outcome)
 	set_request_free(&read);
 }
 
-static void part_read(struct op *op, const struct outcome *outcome)
+static void collection_on_part_read(struct op *op, const struct outcome *outcome)
 {
 	struct members_part *part = (struct members_part *)((char *)op - offsetof(struct members_part, op));
 	struct fan *fan = part->part.fan;
@@ -330,9 +331,9 @@ static void part_read(struct op *op, const struct outcome *outcome)
 	fan_part_done(&part->part);
 }
 
-static bool ask(struct fan *fan, struct fan_part *fan_part)
+static bool collection_ask_part(struct fan *fan, struct fan_part *fan_part)
 {
-	read_next((struct members_task *)fan->task, (struct members_part *)fan_part, part_read);
+	read_next((struct members_task *)fan->task, (struct members_part *)fan_part, collection_on_part_read);
 	return true;
 }
 
@@ -346,12 +347,12 @@ void members_start(struct host *host, const struct request *request, void *owner
 
 	members->rest = task_keys(&members->task, task_keep(&at, keys), request->keys);
 	if (request->keys == 1) {
-		read_next(members, members->parts, single_read);
+		read_next(members, members->parts, collection_on_single_read);
 		return;
 	}
 	members->fan = (struct fan){
 		.task = &members->task,
-		.ask = ask,
+		.ask = collection_ask_part,
 		.parts = (char *)members->parts,
 		.stride = sizeof(struct members_part),
 		.ring = ring,
@@ -421,7 +422,7 @@ static void end_one(struct info_task *info)
 	buf_free(&lines);
 }
 
-static void was_measured(struct op *op, const struct outcome *outcome)
+static void collection_on_length(struct op *op, const struct outcome *outcome)
 {
 	struct info_task *info = (struct info_task *)((char *)op - offsetof(struct info_task, length));
 
@@ -430,7 +431,7 @@ static void was_measured(struct op *op, const struct outcome *outcome)
 	end_one(info);
 }
 
-static void was_read(struct op *op, const struct outcome *outcome)
+static void collection_on_info(struct op *op, const struct outcome *outcome)
 {
 	struct info_task *info = (struct info_task *)((char *)op - offsetof(struct info_task, read));
 
@@ -455,8 +456,8 @@ void sinfo_start(struct host *host, const struct request *request, void *owner)
 	info->is_list = info->is_missing = false;
 	info->request = (struct set_request){ .verb = SET_INFO };
 	info->list = (struct list_request){ .verb = LIST_LENGTH };
-	info->read = (struct op){ .kind = OP_READ, .key = key, .set = &info->request, .done = was_read };
-	info->length = (struct op){ .kind = OP_LIST, .key = key, .list = &info->list, .done = was_measured };
+	info->read = (struct op){ .kind = OP_READ, .key = key, .set = &info->request, .done = collection_on_info };
+	info->length = (struct op){ .kind = OP_LIST, .key = key, .list = &info->list, .done = collection_on_length };
 	task_owns(&info->task, &info->read);
 	task_owns(&info->task, &info->length);
 	info->pending = may_be_list ? 2 : 1;

@@ -66,7 +66,7 @@ struct event_reading {
 	char key[];
 };
 
-static void was_read(struct waiter *waiter, const struct result *r)
+static void event_on_read(struct waiter *waiter, const struct result *r)
 {
 	struct event_reading *reading = (struct event_reading *)waiter;
 	struct waiter *asker = reading->asker;
@@ -76,8 +76,9 @@ static void was_read(struct waiter *waiter, const struct result *r)
 	asker->done(asker, r->status == RESULT_MISS ? &none : r);
 }
 
-void event_plain_read(struct host *host, const struct call *call, struct waiter *waiter)
+void event_plain_read(const struct task *task, const struct call *call, struct waiter *waiter)
 {
+	struct host *host = task->host;
 	const struct event_rule *rule = rules_event(host->env.rules, call->key);
 	size_t size = sizeof(struct event_reading) + call->key.n + rule->separator.n + TIME_BUCKET_NAME_MAX;
 	struct event_reading *reading = pool_get(host->env.pool, size);
@@ -86,9 +87,9 @@ void event_plain_read(struct host *host, const struct call *call, struct waiter 
 	struct call of_counter = *call;
 
 	of_counter.key = slice_of(reading->key, (size_t)(end - reading->key));
-	reading->waiter = (struct waiter){ was_read, of_counter.key };
+	reading->waiter = (struct waiter){ event_on_read, of_counter.key };
 	reading->asker = waiter;
 	reading->pool = host->env.pool;
 	reading->size = size;
-	lanes_call(host->lanes, &of_counter, &reading->waiter);
+	lanes_call(host->lanes, task->account, &of_counter, &reading->waiter);
 }

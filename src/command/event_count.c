@@ -33,7 +33,7 @@ static struct event_task *task_of(struct op *op)
 	return (struct event_task *)((char *)op - offsetof(struct event_task, op));
 }
 
-static void counted(struct op *op, const struct outcome *outcome)
+static void event_count_on_counted(struct op *op, const struct outcome *outcome)
 {
 	struct event_task *event = task_of(op);
 
@@ -41,7 +41,7 @@ static void counted(struct op *op, const struct outcome *outcome)
 		task_say_number(&event->task, outcome->number);
 }
 
-static void stored(struct waiter *waiter, const struct result *r)
+static void event_count_on_stored(struct waiter *waiter, const struct result *r)
 {
 	struct event_task *event = (struct event_task *)((char *)waiter - offsetof(struct event_task, waiter));
 	struct reply reply;
@@ -62,7 +62,7 @@ static void stored(struct waiter *waiter, const struct result *r)
  * Stores the event. If the key has an item, it was stored before the counter was evicted, and
  * is replaced.
  */
-static void numbered(struct op *op, const struct outcome *outcome)
+static void event_count_on_numbered(struct op *op, const struct outcome *outcome)
 {
 	struct event_task *event = task_of(op);
 	char *at = event->bytes + op->key.n;
@@ -71,8 +71,8 @@ static void numbered(struct op *op, const struct outcome *outcome)
 		return;
 	at = slice_write(at, event->separator);
 	at += num_format_u64(at, outcome->number);
-	event->waiter = (struct waiter){ stored, slice_of(event->bytes, (size_t)(at - event->bytes)) };
-	lanes_call(event->task.host->lanes,
+	event->waiter = (struct waiter){ event_count_on_stored, slice_of(event->bytes, (size_t)(at - event->bytes)) };
+	lanes_call(event->task.host->lanes, event->task.account,
 		&(struct call){
 			.verb = CALL_SET,
 			.server = CALL_ANY_SERVER,
@@ -97,6 +97,7 @@ static struct event_task *new_event(struct host *host, const struct request *req
 	/* The key of the counter begins with the type. */
 	(void)task_keys(&event->task, slice_of(event->bytes, request->key.n), 1);
 	event->op = (struct op){ .kind = OP_COUNT, .key = key, .count = 1, .ttl = rule->ttl, .done = done };
+	task_owns(&event->task, &event->op);
 	event->flags = request->flags;
 	event->exptime = task_ttl(request, rule->ttl);
 	event->separator = rule->separator;
@@ -120,7 +121,7 @@ const char *event_count_start(
 		return command_usage(request->command->id);
 	if (!time_bucket_valid(at))
 		return bad_time;
-	event = new_event(host, request, owner, rule, at, counted);
+	event = new_event(host, request, owner, rule, at, event_count_on_counted);
 	event->op.count = by;
 	event->op.ttl = event->exptime;
 	lanes_submit(host->lanes, &event->op);
@@ -134,6 +135,6 @@ const char *event_store_start(
 
 	if (!time_bucket_valid(at))
 		return bad_time;
-	lanes_submit(host->lanes, &new_event(host, request, owner, rule, at, numbered)->op);
+	lanes_submit(host->lanes, &new_event(host, request, owner, rule, at, event_count_on_numbered)->op);
 	return NULL;
 }

@@ -10,10 +10,10 @@ struct counter {
 	uint64_t value;
 };
 
-static void counter_answered(struct waiter *waiter, const struct result *r);
+static void event_counters_on_read(struct waiter *waiter, const struct result *r);
 
 /* memcached pads a number that has become shorter with spaces. */
-static bool parse_count(struct slice value, uint64_t *out)
+static bool parse_counter(struct slice value, uint64_t *out)
 {
 	while (value.n && value.p[value.n - 1] == ' ')
 		value.n--;
@@ -37,7 +37,8 @@ static void make_counter(struct counters *counters, size_t i)
 	if (i > 0)
 		memcpy(at, counter_key(counters, 0), counters->key_size - n);
 	memcpy(at + counters->key_size - n, name, n);
-	counters->all[i] = (struct counter){ { counter_answered, slice_of(at, counters->key_size) }, counters, 0 };
+	counters->all[i] =
+		(struct counter){ { event_counters_on_read, slice_of(at, counters->key_size) }, counters, 0 };
 }
 
 static bool may_ask(const struct counters *counters)
@@ -67,17 +68,17 @@ static void ask_counters(struct counters *counters)
 		struct counter *counter = &counters->all[counters->asked];
 		make_counter(counters, counters->asked++);
 		call.key = counter->waiter.key;
-		lanes_call(counters->task->host->lanes, &call, &counter->waiter);
+		lanes_call(counters->task->host->lanes, counters->task->account, &call, &counter->waiter);
 	}
 }
 
-static void counter_answered(struct waiter *waiter, const struct result *r)
+static void event_counters_on_read(struct waiter *waiter, const struct result *r)
 {
 	struct counter *counter = (struct counter *)waiter;
 	struct counters *counters = counter->counters;
 	struct task *task = counters->task;
 
-	if (r->status == RESULT_HIT && !parse_count(r->value, &counter->value))
+	if (r->status == RESULT_HIT && !parse_counter(r->value, &counter->value))
 		task_note(task, "CLIENT_ERROR value is not a counter");
 	else if (result_failed(r))
 		task_note_failure(task, r);

@@ -21,7 +21,7 @@ struct limit_task {
 	char bytes[];
 };
 
-static uint64_t add(uint64_t a, uint64_t b)
+static uint64_t add_saturated(uint64_t a, uint64_t b)
 {
 	return a + b < a ? UINT64_MAX : a + b;
 }
@@ -35,14 +35,14 @@ static void known(struct limit_task *limit)
 		return;
 	if (limit->has_before) {
 		for (int64_t bucket = before->first; bucket <= before->last; bucket++)
-			total = add(total, counters_get(&limit->before, bucket));
+			total = add_saturated(total, counters_get(&limit->before, bucket));
 		counters_free(&limit->before);
 	}
 	if (!task_fails(&limit->task))
 		task_say_number(&limit->task, total <= limit->limit ? total : 0);
 }
 
-static void counted(struct op *op, const struct outcome *outcome)
+static void event_limit_on_counted(struct op *op, const struct outcome *outcome)
 {
 	struct limit_task *limit = (struct limit_task *)((char *)op - offsetof(struct limit_task, op));
 
@@ -53,12 +53,12 @@ static void counted(struct op *op, const struct outcome *outcome)
 	known(limit);
 }
 
-static void before_read(struct counters *before)
+static void event_limit_on_before(struct counters *before)
 {
 	known((struct limit_task *)((char *)before - offsetof(struct limit_task, before)));
 }
 
-static void start(struct host *host, const struct request *request, void *owner, const struct event_rule *rule,
+static void start_limit(struct host *host, const struct request *request, void *owner, const struct event_rule *rule,
 	uint64_t most, struct time_bucket_range range)
 {
 	size_t bytes = request->key.n + rule->separator.n + TIME_BUCKET_NAME_MAX;
@@ -72,8 +72,9 @@ static void start(struct host *host, const struct request *request, void *owner,
 		.key = slice_of(limit->bytes, (size_t)(end - limit->bytes)),
 		.count = 1,
 		.ttl = task_ttl(request, rule->ttl),
-		.done = counted,
+		.done = event_limit_on_counted,
 	};
+	task_owns(&limit->task, &limit->op);
 	limit->limit = most;
 	limit->number = 0;
 	limit->has_before = range.first < range.last;
@@ -81,7 +82,7 @@ static void start(struct host *host, const struct request *request, void *owner,
 	range.last--;
 	lanes_submit(host->lanes, &limit->op);
 	if (range.first <= range.last)
-		counters_read(&limit->before, &limit->task, rule, type, range, before_read);
+		counters_read(&limit->before, &limit->task, rule, type, range, event_limit_on_before);
 }
 
 const char *event_limit_start(
@@ -103,7 +104,7 @@ const char *event_limit_start(
 		return "CLIENT_ERROR too many buckets";
 	/* If a counter expired within that time, too many events would be allowed. */
 	if (rule->ttl && rule->ttl < time)
-		return "CLIENT_ERROR counters of this type expire before";
-	start(host, request, owner, rule, limit, range);
+		return "CLIENT_ERROR counters of this type expire too early";
+	start_limit(host, request, owner, rule, limit, range);
 	return NULL;
 }

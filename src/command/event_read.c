@@ -51,14 +51,14 @@ struct events_task {
 	char bytes[]; /* The type, followed by the prefix. */
 };
 
-static void end(struct events_task *events)
+static void end_events(struct events_task *events)
 {
 	counters_free(&events->counters);
 	task_say_end(&events->task);
 }
 
 /* Completes evcount. */
-static void counts_read(struct counters *counters)
+static void event_read_on_counts(struct counters *counters)
 {
 	struct events_task *events = (struct events_task *)((char *)counters - offsetof(struct events_task, counters));
 	bool failed = task_has_failed(&events->task);
@@ -73,7 +73,7 @@ static void counts_read(struct counters *counters)
 		r.bytes = slice_of(text, n);
 		task_say(&events->task, &r);
 	}
-	end(events);
+	end_events(events);
 }
 
 /* Makes `bucket` the current one, and clips the requested numbers to its count. */
@@ -153,14 +153,14 @@ static bool next_number(struct events_task *events)
 }
 
 /* Returns the bytes of the next event if it is not known to be small, else 0. */
-static uint32_t expected(const struct fan *fan)
+static uint32_t expected_bytes(const struct fan *fan)
 {
 	uint64_t mean = fan->hits ? fan->bytes / fan->hits : UNKNOWN;
 
 	return mean < SMALL ? 0 : mean < UINT32_MAX ? (uint32_t)mean : UINT32_MAX;
 }
 
-static void answered(struct waiter *waiter, const struct result *r)
+static void event_read_on_event(struct waiter *waiter, const struct result *r)
 {
 	struct event_part *part = (struct event_part *)((char *)waiter - offsetof(struct event_part, waiter));
 	struct events_task *events = (struct events_task *)part->part.fan->task;
@@ -180,7 +180,7 @@ static void answered(struct waiter *waiter, const struct result *r)
 	fan_part_done(&part->part);
 }
 
-static bool ask(struct fan *fan, struct fan_part *fan_part)
+static bool event_read_ask_part(struct fan *fan, struct fan_part *fan_part)
 {
 	struct events_task *events = (struct events_task *)fan->task;
 	struct event_part *part = (struct event_part *)fan_part;
@@ -191,16 +191,16 @@ static bool ask(struct fan *fan, struct fan_part *fan_part)
 	n = events->prefix.n;
 	memcpy(part->key, events->prefix.p, n);
 	n += num_format_u64(part->key + n, events->number);
-	part->waiter = (struct waiter){ answered, slice_of(part->key, n) };
+	part->waiter = (struct waiter){ event_read_on_event, slice_of(part->key, n) };
 	events->number += events->newest ? UINT64_MAX : 1;
 	events->left--;
-	lanes_call(events->task.host->lanes,
+	lanes_call(events->task.host->lanes, events->task.account,
 		&(struct call){
 			.verb = CALL_GET,
 			.want = WANT_VALUE,
 			.server = CALL_ANY_SERVER,
 			.key = part->waiter.key,
-			.expected = expected(fan),
+			.expected = expected_bytes(fan),
 			.patient = true,
 			.account = events->task.account,
 			.only_reads = true,
@@ -209,21 +209,16 @@ static bool ask(struct fan *fan, struct fan_part *fan_part)
 	return true;
 }
 
-static void events_read(struct fan *fan)
+static void event_read_on_all(struct fan *fan)
 {
 	struct events_task *events = (struct events_task *)fan->task;
 
 	task_use(&events->task, 0, events->ring_size);
 	pool_put(events->task.host->env.pool, fan->parts, events->ring_size);
-	end(events);
+	end_events(events);
 }
 
-static size_t least(size_t a, uint64_t b)
-{
-	return b < a ? (size_t)b : a;
-}
-
-static void counters_known(struct counters *counters)
+static void event_read_on_counters(struct counters *counters)
 {
 	struct events_task *events = (struct events_task *)((char *)counters - offsetof(struct events_task, counters));
 	struct host *host = events->task.host;
@@ -231,13 +226,13 @@ static void counters_known(struct counters *counters)
 	uint64_t total;
 
 	if (task_has_failed(&events->task)) {
-		end(events);
+		end_events(events);
 		return;
 	}
 	total = total_of(events);
 	if (!events->newest && total > EVENTS_MAX) {
 		task_note(&events->task, "CLIENT_ERROR too many events");
-		end(events);
+		end_events(events);
 		return;
 	}
 	first_bucket(events);
@@ -245,17 +240,17 @@ static void counters_known(struct counters *counters)
 	stride = sizeof(struct event_part) + events->prefix.n + NUM_U64_MAX;
 	stride = (stride + align - 1) / align * align;
 	ring = events->limit < SMALL_RING ? SMALL_RING : FAN_RING;
-	ring = least(ring, total);
+	ring = (size_t)num_least(ring, total);
 	events->ring_size = ring * stride;
 	task_use(&events->task, events->ring_size, 0);
 	events->fan = (struct fan){
 		.task = &events->task,
-		.ask = ask,
-		.finish = events_read,
+		.ask = event_read_ask_part,
+		.finish = event_read_on_all,
 		.parts = pool_get(host->env.pool, events->ring_size),
 		.stride = stride,
 		.ring = ring,
-		.total = least(SIZE_MAX, total),
+		.total = (size_t)num_least(SIZE_MAX, total),
 		.first = FIRST,
 		.limit = events->limit,
 	};
@@ -307,7 +302,7 @@ const char *event_counts_start(
 	if (end.last - range.first >= TIME_BUCKET_RANGE_MAX)
 		return many_buckets;
 	range.last = end.last;
-	(void)new_events(host, request, owner, rule, range, counts_read);
+	(void)new_events(host, request, owner, rule, range, event_read_on_counts);
 	return NULL;
 }
 
@@ -328,7 +323,7 @@ const char *event_range_start(
 		return bad_bucket;
 	if (range.last - range.first >= TIME_BUCKET_RANGE_MAX)
 		return many_buckets;
-	events = new_events(host, request, owner, rule, range, counters_known);
+	events = new_events(host, request, owner, rule, range, event_read_on_counters);
 	events->first = first;
 	events->last = last;
 	return NULL;
@@ -356,7 +351,7 @@ const char *event_last_start(
 	}
 	/* Starts `lookback` before the last bucket of the range. */
 	range.first = range.last > rule->lookback ? range.last - rule->lookback : 0;
-	events = new_events(host, request, owner, rule, range, counters_known);
+	events = new_events(host, request, owner, rule, range, event_read_on_counters);
 	events->newest = true;
 	events->limit = (size_t)n;
 	return NULL;

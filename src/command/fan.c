@@ -82,7 +82,7 @@ static size_t held_by(const struct fan_part *part)
 	return buf_size(&part->held) + (part->text ? buf_size(&part->text->text) : 0);
 }
 
-static void hold(struct fan *fan, size_t more, size_t less)
+static void count_held(struct fan *fan, size_t more, size_t less)
 {
 	fan->held += more - less;
 	if (more != less)
@@ -91,13 +91,13 @@ static void hold(struct fan *fan, size_t more, size_t less)
 
 static void drop_held(struct fan *fan, struct fan_part *part)
 {
-	hold(fan, 0, held_by(part));
+	count_held(fan, 0, held_by(part));
 	buf_free(&part->held);
 	shared_drop(part->text);
 	part->text = NULL;
 }
 
-static void resume(struct task *task)
+static void fan_resume(struct task *task)
 {
 	struct fan *fan = task->resume_arg;
 
@@ -116,9 +116,9 @@ static void resume(struct task *task)
 
 void fan_start(struct fan *fan)
 {
-	fan->task->resume = resume;
+	fan->task->resume = fan_resume;
 	fan->task->resume_arg = fan;
-	resume(fan->task);
+	fan_resume(fan->task);
 }
 
 static bool may_reply(const struct fan *fan)
@@ -127,7 +127,7 @@ static bool may_reply(const struct fan *fan)
 }
 
 /* Holds an answer until the answers of earlier parts are written. */
-static void keep(struct fan_part *part, const struct reply *r)
+static void keep_reply(struct fan_part *part, const struct reply *r)
 {
 	struct slice tail;
 
@@ -148,7 +148,7 @@ void fan_say(struct fan_part *part, const struct reply *reply)
 	fan->hits++;
 	fan->bytes += reply_bytes(&r).n;
 	if (part != fan_part_at(fan, fan->written) || !may_reply(fan)) {
-		keep(part, &r);
+		keep_reply(part, &r);
 		return;
 	}
 	fan->replied++;
@@ -186,7 +186,7 @@ void fan_part_done(struct fan_part *part)
 
 	part->done = true;
 	fan->answered++;
-	hold(fan, held_by(part), 0);
+	count_held(fan, held_by(part), 0);
 	if (task_is_full(fan->task))
 		drop_held(fan, part);
 	while (fan->written < fan->asked && fan_part_at(fan, fan->written)->done)

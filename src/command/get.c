@@ -31,7 +31,7 @@ struct single_task {
 	char key[];
 };
 
-static void single_answered(struct waiter *waiter, const struct result *r)
+static void get_on_single(struct waiter *waiter, const struct result *r)
 {
 	struct single_task *single = (struct single_task *)((char *)waiter - offsetof(struct single_task, waiter));
 	struct task *task = &single->task;
@@ -66,32 +66,32 @@ static void start_single(struct host *host, const struct request *request, void 
 	single->cas = request->command->id == COMMAND_GETS || request->command->id == COMMAND_GATS;
 	single->exptime = call->exptime;
 	single->target = request->target;
-	single->waiter = (struct waiter){ single_answered, call->key };
+	single->waiter = (struct waiter){ get_on_single, call->key };
 	item_read(&single->task, single->target, call, &single->waiter);
 }
 
 /* --- nested tasks --- */
 
 /* Replies only the error line. */
-static void fail(struct nest *nest, const char *line)
+static void fail_nested(struct nest *nest, const char *line)
 {
 	const struct reply r = reply_error(slice_of(line, strlen(line)));
 
 	nest->done(nest, &r);
 }
 
-static void start_inside(struct nest *nest, struct request *inside)
+static void start_nested(struct nest *nest, struct request *inside)
 {
 	struct task *outer = nest->outer;
 	struct host *host = outer->host;
 
 	if (host->denies && host->denies(host, inside->command->id)) {
-		fail(nest, command_denied(inside->command->id));
+		fail_nested(nest, command_denied(inside->command->id));
 	} else if (!task_start_inside(nest, inside)) {
 		if (host->start_inside)
 			host->start_inside(inside, outer->owner);
 		else
-			fail(nest, "CLIENT_ERROR no such command");
+			fail_nested(nest, "CLIENT_ERROR no such command");
 	}
 }
 
@@ -104,7 +104,7 @@ struct named {
 	char key[];
 };
 
-static void resume_named(struct task *task)
+static void get_resume_named(struct task *task)
 {
 	if (task_is_abandoned(task))
 		task_abandon_inside(&((struct named *)task)->nest);
@@ -114,7 +114,7 @@ static void resume_named(struct task *task)
  * Converts the nested task's reply to the reply to a get of the key: a VALUE, END or an ERROR.
  * `line` is memory for it. A nested get counts its own hits and misses.
  */
-static struct reply value_of(const struct task *outer, const struct command *inside, struct slice key,
+static struct reply nested_value(const struct task *outer, const struct command *inside, struct slice key,
 	const struct reply *reply, struct buf *line)
 {
 	struct reply r = command_key_read(reply, line);
@@ -126,17 +126,17 @@ static struct reply value_of(const struct task *outer, const struct command *ins
 	return r;
 }
 
-static void named_got(struct nest *nest, const struct reply *reply)
+static void get_on_named_value(struct nest *nest, const struct reply *reply)
 {
 	struct named *named = (struct named *)nest->outer;
 	struct buf line = BUF_EMPTY;
-	const struct reply r = value_of(&named->task, named->inside, named->task.keys.list, reply, &line);
+	const struct reply r = nested_value(&named->task, named->inside, named->task.keys.list, reply, &line);
 
 	task_say(&named->task, &r);
 	buf_free(&line);
 }
 
-static void named_stored(struct nest *nest, const struct reply *reply)
+static void get_on_named_stored(struct nest *nest, const struct reply *reply)
 {
 	const struct reply r = command_key_stored(nest->outer->command, reply);
 
@@ -167,11 +167,11 @@ static void start_named(struct host *host, const struct request *request, void *
 		named->inside = command;
 		named->nest = (struct nest){
 			.outer = &named->task,
-			.done = gets ? named_got : named_stored,
+			.done = gets ? get_on_named_value : get_on_named_stored,
 			.collects = gets && !command_key_has_one_value(command, inside.keys),
 		};
-		named->task.resume = resume_named;
-		start_inside(&named->nest, &inside);
+		named->task.resume = get_resume_named;
+		start_nested(&named->nest, &inside);
 	} else {
 		task_refuse(host, request, owner, inside.error);
 	}
@@ -210,7 +210,7 @@ static inline void part_done(struct part *part)
 	fan_part_done(&part->part);
 }
 
-static void answered(struct waiter *waiter, const struct result *r)
+static void get_on_item(struct waiter *waiter, const struct result *r)
 {
 	struct part *part = (struct part *)((char *)waiter - offsetof(struct part, waiter));
 	struct many *many = (struct many *)part->part.fan->task;
@@ -232,11 +232,11 @@ static void answered(struct waiter *waiter, const struct result *r)
 }
 
 /* A failure is sent at the end, where END would be, like that of a plain key. */
-static void part_got(struct nest *nest, const struct reply *reply)
+static void get_on_part_value(struct nest *nest, const struct reply *reply)
 {
 	struct part *part = (struct part *)((char *)nest - offsetof(struct part, nest));
 	struct buf line = BUF_EMPTY;
-	const struct reply r = value_of(nest->outer, part->inside, part->waiter.key, reply, &line);
+	const struct reply r = nested_value(nest->outer, part->inside, part->waiter.key, reply, &line);
 
 	if (r.kind == REPLY_VALUE)
 		fan_say(&part->part, &r);
@@ -258,16 +258,16 @@ static void ask_inside(struct many *many, struct part *part)
 
 	part->nest = (struct nest){
 		.outer = &many->task,
-		.done = part_got,
+		.done = get_on_part_value,
 		.collects = good && !command_key_has_one_value(inside.command, inside.keys),
 	};
 	part->inside = inside.command;
 	part->effect = order_effect(&inside);
 	order_begin(&many->order, part->effect);
 	if (good)
-		start_inside(&part->nest, &inside);
+		start_nested(&part->nest, &inside);
 	else
-		fail(&part->nest, inside.error);
+		fail_nested(&part->nest, inside.error);
 }
 
 /* Starts the part if its key is a command. Returns false if it is not. */
@@ -283,14 +283,14 @@ static bool part_begins(struct many *many, struct part *part)
 	return false;
 }
 
-static bool ask(struct fan *fan, struct fan_part *fan_part)
+static bool get_ask_part(struct fan *fan, struct fan_part *fan_part)
 {
 	struct many *many = (struct many *)fan->task;
 	struct part *part = (struct part *)fan_part;
 	struct host *host = many->task.host;
 
 	many->call.key = slice_token(&many->rest);
-	part->waiter = (struct waiter){ answered, many->call.key };
+	part->waiter = (struct waiter){ get_on_item, many->call.key };
 	part->target = target_of_read(host->env.rules, many->call.key);
 	part->touches = many->call.verb == CALL_GAT;
 	/*
@@ -309,7 +309,7 @@ static bool ask(struct fan *fan, struct fan_part *fan_part)
  * Returns whether the next key must wait: keeps the order in which a connection carries out
  * these commands, and leaves other clients their share of a server.
  */
-static bool waits(const struct fan *fan)
+static bool get_part_waits(const struct fan *fan)
 {
 	const struct many *many = (const struct many *)fan->task;
 	const struct host *host = many->task.host;
@@ -324,7 +324,7 @@ static bool waits(const struct fan *fan)
 	return order_class_must_wait(&many->order, class);
 }
 
-static void abandon(struct fan *fan)
+static void get_abandon_parts(struct fan *fan)
 {
 	for (size_t i = fan->written, end = fan->asked; i < end; i++) {
 		struct part *part = (struct part *)fan_part_at(fan, i);
@@ -349,9 +349,9 @@ static void start_many(struct host *host, const struct request *request, void *o
 	many->call.expected = many->task.expected;
 	many->fan = (struct fan){
 		.task = &many->task,
-		.ask = ask,
-		.waits = commands ? waits : NULL,
-		.abandon = commands ? abandon : NULL,
+		.ask = get_ask_part,
+		.waits = commands ? get_part_waits : NULL,
+		.abandon = commands ? get_abandon_parts : NULL,
 		.parts = (char *)many->parts,
 		.stride = stride,
 		.ring = ring,

@@ -55,11 +55,6 @@ struct host {
 	 */
 	void (*start_inside)(const struct request *request, void *owner);
 	/*
-	 * Makes other workers look at the board of pushes, which may have changed. NULL: there
-	 * are none.
-	 */
-	void (*tell)(struct host *host);
-	/*
 	 * Restarts the time measurement of a task that was blocked until now. NULL: there is
 	 * none.
 	 */

@@ -4,9 +4,9 @@
  */
 #include "command/item.h"
 
+#include "collection/both/both.h"
 #include "collection/lane/lanes.h"
 #include "collection/large.h"
-#include "collection/set/set.h"
 #include "command/lookup.h"
 #include "command/op_task.h"
 #include "command/plain.h"
@@ -37,7 +37,7 @@ static const enum call_verb verbs[] = {
 	[COMMAND_TOUCH] = CALL_TOUCH,
 };
 
-static void answered(struct waiter *waiter, const struct result *r)
+static void item_on_answer(struct waiter *waiter, const struct result *r)
 {
 	static const enum reply_word refusals[] = {
 		[RESULT_MISS] = WORD_NOT_FOUND,
@@ -79,7 +79,7 @@ static bool is_flip(const struct item_task *item)
 
 static void call_touch_or_delete(struct item_task *item)
 {
-	lanes_call(item->task.host->lanes,
+	lanes_call(item->task.host->lanes, item->task.account,
 		&(struct call){
 			.verb = item->verb,
 			.server = CALL_ANY_SERVER,
@@ -89,7 +89,7 @@ static void call_touch_or_delete(struct item_task *item)
 		&item->waiter);
 }
 
-static void touched_or_deleted(struct op *op, const struct outcome *outcome)
+static void item_on_touched_or_deleted(struct op *op, const struct outcome *outcome)
 {
 	struct item_task *item = (struct item_task *)((char *)op - offsetof(struct item_task, op));
 
@@ -121,7 +121,7 @@ static bool has_other_items(const struct host *host, enum call_verb verb, const 
 	return verb == CALL_TOUCH;
 }
 
-static unsigned wants(const struct request *request)
+static unsigned wanted_by(const struct request *request)
 {
 	return (request->extras.wants_cas || request->extras.compare ? WANT_CAS : 0u) |
 		(request->extras.odd_key ? WANT_ENCODED : 0u);
@@ -143,21 +143,22 @@ void item_start(struct host *host, const struct request *request, void *owner)
 	item = task_new(host, request, owner, sizeof(*item) + request->key.n);
 	at = item->key;
 	item->verb = verbs[request->command->id];
-	item->waiter = (struct waiter){ answered, task_keep_key(&item->task, request, &at) };
+	item->waiter = (struct waiter){ item_on_answer, task_keep_key(&item->task, request, &at) };
 	if (has_other_items(host, item->verb, request)) {
 		item->op = (struct op){
 			.kind = item->verb == CALL_TOUCH ? OP_TOUCH : OP_DELETE,
 			.key = item->waiter.key,
 			.ttl = request->exptime,
-			.done = touched_or_deleted,
+			.done = item_on_touched_or_deleted,
 		};
+		task_owns(&item->task, &item->op);
 		lanes_submit(host->lanes, &item->op);
 		return;
 	}
-	lanes_call(host->lanes,
+	lanes_call(host->lanes, item->task.account,
 		&(struct call){
 			.verb = item->verb,
-			.want = wants(request),
+			.want = wanted_by(request),
 			.server = CALL_ANY_SERVER,
 			.key = item->waiter.key,
 			.value = request->data,
@@ -186,8 +187,8 @@ void item_discard_start(struct host *host, const struct request *request, void *
 	item = task_new(host, request, owner, sizeof(*item) + key.n);
 	at = item->key;
 	item->verb = CALL_DISCARD;
-	item->waiter = (struct waiter){ answered, task_keys(&item->task, task_keep(&at, key), 1) };
-	lanes_call(host->lanes,
+	item->waiter = (struct waiter){ item_on_answer, task_keys(&item->task, task_keep(&at, key), 1) };
+	lanes_call(host->lanes, item->task.account,
 		&(struct call){ .verb = CALL_DISCARD, .server = CALL_ANY_SERVER, .key = item->waiter.key },
 		&item->waiter);
 }
@@ -201,10 +202,10 @@ void item_read(const struct task *task, enum target target, const struct call *c
 		plain_read(task, call, waiter);
 		break;
 	case TARGET_EVENTS:
-		event_plain_read(task->host, call, waiter);
+		event_plain_read(task, call, waiter);
 		break;
 	default:
-		lanes_call(task->host->lanes, call, waiter);
+		lanes_call(task->host->lanes, task->account, call, waiter);
 	}
 }
 
@@ -229,7 +230,7 @@ struct flush_task {
 	struct flush_part parts[];
 };
 
-static void flushed(struct waiter *waiter, const struct result *r)
+static void item_on_flushed(struct waiter *waiter, const struct result *r)
 {
 	struct flush_task *flush = ((struct flush_part *)waiter)->flush;
 
@@ -248,7 +249,7 @@ void flush_start(struct host *host, const struct request *request, void *owner)
 	flush->pending = host->env.servers;
 	for (call.server = 0; call.server < host->env.servers; call.server++) {
 		struct flush_part *part = &flush->parts[call.server];
-		*part = (struct flush_part){ { flushed, { "", 0 } }, flush };
-		lanes_call(host->lanes, &call, &part->waiter);
+		*part = (struct flush_part){ { item_on_flushed, { "", 0 } }, flush };
+		lanes_call(host->lanes, flush->task.account, &call, &part->waiter);
 	}
 }

@@ -9,7 +9,7 @@
 #include "protocol/commands.h"
 #include "protocol/reply.h"
 
-static void leased(struct op *op, const struct outcome *outcome)
+static void lease_on_outcome(struct op *op, const struct outcome *outcome)
 {
 	struct task *task = &op_task_of(op)->task;
 	struct reply r;
@@ -33,22 +33,23 @@ static void leased(struct op *op, const struct outcome *outcome)
 
 void take_lease_start(struct host *host, const struct request *request, void *owner)
 {
-	struct op_task *t = op_task_new(host, request, owner, OP_LEASE, leased, 0);
+	struct op_task *t = op_task_new(host, request, owner, OP_LEASE, lease_on_outcome, 0);
 
 	t->op.count = request->args->count ? request->args->count : host->env.options->lease_time;
-	t->op.push = request->command->id == COMMAND_LLEASE;
+	t->op.type = request->command->id == COMMAND_LLEASE ? COLLECTION_LIST : COLLECTION_SET;
 	op_task_submit(t);
 }
 
 void load_words_start(struct host *host, const struct request *request, void *owner)
 {
 	static const struct {
-		bool all, push;
+		bool completes;
+		enum collection_type type;
 	} loads[] = {
-		[COMMAND_SLOAD] = { .all = false },
-		[COMMAND_SFILL] = { .all = true },
-		[COMMAND_LLOAD] = { .push = true },
-		[COMMAND_LFILL] = { .all = true, .push = true },
+		[COMMAND_SLOAD] = { .completes = false },
+		[COMMAND_SFILL] = { .completes = true },
+		[COMMAND_LLOAD] = { .type = COLLECTION_LIST },
+		[COMMAND_LFILL] = { .completes = true, .type = COLLECTION_LIST },
 	};
 	const struct args *args = request->args;
 	size_t size = args->bytes + args->token.n;
@@ -63,7 +64,7 @@ void load_words_start(struct host *host, const struct request *request, void *ow
 	}
 	t->op.log = slice_of(t->more, args->bytes);
 	t->op.token = task_keep(&at, args->token);
-	t->op.all = loads[request->command->id].all;
-	t->op.push = loads[request->command->id].push;
+	t->op.completes = loads[request->command->id].completes;
+	t->op.type = loads[request->command->id].type;
 	op_task_submit(t);
 }

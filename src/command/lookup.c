@@ -29,7 +29,7 @@ static const struct counters *const classic[COMMAND_COUNT] = {
 	[COMMAND_TOUCH] = &of_touch,
 };
 
-static void add(const struct task *task, struct slice key, const struct counters *c, enum lookup_end end)
+static void count_lookup(const struct task *task, struct slice key, const struct counters *c, enum lookup_end end)
 {
 	if (task->host->looked_up && c->counts)
 		task->host->looked_up(task->host,
@@ -51,7 +51,7 @@ static const struct counters *of_task(const struct task *task)
 
 void lookup_count(const struct task *task, struct slice key, enum lookup_end end)
 {
-	add(task, key, of_task(task), end);
+	count_lookup(task, key, of_task(task), end);
 }
 
 void lookup_result(const struct task *task, struct slice key, const struct result *r)
@@ -83,7 +83,7 @@ void lookup_outcome(const struct task *task, enum outcome_status status)
 		lookup_count(task, task->keys.list, LOOKUP_CHANGED);
 }
 
-static const struct counters *of_meta(command_id id, const struct metaflags *flags, bool decrements)
+static const struct counters *counters_of_meta(command_id id, const struct metaflags *flags, bool decrements)
 {
 	switch (id) {
 	case COMMAND_MG:
@@ -101,13 +101,13 @@ static const struct counters *of_meta(command_id id, const struct metaflags *fla
 
 void lookup_meta(const struct task *task, const struct metaflags *flags, bool decrements, struct slice code)
 {
-	const struct counters *c = of_meta(task->command->id, flags, decrements);
+	const struct counters *c = counters_of_meta(task->command->id, flags, decrements);
 
 	/* A quiet `ma` that succeeds has only the reply of the no-op. */
 	if (slice_equal(code, SLICE("HD")) || slice_equal(code, SLICE("VA")) || slice_equal(code, SLICE("MN")))
-		add(task, task->keys.list, c, LOOKUP_HIT);
+		count_lookup(task, task->keys.list, c, LOOKUP_HIT);
 	else if (slice_equal(code, SLICE("EN")) || slice_equal(code, SLICE("NF")))
-		add(task, task->keys.list, c, LOOKUP_MISS);
+		count_lookup(task, task->keys.list, c, LOOKUP_MISS);
 	else if (slice_equal(code, SLICE("EX")) && task->command->id != COMMAND_MA)
-		add(task, task->keys.list, c, LOOKUP_CHANGED);
+		count_lookup(task, task->keys.list, c, LOOKUP_CHANGED);
 }

@@ -28,7 +28,7 @@ struct meta_task {
 	char bytes[];
 };
 
-static void reply(struct meta_task *meta, const struct result *r, struct slice code)
+static void say_line(struct meta_task *meta, const struct result *r, struct slice code)
 {
 	struct reply reply = {
 		.kind = REPLY_META,
@@ -52,7 +52,7 @@ static bool is_kept_back(const struct meta_task *meta, struct slice code)
 	return metaflags_hide(&meta->flags, meta->task.command->id, code);
 }
 
-static void answered(struct waiter *waiter, const struct result *r)
+static void meta_on_answer(struct waiter *waiter, const struct result *r)
 {
 	struct meta_task *meta = (struct meta_task *)((char *)waiter - offsetof(struct meta_task, waiter));
 	struct slice rest = r->line, code;
@@ -66,17 +66,17 @@ static void answered(struct waiter *waiter, const struct result *r)
 	if (is_kept_back(meta, code))
 		task_done(&meta->task);
 	else
-		reply(meta, r, code);
+		say_line(meta, r, code);
 }
 
-/* Returns the maximum size that write_line needs. */
+/* Returns the maximum size that write_meta_line needs. */
 static size_t line_max(const struct request *request)
 {
 	return request->command->name.n + request->key.n + request->rest.n + NUM_U64_MAX + 3;
 }
 
 /* Writes the line for the server to `at`. */
-static struct slice write_line(const struct meta_task *meta, const struct request *request, char *at)
+static struct slice write_meta_line(const struct meta_task *meta, const struct request *request, char *at)
 {
 	bool debug = request->command->id == COMMAND_ME;
 	char without[4], *end = without, *line = at;
@@ -106,7 +106,7 @@ static struct slice write_line(const struct meta_task *meta, const struct reques
  * with this item yet, it loses the T. With q it replies if it created the item, and does not
  * reply if it changed the item, which is the only way to distinguish these.
  */
-static unsigned wants(const struct meta_task *meta)
+static unsigned wanted_no_ops(const struct meta_task *meta)
 {
 	if (meta->task.command->id != COMMAND_MA)
 		return 0;
@@ -120,7 +120,7 @@ void meta_start(struct host *host, const struct request *request, void *owner)
 
 	meta->flags = request->meta;
 	/* A base64 key names the same item as its decoded key, which selects the server. */
-	meta->waiter = (struct waiter){ answered, task_keep(&at, target_key(request, decoded)) };
+	meta->waiter = (struct waiter){ meta_on_answer, task_keep(&at, target_key(request, decoded)) };
 	meta->own_key = slice_of("", 0);
 	(void)task_keys(&meta->task, meta->waiter.key, 1);
 	if (metaflags_has(&meta->flags, 'k') && metaflags_has(&meta->flags, 'b') &&
@@ -129,13 +129,13 @@ void meta_start(struct host *host, const struct request *request, void *owner)
 	meta->decrements = request->command->id == COMMAND_MA && metaflags_decrements(request->rest);
 	meta->fenced = request->command->id == COMMAND_MA && metaflags_has(&meta->flags, 'q') &&
 		metaflags_has(&meta->flags, 'N');
-	lanes_call(host->lanes,
+	lanes_call(host->lanes, meta->task.account,
 		&(struct call){
 			.verb = CALL_META,
-			.want = wants(meta),
+			.want = wanted_no_ops(meta),
 			.server = CALL_ANY_SERVER,
 			.key = meta->waiter.key,
-			.line = write_line(meta, request, at),
+			.line = write_meta_line(meta, request, at),
 			.value = request->data,
 			.has_value = request->command->grammar == GRAMMAR_META_DATA,
 			.discards = true,

@@ -11,7 +11,7 @@
 #include "command/task.h"
 #include "protocol/metaform.h"
 
-static void start(struct host *host, const struct request *request, void *owner, struct request *classic)
+static void start_classic(struct host *host, const struct request *request, void *owner, struct request *classic)
 {
 	size_t size = metaform_size(request);
 	struct metaform *form = pool_get(host->env.pool, size);
@@ -39,5 +39,5 @@ void metaform_start(struct host *host, const struct request *request, void *owne
 	if (error)
 		task_refuse(host, request, owner, error);
 	else
-		start(host, request, owner, &classic);
+		start_classic(host, request, owner, &classic);
 }

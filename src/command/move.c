@@ -53,7 +53,7 @@ static struct move *move_of(struct op *op)
 	return (struct move *)((char *)op - offsetof(struct move, op));
 }
 
-static struct slice moved(const struct move *m)
+static struct slice moved_word(const struct move *m)
 {
 	struct slice token = slice_skip(buf_slice(&m->token), 1);
 
@@ -87,11 +87,15 @@ static struct move *new_move(struct host *host, const struct request *request, v
 	return m;
 }
 
-static void prepare(
+static void prepare_op(
 	struct move *m, enum op_kind kind, struct slice key, void (*done)(struct op *, const struct outcome *))
 {
-	m->op = (struct op){ .kind = kind, .key = key, .done = done, .list = &m->list, .set = &m->set };
+	m->op = (struct op){ .kind = kind, .key = key, .done = done };
 	task_owns(&m->task, &m->op);
+	if (kind == OP_LIST)
+		m->op.list = &m->list;
+	if (kind == OP_READ)
+		m->op.set = &m->set;
 	if (kind == OP_APPEND) {
 		m->op.log = buf_slice(&m->token);
 		m->op.create = slice_equal(key, m->target);
@@ -99,13 +103,13 @@ static void prepare(
 	}
 }
 
-static void send(struct move *m)
+static void submit_op(struct move *m)
 {
 	lanes_submit(m->task.host->lanes, &m->op);
 }
 
 /* Frees what the task owns in addition to itself, and returns the task. */
-static struct task *end(struct move *m)
+static struct task *end_move(struct move *m)
 {
 	buf_free(&m->token);
 	return &m->task;
@@ -118,7 +122,7 @@ static bool fails(struct move *m)
 {
 	if (!task_has_failed(&m->task))
 		return false;
-	return task_fails(end(m));
+	return task_fails(end_move(m));
 }
 
 static void one_read(struct move *m)
@@ -140,7 +144,7 @@ static void source_read(struct move *m, enum found found, const struct outcome *
 	one_read(m);
 }
 
-static void target_read(struct op *op, const struct outcome *outcome)
+static void move_on_target_read(struct op *op, const struct outcome *outcome)
 {
 	struct move *m = (struct move *)((char *)op - offsetof(struct move, target_op));
 
@@ -162,10 +166,12 @@ static void read_both(struct move *m, enum op_kind kind, void (*both_read)(struc
 	m->reads = same ? 1 : 2;
 	m->target_list = (struct list_request){ .verb = LIST_LENGTH };
 	m->target_set = (struct set_request){ .verb = SET_COUNT };
-	m->target_op = (struct op){
-		.kind = kind, .key = m->target, .done = target_read, .list = &m->target_list, .set = &m->target_set
-	};
-	send(m);
+	m->target_op = (struct op){ .kind = kind, .key = m->target, .done = move_on_target_read };
+	if (kind == OP_LIST)
+		m->target_op.list = &m->target_list;
+	else
+		m->target_op.set = &m->target_set;
+	submit_op(m);
 	if (same)
 		return;
 	task_owns(&m->task, &m->target_op);
@@ -187,7 +193,7 @@ static void reply_element(struct move *m, struct slice element)
 	buf_free(&token);
 }
 
-static void paused(struct waiter *waiter, const struct result *r)
+static void move_on_pause_over(struct waiter *waiter, const struct result *r)
 {
 	(void)r;
 	read_element((struct move *)((char *)waiter - offsetof(struct move, pause)));
@@ -198,34 +204,34 @@ static void paused(struct waiter *waiter, const struct result *r)
  * others have pushed a copy that they must remove. Each retries after a random time to avoid
  * another conflict.
  */
-static void again(struct move *m)
+static void retry_move(struct move *m)
 {
 	struct env *env = &m->task.host->env;
 
 	if (++m->attempts >= ATTEMPTS) {
-		task_say_error(end(m), "SERVER_ERROR busy");
+		task_say_error(end_move(m), "SERVER_ERROR busy");
 	} else if (env->later) {
 		unsigned power = m->attempts < PAUSES ? m->attempts : PAUSES;
-		m->pause = (struct waiter){ .done = paused };
+		m->pause = (struct waiter){ .done = move_on_pause_over };
 		env->later(env, &m->pause, (unsigned)(random_next(&env->random) % (1u << power)));
 	} else {
 		read_element(m);
 	}
 }
 
-static void taken_back(struct op *op, const struct outcome *outcome)
+static void move_on_taken_back(struct op *op, const struct outcome *outcome)
 {
 	struct move *m = move_of(op);
 
 	if (outcome->status == OUTCOME_CHANGED || (outcome->status == OUTCOME_BUSY && ++m->attempts < ATTEMPTS)) {
 		/* Others have pushed after it, or every attempt had a conflict. */
-		m->list = (struct list_request){ .verb = LIST_REMOVE, .start = m->to ? -1 : 1, .item = moved(m) };
-		prepare(m, OP_LIST, m->target, taken_back);
-		send(m);
+		m->list = (struct list_request){ .verb = LIST_REMOVE, .start = m->to ? -1 : 1, .item = moved_word(m) };
+		prepare_op(m, OP_LIST, m->target, move_on_taken_back);
+		submit_op(m);
 	} else if (outcome->status == OUTCOME_DONE || outcome->status == OUTCOME_MISSING) {
-		again(m);
+		retry_move(m);
 	} else {
-		(void)outcome_ends(outcome, end(m));
+		(void)outcome_ends(outcome, end_move(m));
 	}
 }
 
@@ -233,47 +239,47 @@ static void taken_back(struct op *op, const struct outcome *outcome)
  * The copy stays unless it is known that the element is still in the source, or that another
  * client removes it.
  */
-static void taken(struct op *op, const struct outcome *outcome)
+static void move_on_taken(struct op *op, const struct outcome *outcome)
 {
 	struct move *m = move_of(op);
 
 	if (outcome->status == OUTCOME_DONE) {
-		reply_element(m, moved(m));
+		reply_element(m, moved_word(m));
 	} else if (outcome->status == OUTCOME_CHANGED || outcome->status == OUTCOME_MISSING ||
 		outcome->status == OUTCOME_BUSY) {
-		m->list = (struct list_request){ .verb = LIST_TAKE, .start = m->to, .item = moved(m) };
-		prepare(m, OP_LIST, m->target, taken_back);
-		send(m);
+		m->list = (struct list_request){ .verb = LIST_TAKE, .start = m->to, .item = moved_word(m) };
+		prepare_op(m, OP_LIST, m->target, move_on_taken_back);
+		submit_op(m);
 	} else {
-		(void)outcome_ends(outcome, end(m));
+		(void)outcome_ends(outcome, end_move(m));
 	}
 }
 
-static void pushed(struct op *op, const struct outcome *outcome)
+static void move_on_pushed(struct op *op, const struct outcome *outcome)
 {
 	struct move *m = move_of(op);
 
 	if (outcome->status != OUTCOME_DONE) {
-		(void)outcome_ends(outcome, end(m));
+		(void)outcome_ends(outcome, end_move(m));
 		return;
 	}
-	m->list = (struct list_request){ .verb = LIST_TAKE, .start = m->from, .item = moved(m) };
-	prepare(m, OP_LIST, m->source, taken);
-	send(m);
+	m->list = (struct list_request){ .verb = LIST_TAKE, .start = m->from, .item = moved_word(m) };
+	prepare_op(m, OP_LIST, m->source, move_on_taken);
+	submit_op(m);
 }
 
 static void push(struct move *m)
 {
-	const char *error = encoding_takes_any(m->rule) ? NULL : encoding_check_member(m->rule, moved(m));
+	const char *error = encoding_takes_any(m->rule) ? NULL : encoding_check_member(m->rule, moved_word(m));
 
 	if (error) {
-		task_say_error(end(m), error);
+		task_say_error(end_move(m), error);
 		return;
 	}
-	prepare(m, OP_APPEND, m->target, pushed);
-	m->op.push = true;
+	prepare_op(m, OP_APPEND, m->target, move_on_pushed);
+	m->op.type = COLLECTION_LIST;
 	m->op.front = m->to == 0;
-	send(m);
+	submit_op(m);
 }
 
 /*
@@ -292,7 +298,7 @@ static enum outcome_status is_movable(const struct move *m, const struct result 
 	return ttl_exptime(env, base->ttl, &exptime) ? OUTCOME_DONE : OUTCOME_BUSY;
 }
 
-static void both_lists_read(struct move *m)
+static void move_on_both_lists(struct move *m)
 {
 	if (m->found == FOUND_NOTHING)
 		reply_element(m, SLICE(""));
@@ -300,7 +306,7 @@ static void both_lists_read(struct move *m)
 		push(m);
 }
 
-static void element_read(struct op *op, const struct outcome *outcome)
+static void move_on_element(struct op *op, const struct outcome *outcome)
 {
 	struct move *m = move_of(op);
 	struct outcome taken = { .status = OUTCOME_DONE };
@@ -321,11 +327,11 @@ static void element_read(struct op *op, const struct outcome *outcome)
 static void read_element(struct move *m)
 {
 	m->list = (struct list_request){ .verb = LIST_RANGE, .start = m->from, .stop = m->from };
-	prepare(m, OP_LIST, m->source, element_read);
-	read_both(m, OP_LIST, both_lists_read);
+	prepare_op(m, OP_LIST, m->source, move_on_element);
+	read_both(m, OP_LIST, move_on_both_lists);
 }
 
-static void rotated(struct op *op, const struct outcome *outcome)
+static void move_on_rotated(struct op *op, const struct outcome *outcome)
 {
 	struct move *m = move_of(op);
 
@@ -335,11 +341,11 @@ static void rotated(struct op *op, const struct outcome *outcome)
 }
 
 /* On a single list it is one operation. */
-static void rotate(struct move *m)
+static void rotate_list(struct move *m)
 {
 	m->list = (struct list_request){ .verb = LIST_ROTATE, .start = m->from, .stop = m->to };
-	prepare(m, OP_LIST, m->source, rotated);
-	send(m);
+	prepare_op(m, OP_LIST, m->source, move_on_rotated);
+	submit_op(m);
 }
 
 void move_element_start(struct host *host, const struct request *request, void *owner)
@@ -347,7 +353,7 @@ void move_element_start(struct host *host, const struct request *request, void *
 	struct move *m = new_move(host, request, owner);
 
 	if (slice_equal(m->source, m->target))
-		rotate(m);
+		rotate_list(m);
 	else
 		read_element(m);
 }
@@ -358,42 +364,42 @@ void move_element_start(struct host *host, const struct request *request, void *
  * If another client has removed the member or the whole set meanwhile, the move is complete,
  * too.
  */
-static void removed(struct op *op, const struct outcome *outcome)
+static void move_on_removed(struct op *op, const struct outcome *outcome)
 {
-	struct task *task = end(move_of(op));
+	struct task *task = end_move(move_of(op));
 
 	if (outcome->status == OUTCOME_MISSING || !outcome_ends(outcome, task))
 		task_say_done(task);
 }
 
-static void added(struct op *op, const struct outcome *outcome)
+static void move_on_added(struct op *op, const struct outcome *outcome)
 {
 	struct move *m = move_of(op);
 
 	if (outcome->status != OUTCOME_DONE) {
-		(void)outcome_ends(outcome, end(m));
+		(void)outcome_ends(outcome, end_move(m));
 		return;
 	}
 	*m->token.data = '-';
-	prepare(m, OP_APPEND, m->source, removed);
-	send(m);
+	prepare_op(m, OP_APPEND, m->source, move_on_removed);
+	submit_op(m);
 }
 
-static void both_sets_read(struct move *m)
+static void move_on_both_sets(struct move *m)
 {
 	if (m->found == FOUND_NOTHING) {
-		task_say_word(end(m), WORD_NOT_FOUND);
+		task_say_word(end_move(m), WORD_NOT_FOUND);
 	} else if (fails(m)) {
 		/* Replied by fails(). */
 	} else if (slice_equal(m->source, m->target)) {
-		task_say_done(end(m));
+		task_say_done(end_move(m));
 	} else {
-		prepare(m, OP_APPEND, m->target, added);
-		send(m);
+		prepare_op(m, OP_APPEND, m->target, move_on_added);
+		submit_op(m);
 	}
 }
 
-static void tested(struct op *op, const struct outcome *outcome)
+static void move_on_tested(struct op *op, const struct outcome *outcome)
 {
 	struct move *m = move_of(op);
 	bool is_member = outcome->status == OUTCOME_DONE && *m->set.text.data == '1';
@@ -408,9 +414,9 @@ void move_member_start(struct host *host, const struct request *request, void *o
 	struct move *m = new_move(host, request, owner);
 
 	set_token(m, request->args->words);
-	m->set = (struct set_request){ .verb = SET_TEST, .members = moved(m) };
-	prepare(m, OP_READ, m->source, tested);
-	read_both(m, OP_READ, both_sets_read);
+	m->set = (struct set_request){ .verb = SET_TEST, .members = moved_word(m) };
+	prepare_op(m, OP_READ, m->source, move_on_tested);
+	read_both(m, OP_READ, move_on_both_sets);
 }
 
 /* --- lmpop --- */
@@ -425,7 +431,7 @@ struct pops {
 
 static void pop_next(struct pops *p);
 
-static void popped(struct op *op, const struct outcome *outcome)
+static void move_on_popped(struct op *op, const struct outcome *outcome)
 {
 	struct pops *p = (struct pops *)((char *)op - offsetof(struct pops, op));
 
@@ -447,7 +453,7 @@ static void pop_next(struct pops *p)
 	} else if (!args_allow_lists(rules_collection(p->task.host->env.rules, key))) {
 		task_say_error(&p->task, args_no_list);
 	} else {
-		p->op = (struct op){ .kind = OP_LIST, .key = key, .list = &p->list, .done = popped };
+		p->op = (struct op){ .kind = OP_LIST, .key = key, .list = &p->list, .done = move_on_popped };
 		task_owns(&p->task, &p->op);
 		lanes_submit(p->task.host->lanes, &p->op);
 	}

@@ -17,7 +17,7 @@ struct result outcome_result(const struct outcome *outcome)
 		[OUTCOME_TOO_LARGE] = "SERVER_ERROR object too large for cache",
 		[OUTCOME_OVERFLOW] = task_too_large,
 		[OUTCOME_BUSY] = "SERVER_ERROR busy",
-		[OUTCOME_NO_CAS] = "SERVER_ERROR the server gives no cas ids (memcached -C)",
+		[OUTCOME_NO_CAS] = "SERVER_ERROR the server returns no cas ids (memcached -C)",
 		[OUTCOME_RANGE] = "CLIENT_ERROR index out of range",
 	};
 	const char *line;
@@ -47,7 +47,7 @@ void task_note_outcome(struct task *task, const struct outcome *outcome)
  * Returns the word of an outcome that is not a failure. memcached's own commands reply the same
  * for a missing item as in memcached.
  */
-static enum reply_word word_of(enum outcome_status status, const struct command *command)
+static enum reply_word word_of_status(enum outcome_status status, const struct command *command)
 {
 	switch (status) {
 	case OUTCOME_MISSING:
@@ -64,7 +64,7 @@ static enum reply_word word_of(enum outcome_status status, const struct command 
 
 void outcome_end(const struct outcome *outcome, struct task *task)
 {
-	enum reply_word word = word_of(outcome->status, task->command);
+	enum reply_word word = word_of_status(outcome->status, task->command);
 	struct result r;
 
 	if (word) {
@@ -103,6 +103,7 @@ struct op_task *op_task_new(
 		.key = task_keys(&t->task, task_keep(&at, request->key), 1),
 		.ttl = task_ttl(request, rule->ttl),
 		.done = done,
+		.whole = true,
 	};
 	task_owns(&t->task, &t->op);
 	return t;
@@ -117,6 +118,7 @@ void op_task_told(struct op *op, const struct outcome *outcome)
 {
 	static const struct outcome busy = { .status = OUTCOME_BUSY };
 	struct task *task = &op_task_of(op)->task;
+	bool again = op->kind == OP_COMPACT && op->rounds > 0;
 
 	lookup_outcome(task, outcome->status);
 	/*
@@ -126,5 +128,5 @@ void op_task_told(struct op *op, const struct outcome *outcome)
 	if (outcome->status == OUTCOME_DONE)
 		task_say_done(task);
 	else
-		outcome_end(op->rounds && outcome->status == OUTCOME_MISSING ? &busy : outcome, task);
+		outcome_end(again && outcome->status == OUTCOME_MISSING ? &busy : outcome, task);
 }

@@ -23,7 +23,7 @@ struct reading {
 	char key[];
 };
 
-static void answer(struct reading *r, const struct result *result)
+static void end_reading(struct reading *r, const struct result *result)
 {
 	struct waiter *waiter = r->waiter;
 
@@ -34,7 +34,7 @@ static void answer(struct reading *r, const struct result *result)
 	pool_put(r->host->env.pool, r, r->size);
 }
 
-static void write_members(struct buf *out, struct slice members, char delimiter)
+static void write_text(struct buf *out, struct slice members, char delimiter)
 {
 	char *at;
 
@@ -47,17 +47,17 @@ static void write_members(struct buf *out, struct slice members, char delimiter)
 	buf_commit(out, members.n + 1);
 }
 
-static void was_read(struct op *op, const struct outcome *outcome)
+static void plain_on_read(struct op *op, const struct outcome *outcome)
 {
 	struct reading *r = (struct reading *)op;
 	struct result result;
 
 	if (r->failure.happened) {
-		answer(r, &r->failure.result);
+		end_reading(r, &r->failure.result);
 		return;
 	}
 	if (outcome->status == OUTCOME_DONE) {
-		write_members(&r->text, r->all.shared ? buf_slice(&r->all.shared->text) : outcome->log, r->delimiter);
+		write_text(&r->text, r->all.shared ? buf_slice(&r->all.shared->text) : outcome->log, r->delimiter);
 		result = (struct result){
 			.status = RESULT_HIT,
 			.value = buf_slice(&r->text),
@@ -68,10 +68,10 @@ static void was_read(struct op *op, const struct outcome *outcome)
 	} else {
 		result = outcome_result(outcome);
 	}
-	answer(r, &result);
+	end_reading(r, &result);
 }
 
-static void was_touched(struct op *op, const struct outcome *outcome)
+static void plain_on_touched(struct op *op, const struct outcome *outcome)
 {
 	struct reading *r = (struct reading *)((char *)op - offsetof(struct reading, touch));
 
@@ -95,18 +95,16 @@ void plain_read(const struct task *task, const struct call *call, struct waiter 
 	};
 	memcpy(r->key, call->key.p, call->key.n);
 	if (call->verb == CALL_GAT) {
-		r->touch = (struct op){ .kind = OP_TOUCH, .key = key, .ttl = call->exptime, .done = was_touched };
+		r->touch = (struct op){ .kind = OP_TOUCH, .key = key, .ttl = call->exptime, .done = plain_on_touched };
+		task_owns(task, &r->touch);
 		lanes_submit(host->lanes, &r->touch);
 	}
 	r->all = (struct set_request){ .verb = SET_ALL };
 	r->range = (struct list_request){ .verb = LIST_RANGE, .stop = -1 };
-	r->read = (struct op){
-		.kind = rule->type == COLLECTION_LIST ? OP_LIST : OP_READ,
-		.key = key,
-		.list = &r->range,
-		.set = &r->all,
-		.done = was_read,
-	};
+	if (rule->type == COLLECTION_LIST)
+		r->read = (struct op){ .kind = OP_LIST, .key = key, .list = &r->range, .done = plain_on_read };
+	else
+		r->read = (struct op){ .kind = OP_READ, .key = key, .set = &r->all, .done = plain_on_read };
 	task_owns(task, &r->read);
 	lanes_submit(host->lanes, &r->read);
 }
@@ -166,7 +164,7 @@ void plain_start(struct host *host, const struct request *request, void *owner)
 	else if (request->command->grammar == GRAMMAR_ARITHMETIC)
 		error = "CLIENT_ERROR cannot increment or decrement a collection";
 	else if (request->extras.compare)
-		error = "CLIENT_ERROR a cas id is for the commands that replace a collection";
+		error = "CLIENT_ERROR a cas id is only for commands that replace a collection";
 	else
 		error = parse_value(rule, request->data, removes ? '-' : '+', &log);
 	if (error) {
@@ -175,14 +173,16 @@ void plain_start(struct host *host, const struct request *request, void *owner)
 		return;
 	}
 	t = op_task_new(host, request, owner, writes[id].kind, op_task_told, 0);
-	/* Only a collection that is stored as a whole is new. */
-	if (t->op.kind != OP_REPLACE)
+	t->op.type = rule->type;
+	if (t->op.kind == OP_REPLACE) {
+		t->op.flags = request->flags;
+		t->op.cas = request->number;
+		t->op.mode = writes[id].mode;
+	} else {
+		/* Only a collection that is stored as a whole is new. */
 		t->op.ttl = request->exptime;
-	t->op.push = rule->type == COLLECTION_LIST;
-	t->op.front = t->op.push && id == COMMAND_PREPEND;
-	t->op.flags = request->flags;
-	t->op.cas = request->number;
-	t->op.mode = writes[id].mode;
+		t->op.front = op_is_list(&t->op) && id == COMMAND_PREPEND;
+	}
 	t->task.scratch = log;
 	t->op.log = buf_slice(&t->task.scratch);
 	op_task_submit(t);

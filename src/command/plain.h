@@ -20,6 +20,6 @@ command_start plain_start, event_plain_start;
  * that of the counter, with the value 0 if it is missing. The waiter is as in env.call.
  */
 void plain_read(const struct task *task, const struct call *call, struct waiter *waiter);
-void event_plain_read(struct host *host, const struct call *call, struct waiter *waiter);
+void event_plain_read(const struct task *task, const struct call *call, struct waiter *waiter);
 
 #endif

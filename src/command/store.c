@@ -7,7 +7,7 @@
 
 enum { PENDING_MAX = 16 /* The store is full above this number of tables in flight. */ };
 
-static void end(struct store *s)
+static void end_store(struct store *s)
 {
 	struct task *task = s->task;
 	uint64_t number = s->number;
@@ -21,7 +21,7 @@ static void end(struct store *s)
 }
 
 /* Deletes the tables, unless a base may refer to them. */
-static void replaced(struct op *op, const struct outcome *outcome)
+static void store_on_replaced(struct op *op, const struct outcome *outcome)
 {
 	struct store *s = (struct store *)((char *)op - offsetof(struct store, op));
 	bool unknown = outcome->status == OUTCOME_FAILED && !result_stored_nothing(outcome->result);
@@ -31,15 +31,15 @@ static void replaced(struct op *op, const struct outcome *outcome)
 		if (s->writes && !unknown)
 			part_writer_forget(&s->writer.parts);
 	}
-	end(s);
+	end_store(s);
 }
 
-static void replace(struct store *s)
+static void replace_set(struct store *s)
 {
 	if (task_has_failed(s->task)) {
 		if (s->writes)
 			part_writer_forget(&s->writer.parts);
-		end(s);
+		end_store(s);
 		return;
 	}
 	if (s->writes) {
@@ -52,7 +52,7 @@ static void replace(struct store *s)
 	lanes_submit(s->task->host->lanes, &s->op);
 }
 
-static void written(void *arg)
+static void store_on_written(void *arg)
 {
 	struct store *s = arg;
 	const struct failure *failure = &s->writer.parts.failure;
@@ -62,14 +62,14 @@ static void written(void *arg)
 	if (!s->finished)
 		s->wake(s);
 	else if (s->writer.parts.pending == 0)
-		replace(s);
+		replace_set(s);
 }
 
 void store_init(struct store *s, struct task *task, struct slice key, int64_t ttl, void (*wake)(struct store *store))
 {
 	*s = (struct store){
 		.task = task,
-		.op = { .kind = OP_REPLACE, .key = key, .ttl = ttl, .done = replaced },
+		.op = { .kind = OP_REPLACE, .key = key, .ttl = ttl, .done = store_on_replaced },
 		.rule = rules_collection(task->host->env.rules, key),
 		.wake = wake,
 		.log = BUF_EMPTY,
@@ -81,7 +81,7 @@ static void begin_run(struct store *s)
 {
 	struct slice rest = buf_slice(&s->log), token;
 
-	run_writer_init(&s->writer, s->task->host->lanes, s->op.key, s->op.ttl, written, s);
+	run_writer_init(&s->writer, s->task->host->lanes, s->op.key, s->op.ttl, store_on_written, s);
 	s->writes = true;
 	while ((token = slice_token(&rest)).n)
 		run_writer_add(&s->writer, slice_skip(token, 1), false);
@@ -125,7 +125,7 @@ void store_finish(struct store *s)
 	s->finished = true;
 	if (s->writes)
 		run_writer_finish(&s->writer);
-	/* The last table is in flight: `written` continues. */
+	/* The last table is in flight: `store_on_written` continues. */
 	if (!s->writes || s->writer.parts.pending == 0)
-		replace(s);
+		replace_set(s);
 }

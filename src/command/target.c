@@ -69,7 +69,7 @@ static enum target of_all_keys(const struct rules *rules, const struct request *
 	return found;
 }
 
-static enum target of_meta(const struct rules *rules, const struct request *request)
+static enum target target_of_meta(const struct rules *rules, const struct request *request)
 {
 	char decoded[KEY_MAX];
 	struct slice key = target_key(request, decoded);
@@ -111,7 +111,7 @@ static enum target of_request(const struct rules *rules, const struct request *r
 	case SUBJECT_ITEM:
 		return of_items(rules, request);
 	case SUBJECT_META:
-		return of_meta(rules, request);
+		return target_of_meta(rules, request);
 	case SUBJECT_SET:
 	case SUBJECT_LIST:
 		if (traits->keys == KEYS_MANY)

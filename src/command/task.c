@@ -175,7 +175,7 @@ bool task_write(const struct task *task, struct buf *out, const struct reply *r,
 }
 
 /* Inline: almost every reply passes here once. */
-static inline __attribute__((always_inline)) void add(struct task *task, const struct reply *r)
+static inline __attribute__((always_inline)) void add_to_reply(struct task *task, const struct reply *r)
 {
 	struct slice tail;
 
@@ -219,7 +219,7 @@ static void collect(struct task *task, const struct reply *r)
 	part.more |= task->as.form == reply_text_form;
 	bound_collected(task, reply_bytes(r).n);
 	if (!ends && r->kind != REPLY_ERROR && !task_is_full(task))
-		add(task, &part);
+		add_to_reply(task, &part);
 }
 
 /* Returns the reply for the outer task. `text` is the collected text, if it is large. */
@@ -277,7 +277,7 @@ void task_say(struct task *task, const struct reply *r)
 		say_inside(task, r);
 		return;
 	}
-	add(task, r);
+	add_to_reply(task, r);
 	if (!r->more)
 		task->host->done(task);
 }

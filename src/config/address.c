@@ -15,7 +15,7 @@ static bool is_path(struct slice where)
 static const char *take_host(struct slice host, struct address *out)
 {
 	if (host.n == 0)
-		return "no host";
+		return "missing host";
 	if (host.n >= sizeof(out->host))
 		return "too long";
 	memcpy(out->host, host.p, host.n);
@@ -31,16 +31,16 @@ static const char *parse_tcp(struct slice text, struct address *out)
 
 	if (text.p[0] == '[') {
 		if (!close)
-			return "no ]";
+			return "missing ]";
 		host = slice_of(text.p + 1, (size_t)(close - text.p) - 1);
 		if (colon < close)
 			colon = NULL;
 		if (colon ? colon != close + 1 : close + 1 != text.p + text.n)
-			return "something between ] and the port";
+			return "unexpected text between ] and the port";
 	} else if (colon) {
 		host.n = (size_t)(colon - text.p);
 		if (memchr(host.p, ':', host.n))
-			return "an IPv6 address needs [ ]";
+			return "an IPv6 address must be in [ ]";
 	}
 	/* inet_aton() would accept it as an address of 32 bits. */
 	if (!colon && text.n <= 5 && num_parse_u32(text, &port))
@@ -69,13 +69,13 @@ const char *address_parse(const char *text, uint16_t port, bool weighted, struct
 	if (word_find_below(text, end, ' ') != end)
 		return "a control byte";
 	if (!is_path(where) && memmem(where.p, where.n, "://", 3))
-		return "no scheme such as memcached:// is allowed, only host:port";
+		return "a scheme such as memcached:// is not allowed; use host:port";
 	if (memchr(where.p, ';', where.n))
 		return "addresses are separated by commas, not by ;";
 	if (weight.n && weighted && !slice_starts(weight, weight_word))
 		return "only weight=N may follow a server; servers are separated by commas";
 	if (slice_token(&rest).n || (weight.n && !weighted))
-		return "something behind the address";
+		return "unexpected text after the address";
 	if (weight.n &&
 		(!num_parse_u32(slice_skip(weight, weight_word.n), &out->weight) || out->weight == 0 ||
 			out->weight > 99999))
@@ -86,7 +86,7 @@ const char *address_parse(const char *text, uint16_t port, bool weighted, struct
 		where = slice_skip(where, tls.n);
 	if (is_path(where)) {
 		if (out->tls)
-			return "no TLS on a Unix socket";
+			return "TLS is not supported on a Unix socket";
 		if (out->dns)
 			return "a Unix socket has no name to look up";
 		out->port = 0;
@@ -94,7 +94,7 @@ const char *address_parse(const char *text, uint16_t port, bool weighted, struct
 		/* The size of sockaddr_un.sun_path. */
 		return where.n >= 108 ? "path too long" : take_host(where, out);
 	}
-	return where.n ? parse_tcp(where, out) : "no host";
+	return where.n ? parse_tcp(where, out) : "missing host";
 }
 
 bool address_same(const struct address *a, const struct address *b)

@@ -10,7 +10,7 @@
 
 static const char usage[] =
 	"usage: setlistd [OPTION]...\n"
-	"Sets, lists and event counters on any memcached: a proxy that speaks the memcached text protocol.\n"
+	"A memcached proxy that adds sets, lists and event counters to ordinary memcached servers.\n"
 	"\n"
 	"  -a, --admin ADDR        HTTP port for operators: its page, metrics and health\n"
 	"  -c, --commands PREFIX   keys that begin with it are commands, such as q| for `get q|scard|topic-1`\n"
@@ -20,13 +20,13 @@ static const char usage[] =
 	"  -s, --socket SOCKET     listen on this Unix socket\n"
 	"  -S, --servers SERVERS   the memcached servers: host:port,host:port or a libmemcached string (--SERVER=...)\n"
 	"  -t, --threads THREADS   worker threads (1)\n"
-	"  -u, --user USER         become this user after the sockets are open\n"
+	"  -u, --user USER         switch to this user after opening the sockets\n"
 	"  -v, --verbose           log more; twice for debugging\n"
 	"  -T, --test              check the configuration and exit\n"
 	"  -V, --version           print the version and exit\n"
-	"  -h, --help              print this and exit\n"
+	"  -h, --help              print this help and exit\n"
 	"\n"
-	"When it runs, connect with telnet and type: help\n";
+	"Once it is running, connect with telnet and type: help\n";
 
 static const struct option names[] = {
 	{ "admin", required_argument, NULL, 'a' },
@@ -69,8 +69,7 @@ static _Noreturn void refuse_name(const char *argument)
 	for (const struct option *o = names; o->name; o++)
 		near_offer(&near, slice_of(o->name, strlen(o->name)));
 	near_hint(&near, hint);
-	fprintf(stderr, "setlistd: there is no option %s%s%s setlistd --help\n", argument, hint,
-		*hint ? " See" : "; see");
+	fprintf(stderr, "setlistd: unknown option %s%s%s setlistd --help\n", argument, hint, *hint ? " See" : "; see");
 	exit(2);
 }
 
@@ -85,7 +84,7 @@ static _Noreturn void refuse_option(int c, const char *argument)
 		fprintf(stderr, "setlistd: -%c, --%s: %s value; see setlistd --help\n", optopt, o->name,
 			c == ':' ? "needs a" : "takes no");
 	else
-		fprintf(stderr, "setlistd: there is no option -%c; see setlistd --help\n", optopt);
+		fprintf(stderr, "setlistd: unknown option -%c; see setlistd --help\n", optopt);
 	exit(2);
 }
 

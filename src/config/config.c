@@ -18,7 +18,7 @@
 #include "util/num.h"
 
 static const uint16_t default_port = 11311, default_server_port = 11211, default_admin_port = 11312;
-static const char named_twice[] = "is named twice";
+static const char named_twice[] = "is listed twice";
 
 static struct slice slice_of_text(const char *text)
 {
@@ -27,11 +27,11 @@ static struct slice slice_of_text(const char *text)
 
 /* --- checks of texts --- */
 
-static const char *check_control(const char *path)
+static const char *config_check_control(const char *path)
 {
 	if (!*path || (*path == '/' && strlen(path) < sizeof(((struct sockaddr_un *)NULL)->sun_path)))
 		return NULL;
-	return "an absolute path of a socket is allowed, of at most 107 bytes";
+	return "must be the absolute path of a socket, of at most 107 bytes";
 }
 
 const char *config_admin_address(const char *text, struct address *address)
@@ -39,11 +39,11 @@ const char *config_admin_address(const char *text, struct address *address)
 	const char *error = address_parse(text, default_admin_port, false, address);
 
 	if (!error && (address->port == 0 || address->tls))
-		error = "a TCP address without TLS is allowed";
+		error = "must be a TCP address without TLS";
 	return error;
 }
 
-static const char *check_admin(const char *text)
+static const char *config_check_admin(const char *text)
 {
 	struct address address;
 
@@ -54,14 +54,14 @@ static const char *check_admin(const char *text)
  * Checks a host name without a port: browsers send the port of `admin`, or that of a proxy in
  * front of it.
  */
-static const char *check_host(const char *name)
+static const char *config_check_host(const char *name)
 {
 	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
 
-	return *name && !name[strspn(name, allowed)] ? NULL : "is no name of a host";
+	return *name && !name[strspn(name, allowed)] ? NULL : "is not a host name";
 }
 
-static const char *check_login(const char *name)
+static const char *config_check_login(const char *name)
 {
 	return *name ? users_check_word(slice_of_text(name)) : NULL;
 }
@@ -75,26 +75,26 @@ static bool is_plain(struct slice text)
 }
 
 /* A separator that can be part of a name or number would split it. */
-static const char *check_commands(const char *text)
+static const char *config_check_commands(const char *text)
 {
 	struct slice prefix = slice_of_text(text);
 	unsigned char last = prefix.n ? (unsigned char)text[prefix.n - 1] : '|';
 
 	if (prefix.n > PREFIX_MAX || !is_plain(prefix))
-		return "no space or control character, and 32 bytes at most";
+		return "must have at most 32 bytes, and no space or control character";
 	if (isalnum(last) || last == '_' || last == '-' || last >= 0x80)
-		return "the last byte separates words, and must be no letter, digit, '_' or '-'";
+		return "the last byte separates words, and must not be a letter, digit, '_' or '-'";
 	return NULL;
 }
 
-static const char *check_delimiter(const char *text)
+static const char *config_check_delimiter(const char *text)
 {
 	if (strcmp(text, " ") == 0 || (strlen(text) == 1 && is_plain(slice_of_text(text))))
 		return NULL;
-	return "one byte is allowed, no control character";
+	return "must be one byte, and not a control character";
 }
 
-static const char *check_time(const char *text)
+static const char *config_check_time(const char *text)
 {
 	int64_t at;
 
@@ -204,7 +204,7 @@ const char *config_number(const char *text, int64_t least, int64_t most, int64_t
 {
 	if (num_parse_i64(slice_of_text(text), value) && *value >= least && *value <= most)
 		return NULL;
-	snprintf(why, CONFIG_WHY, "a decimal number from %" PRId64 " to %" PRId64 " is allowed", least, most);
+	snprintf(why, CONFIG_WHY, "must be a decimal number from %" PRId64 " to %" PRId64, least, most);
 	return why;
 }
 
@@ -254,14 +254,14 @@ const char *config_quantity(
 	for (size_t i = 0, shown = 0; i < UNITS; i++) {
 		if (slice_equal(plain, slice_of_text(units[i].plain)) && units[i].name[1] != 'B')
 			n += snprintf(why + n, CONFIG_WHY - (size_t)n, "%s %s",
-				shown++ ? "," : ", or a unit:", units[i].name);
+				shown++ ? "," : ", optionally with a unit:", units[i].name);
 	}
 	return why;
 }
 
 const char *config_word(const char *text, const char *const *words, int *value, char why[CONFIG_WHY])
 {
-	int n = snprintf(why, CONFIG_WHY, "is not known, only:");
+	int n = snprintf(why, CONFIG_WHY, "is not one of:");
 
 	for (int i = 0; words[i]; i++) {
 		if (strcmp(words[i], text) == 0) {
@@ -283,7 +283,7 @@ const char *config_flag(const char *text, bool *value)
 			return NULL;
 		}
 	}
-	return "true or false is allowed";
+	return "must be true or false";
 }
 
 /* Returns the days from 1970-01-01 to the first of a month. */
@@ -299,7 +299,7 @@ static int64_t days_to(int year, int month)
 
 const char *config_time(const char *text, int64_t *at)
 {
-	static const char error[] = "a time in UTC is allowed, as \"2026-12-01T06:00:00Z\"",
+	static const char error[] = "must be a time in UTC, such as \"2026-12-01T06:00:00Z\"",
 			  form[] = "dddd-dd-ddTdd:dd:ddZ";
 	int part[6] = { 0 };
 	size_t n = 0;
@@ -329,7 +329,7 @@ static const char *set_mode(const char *text, mode_t *value)
 	unsigned long mode = strtoul(text, NULL, 8);
 
 	if (!*text || text[strspn(text, "01234567")] || mode > 0777)
-		return "is no octal mode such as \"0700\"";
+		return "is not an octal mode such as \"0700\"";
 	*value = (mode_t)mode;
 	return NULL;
 }
@@ -370,9 +370,9 @@ static bool is_ring_string(const char *text)
 static const char *add_server(const char *text, struct address_list *list)
 {
 	if (list->string || (list->count && is_ring_string(text)))
-		return "a configuration string of libmemcached stands alone";
+		return "a configuration string of libmemcached must be the only entry";
 	if (!is_ring_string(text))
-		return strchr(text, ',') ? "each server is a string of its own"
+		return strchr(text, ',') ? "write each server as a string of its own"
 					 : add_address(text, default_server_port, true, list);
 	list->string = xstrdup(text);
 	return NULL;
@@ -385,7 +385,7 @@ static const char *add_user(const char *text, struct user_list *list)
 	uint32_t uid = pw ? pw->pw_uid : (uid_t)-1;
 
 	if ((!pw && !num_parse_u32(slice_of_text(text), &uid)) || uid == (uid_t)-1)
-		return "is no user of this system";
+		return "is not a user of this system";
 	list->at = xrealloc(list->at, (list->count + 1) * sizeof(*list->at));
 	list->at[list->count++] = uid;
 	return NULL;
@@ -404,7 +404,7 @@ static const char *add_command(const char *text, struct command_set *set, char w
 	for (int id = 0; id < COMMAND_COUNT; id++)
 		near_offer(&near, command_get((command_id)id)->name);
 	near_hint(&near, hint);
-	snprintf(why, CONFIG_WHY, "is no command%s", hint);
+	snprintf(why, CONFIG_WHY, "is not a command%s", hint);
 	return why;
 }
 
@@ -631,7 +631,7 @@ const char *config_add_listen(struct config *config, const char *text, uint16_t 
 {
 	const char *error = add_address(text, port ? port : default_port, false, &config->listen);
 
-	return error == named_twice ? "an address to listen on is named twice" : error;
+	return error == named_twice ? "an address to listen on is listed twice" : error;
 }
 
 const char *config_set_servers(struct config *config, const char *text)
@@ -647,7 +647,7 @@ const char *config_set_servers(struct config *config, const char *text)
 	while (!error && (one = strsep(&rest, ",")))
 		error = add_address(one, default_server_port, true, &config->servers);
 	free(copy);
-	return error == named_twice ? "a server is named twice" : error;
+	return error == named_twice ? "a server is listed twice" : error;
 }
 
 void config_complete(struct config *config)
@@ -666,7 +666,7 @@ struct ring *config_ring(const struct address_list *list, int distribution, char
 	if (list->string)
 		return ring_from_string(list->string, error);
 	if (list->count == 0) {
-		snprintf(error, 256, "no server is named: use -S or `servers` in the configuration file");
+		snprintf(error, 256, "no servers: use -S, or `servers` in the configuration file");
 		return NULL;
 	}
 	if (list->count > RING_SERVERS_MAX) {

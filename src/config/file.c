@@ -1,5 +1,6 @@
 #include "config/file.h"
 
+#include <assert.h>
 #include <confuse.h>
 #include <errno.h>
 #include <stdio.h>
@@ -16,7 +17,8 @@
  */
 static struct reading {
 	struct config *config;
-	struct buf said, unknown; /* Errors; and errors about unknown options. */
+	struct buf said, unknown;  /* Errors; and errors about unknown options. */
+	unsigned faults, unknowns; /* The number of errors in each of them. */
 	/* The unknown option at which parsing stopped, and its line; otherwise "". */
 	char name[CONFIG_WHY];
 	unsigned line;
@@ -27,6 +29,41 @@ static struct reading {
 	const cfg_t *section;
 	uint64_t set;
 } reading;
+
+/*
+ * Limits of a file. A reload reads it in the main thread, which serves the operators too: each
+ * rule is compared with all others, each unknown option makes another parse necessary, and each
+ * error is a line of the log.
+ */
+enum { FILE_MAX = 1 << 20, LIST_MAX = 1000, RULES_MAX = 1000, FAULTS_MAX = 20 };
+
+/* --- errors --- */
+
+static bool has_many_faults(void)
+{
+	return reading.faults + reading.unknowns >= FAULTS_MAX;
+}
+
+/* Reports an error, unless there are many. Returns false. */
+static __attribute__((format(printf, 2, 3))) bool refuse(unsigned line, const char *format, ...)
+{
+	char text[2 * CONFIG_VALUE_ERROR];
+	va_list arguments;
+
+	if (has_many_faults())
+		return false;
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	reading.faults++;
+	return config_fault(reading.config, line, &reading.said, "%s", text);
+}
+
+/* The result of a callback of libconfuse, which stops at a result other than 0. */
+static int go_on(void)
+{
+	return has_many_faults() ? -1 : 0;
+}
 
 /* --- rules --- */
 
@@ -112,7 +149,7 @@ static int parse_number(cfg_t *cfg, cfg_opt_t *opt, const char *text, void *resu
 	if (why)
 		cfg_error(cfg, "%s = %s: %s", o->name, text, why);
 	*(long *)result = (long)value;
-	return 0;
+	return go_on();
 }
 
 /* Parses a word into its index. */
@@ -127,7 +164,7 @@ static int parse_word(cfg_t *cfg, cfg_opt_t *opt, const char *text, void *result
 	if (why)
 		cfg_error(cfg, "%s = \"%s\" %s", o->name, text, why);
 	*(long *)result = value;
-	return 0;
+	return go_on();
 }
 
 static int parse_flag(cfg_t *cfg, cfg_opt_t *opt, const char *text, void *result)
@@ -139,7 +176,7 @@ static int parse_flag(cfg_t *cfg, cfg_opt_t *opt, const char *text, void *result
 	if (why)
 		cfg_error(cfg, "%s = %s: %s", cfg_opt_name(opt), text, why);
 	*(long *)result = value;
-	return 0;
+	return go_on();
 }
 
 static int check_text(cfg_t *cfg, cfg_opt_t *opt)
@@ -151,14 +188,14 @@ static int check_text(cfg_t *cfg, cfg_opt_t *opt)
 
 	note_option(cfg, opt);
 	if (o->most == 1)
-		snprintf(size, sizeof(size), "one byte is allowed");
+		snprintf(size, sizeof(size), "one byte");
 	else if (o->least == 0)
 		snprintf(size, sizeof(size), "up to %d bytes", (int)o->most);
 	else
 		snprintf(size, sizeof(size), "%d to %d bytes", (int)o->least, (int)o->most);
 	if (n < (size_t)o->least || n > (size_t)o->most || word_end(text, text + n) != text + n)
-		cfg_error(cfg, "%s = \"%s\": %s, no space, no control character", o->name, text, size);
-	return 0;
+		cfg_error(cfg, "%s = \"%s\": must be %s, without spaces and control characters", o->name, text, size);
+	return go_on();
 }
 
 static int check_share(cfg_t *cfg, cfg_opt_t *opt)
@@ -167,48 +204,61 @@ static int check_share(cfg_t *cfg, cfg_opt_t *opt)
 
 	note_option(cfg, opt);
 	if (!(value > 0 && value <= 1))
-		cfg_error(cfg, "%s = %g: above 0 and up to 1 is allowed", cfg_opt_name(opt), value);
-	return 0;
+		cfg_error(cfg, "%s = %g: must be above 0 and at most 1", cfg_opt_name(opt), value);
+	return go_on();
 }
 
-/*
- * Checks a whole rule, including that no earlier rule has the same prefix for removals, since
- * one item would then contain the removals of two sets. Returns NULL, or the error.
- */
-static const char *rule_error(cfg_t *cfg, unsigned rule)
+/* Called by libconfuse after each rule. */
+static int file_count_rule(cfg_t *cfg, cfg_opt_t *opt)
 {
-	cfg_t *section = cfg_getnsec(cfg, "collection", rule);
+	if (cfg_opt_size(opt) <= RULES_MAX)
+		return go_on();
+	refuse((unsigned)cfg->line, "%s: more than %d of these rules", cfg_opt_name(opt), RULES_MAX);
+	return -1;
+}
+
+/* Returns NULL, or the error of a whole rule. */
+static const char *rule_error(cfg_t *section)
+{
 	long encoding = cfg_getint(section, "encoding");
 	bool list = cfg_getint(section, "type") == COLLECTION_LIST;
 	const char *removed = cfg_getstr(section, "removed"), *prefix = cfg_title(section);
 
 	if (list && encoding != ENCODING_OPLOG && encoding != ENCODING_CSV)
-		return "a list has the encoding oplog or csv";
+		return "the encoding of a list must be oplog or csv";
 	if (cfg_getint(section, "max") && (!list || encoding != ENCODING_OPLOG))
-		return "`max` is for lists of the encoding oplog alone";
+		return "`max` is only for lists with the encoding oplog";
 	if (cfg_getint(section, "spread") > 1 && encoding != ENCODING_OPLOG)
-		return "`spread` is for the encoding oplog alone";
+		return "`spread` is only for the encoding oplog";
 	if (encoding == ENCODING_PAIRED && (!*removed || strcmp(removed, prefix) == 0))
-		return "the encoding paired needs another prefix in `removed`";
+		return "the encoding paired needs a prefix in `removed` that differs from that of the rule";
 	if (encoding != ENCODING_PAIRED && *removed)
-		return "`removed` is for the encoding paired alone";
+		return "`removed` is only for the encoding paired";
 	if (encoding == ENCODING_TOMBSTONE && cfg_getstr(section, "delimiter")[0] == '|')
-		return "the delimiter of the encoding tombstone is not its bar";
-	for (unsigned i = 0; i < rule && *removed; i++)
-		if (strcmp(cfg_getstr(cfg_getnsec(cfg, "collection", i), "removed"), removed) == 0)
-			return "another rule has the same `removed`";
+		return "the delimiter of the encoding tombstone must not be |";
 	return NULL;
 }
 
 /*
- * Checks all rules. Must be called at the end of the file: an option such as
+ * Checks all rules, including that no two have the same prefix for removals, since one item
+ * would then contain the removals of two sets. At most RULES_MAX texts are compared with each
+ * other. Must be called at the end of the file: an option such as
  * collection|encoding changes a section that was complete.
  */
 static void check_rules(cfg_t *cfg)
 {
-	for (unsigned i = 0; i < cfg_size(cfg, "collection"); i++) {
+	const char *removed[RULES_MAX];
+	unsigned count = cfg_size(cfg, "collection");
+
+	assert(count <= RULES_MAX);
+	for (unsigned i = 0; i < count; i++) {
 		cfg_t *section = cfg_getnsec(cfg, "collection", i);
-		const char *error = rule_error(cfg, i);
+		const char *error = rule_error(section);
+		removed[i] = cfg_getstr(section, "removed");
+		for (unsigned k = 0; k < i && *removed[i] && !error; k++) {
+			if (strcmp(removed[k], removed[i]) == 0)
+				error = "another rule has the same `removed`";
+		}
 		if (error)
 			cfg_error(section, "collection \"%s\": %s", cfg_title(section), error);
 	}
@@ -264,7 +314,7 @@ static void read_rules(cfg_t *cfg, struct rules *rules)
 /* --- options --- */
 
 /* Called by libconfuse for each value, when the line is known. */
-static int take(cfg_t *cfg, cfg_opt_t *opt)
+static int file_take(cfg_t *cfg, cfg_opt_t *opt)
 {
 	const struct config_option *o = config_option(cfg_opt_name(opt));
 	unsigned count = cfg_opt_size(opt), line = config_line(reading.config, o->name);
@@ -277,14 +327,18 @@ static int take(cfg_t *cfg, cfg_opt_t *opt)
 	}
 	reading.last = opt;
 	reading.count = count;
+	if (count > LIST_MAX) {
+		cfg_error(cfg, "%s: more than %d elements", o->name, LIST_MAX);
+		return -1;
+	}
 	if (count == 1 && line)
-		cfg_error(cfg, "%s is set twice, on line %u too", o->name, line);
+		cfg_error(cfg, "%s is already set on line %u", o->name, line);
 	if (count == 1)
 		config_clear(reading.config, o);
 	if (!config_set(reading.config, o, cfg_opt_getnstr(opt, count - 1), error))
 		cfg_error(cfg, "%s", error);
 	config_mark(reading.config, o, (unsigned)cfg->line);
-	return 0;
+	return go_on();
 }
 
 static cfg_opt_t tree_option(const struct config_option *o)
@@ -332,7 +386,9 @@ static cfg_t *new_tree(void)
 	cfg_t *cfg = cfg_init(options, CFGF_NONE);
 
 	for (const struct config_option *o = config_options; o->name; o++)
-		cfg_set_validate_func(cfg, o->name, take);
+		cfg_set_validate_func(cfg, o->name, file_take);
+	cfg_set_validate_func(cfg, "collection", file_count_rule);
+	cfg_set_validate_func(cfg, "events", file_count_rule);
 #define COLLECTION_RULE(type, kind, name, ...) CHECK_##kind("collection|" #name)
 #define EVENT_RULE(type, kind, name, ...) CHECK_##kind("events|" #name)
 #include "collection/rules.def"
@@ -350,11 +406,15 @@ static bool read_text(const char *path, struct buf *text)
 	size_t n;
 	bool good;
 
-	while (file && (at = buf_reserve(text, READ_MORE), n = fread(at, 1, READ_MORE, file)) > 0)
+	/* The size is not asked for: it may be a pipe, or grow. */
+	while (file && buf_size(text) <= FILE_MAX &&
+		(at = buf_reserve(text, READ_MORE), n = fread(at, 1, READ_MORE, file)) > 0)
 		buf_commit(text, n);
 	good = file && !ferror(file);
 	if (!good)
-		config_fault(reading.config, 0, &reading.said, "%s: %s", path, strerror(errno));
+		refuse(0, "%s: %s", path, strerror(errno));
+	else if (buf_size(text) > FILE_MAX)
+		good = refuse(0, "%s: more than %d bytes", path, FILE_MAX);
 	if (file)
 		fclose(file);
 	BUF_ADD(text, "\0");
@@ -389,7 +449,8 @@ static void say_unknown(const cfg_t *cfg, struct slice name)
 		snprintf(hint, sizeof(hint), "; a rule is a section: collection \"tags-\" { type = \"list\" }");
 	reading.line = (unsigned)cfg->line;
 	snprintf(reading.name, sizeof(reading.name), "%.*s", (int)name.n, name.p);
-	config_fault(reading.config, (unsigned)cfg->line, &reading.unknown, "there is no option %.*s%s", (int)name.n,
+	reading.unknowns++;
+	config_fault(reading.config, (unsigned)cfg->line, &reading.unknown, "unknown option %.*s%s", (int)name.n,
 		name.p, hint);
 }
 
@@ -407,13 +468,8 @@ static __attribute__((format(printf, 2, 0))) void say(cfg_t *cfg, const char *fo
 		said = slice_skip(said, sizeof(before) - 1);
 		say_unknown(cfg, slice_of(said.p, said.n - 1));
 	} else {
-		config_fault(reading.config, (unsigned)cfg->line, &reading.said, "%s", text);
+		refuse((unsigned)cfg->line, "%s", text);
 	}
-}
-
-static bool refuse(unsigned line, const char *error)
-{
-	return config_fault(reading.config, line, &reading.said, "%s", error);
 }
 
 /*
@@ -449,9 +505,10 @@ static bool read_all(char *text, const struct config_text *found)
 		reading.section = NULL;
 		reading.name[0] = '\0';
 		buf_consume(&reading.said, buf_size(&reading.said));
+		reading.faults = 0;
 		good = parse(cfg, text, found);
 		cfg_free(cfg);
-	} while (!good && *reading.name && config_text_drop(text, reading.line, reading.name));
+	} while (!good && *reading.name && !has_many_faults() && config_text_drop(text, reading.line, reading.name));
 	return good;
 }
 
@@ -469,10 +526,12 @@ bool config_file_read(struct config *config, const char *path, struct buf *error
 		error = slice_starts(buf_slice(&text), SLICE("\xef\xbb\xbf"))
 			? "the file begins with a byte order mark; save it as UTF-8 without one"
 			: config_text_clean(text.data + text.start, buf_size(&text) - 1, &found);
-		good = error ? refuse(found.line, error) : read_all(text.data + text.start, &found);
+		good = error ? refuse(found.line, "%s", error) : read_all(text.data + text.start, &found);
 	}
 	buf_add_slice(errors, buf_slice(&reading.unknown));
 	buf_add_slice(errors, buf_slice(&reading.said));
+	if (has_many_faults())
+		config_fault(config, 0, errors, "%s: more errors may follow; %d are shown", path, FAULTS_MAX);
 	buf_free(&reading.unknown);
 	buf_free(&reading.said);
 	buf_free(&text);

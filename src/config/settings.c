@@ -32,8 +32,8 @@ static bool is_private(int fd, const char *path, size_t most, char error[256])
 		snprintf(error, 256, "%s: not a regular file", path);
 	else if (st.st_mode & (st.st_uid == 0 ? S_IWGRP | S_IXGRP | S_IRWXO : S_IRWXG | S_IRWXO))
 		snprintf(error, 256,
-			"%s: its mode is %04o, which lets its group or others in: make it 0600, or 0640 if root owns "
-			"it",
+			"%s: its mode is %04o, which gives its group or others access; make it 0600, or 0640 if root "
+			"owns it",
 			path, (unsigned)st.st_mode & 07777);
 	else if ((size_t)st.st_size > most)
 		snprintf(error, 256, "%s: more than %zu bytes", path, most);
@@ -68,7 +68,8 @@ static bool read_secret(const char *path, size_t most, struct buf *text, char er
 		}
 		good = n == 0;
 		if (!good)
-			snprintf(error, 256, "%s: %s", path, n < 0 ? strerror(errno) : "it grows");
+			snprintf(error, 256, "%s: %s", path,
+				n < 0 ? strerror(errno) : "it grew while it was being read");
 	}
 	if (fd >= 0)
 		close(fd);
@@ -205,8 +206,8 @@ static void check_listeners(const struct config *config, struct buf *errors)
 				a->port);
 		else if (a->port && !is_guarded(config, a) && !is_local(a->host))
 			config_fault(config, a->line, errors,
-				"listen \"%s:%u\": whoever reaches it could read and flush everything: set auth_file, "
-				"or use a tls: address with tls_client_ca, or set insecure = true",
+				"listen \"%s:%u\": anyone who can connect could read and flush everything; set "
+				"auth_file, use a tls: address with tls_client_ca, or set insecure = true",
 				a->host, a->port);
 	}
 }
@@ -221,7 +222,8 @@ static void check_admin(const struct config *config, struct buf *errors)
 	(void)config_admin_address(config->admin, &a);
 	if (!is_local(a.host))
 		config_fault(config, config_line(config, "admin"), errors,
-			"admin \"%s\": whoever reaches it could read keys and statistics: set insecure = true",
+			"admin \"%s\": anyone who can connect could read keys and statistics; set insecure = true to "
+			"permit that",
 			config->admin);
 }
 
@@ -317,7 +319,8 @@ static void read_lost_servers(struct settings *s, struct buf *errors)
 
 	if (list->string || (list->count && !s->former)) {
 		config_fault(config, line, errors,
-			list->string ? "lost_servers: name each server" : "former_servers: needed with lost_servers");
+			list->string ? "lost_servers: list the servers one by one"
+				     : "former_servers: needed with lost_servers");
 		return;
 	}
 	if (list->count)
@@ -325,7 +328,7 @@ static void read_lost_servers(struct settings *s, struct buf *errors)
 	for (size_t i = 0; i < list->count; i++) {
 		int at = find_in_ring(s->former, &list->at[i]);
 		if (at < 0)
-			config_fault(config, line, errors, "lost_servers: %s:%u is none of former_servers",
+			config_fault(config, line, errors, "lost_servers: %s:%u is not in former_servers",
 				list->at[i].host, list->at[i].port);
 		else
 			s->lost[at] = true;
@@ -343,7 +346,7 @@ static void read_former_ring(struct settings *s, struct buf *errors)
 	if (!*config->move_at || !(list->count || list->string))
 		return;
 	if (is_same_pool(config, distribution)) {
-		config_fault(config, line, errors, "former_servers: they are those of servers, so no key would move");
+		config_fault(config, line, errors, "former_servers: the same as servers, so no key would move");
 		return;
 	}
 	(void)config_time(config->move_at, &s->move_at);
@@ -408,7 +411,7 @@ static const char *add_addresses(struct settings_name *one, const struct address
 	struct slice rest, word;
 
 	if (!one)
-		return "`dns:` needs a name, and this is an address";
+		return "`dns:` needs a name, not an address";
 	name_await(one->name, until);
 	if (!name_addresses(one->name, &text, why)) {
 		buf_free(&text);
@@ -463,8 +466,8 @@ static void expand(struct settings *s, struct names *names, const char *option, 
 		for (size_t j = before; j < all.count; j++) {
 			if (is_listed(&all, before, &all.at[j]))
 				config_fault(&s->config, a->line, errors,
-					"%s: \"%s:%u\" is named twice, once by the name \"%s\"", option, all.at[j].host,
-					all.at[j].port, all.at[j].name ? all.at[j].name : "");
+					"%s: \"%s:%u\" is listed twice, once through the name \"%s\"", option,
+					all.at[j].host, all.at[j].port, all.at[j].name ? all.at[j].name : "");
 		}
 	}
 	free(list->at);

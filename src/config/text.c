@@ -63,12 +63,33 @@ static char *skip_word(const char *start, char *at)
 	return end[-1] == ';' && is_last && !is_value ? NULL : end;
 }
 
+/*
+ * Returns false if a line is too long, and sets the line. libconfuse scans a word again from its
+ * beginning for each 8 KB that it reads, and a row of blanks too, so the time for a line grows
+ * with its square.
+ */
+static bool check_lines(const char *text, size_t n, struct config_text *found)
+{
+	struct slice rest = slice_of(text, n);
+	unsigned line = 1;
+
+	for (; rest.n; line++) {
+		if (slice_cut(&rest, '\n').n > CONFIG_LINE_MAX) {
+			found->line = line;
+			return false;
+		}
+	}
+	return true;
+}
+
 const char *config_text_clean(char *text, size_t n, struct config_text *found)
 {
 	const char *const start = text, *const end = text + n;
 	const char *error = NULL;
 
 	*found = (struct config_text){ .line = 1 };
+	if (!check_lines(text, n, found))
+		return "a line of more than 65536 bytes";
 	while (text && *text) {
 		if (text[0] == '"' || text[0] == '\'') {
 			text = skip_string(text, found);
@@ -92,7 +113,7 @@ const char *config_text_clean(char *text, size_t n, struct config_text *found)
 			text++;
 		} else {
 			text = skip_word(start, text);
-			error = "an option ends with its line, and has no ; at its end";
+			error = "an option ends at the end of its line, without a ;";
 		}
 	}
 	if (!text)

@@ -8,6 +8,9 @@
 
 #include "util/slice.h"
 
+/* Maximum bytes of a line. */
+enum { CONFIG_LINE_MAX = 65536 };
+
 struct config_text {
 	unsigned line; /* Line of the error; without an error, the last line. */
 	long open;     /* Number of unclosed braces. */

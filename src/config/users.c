@@ -46,7 +46,7 @@ const char *users_check_word(struct slice word)
 }
 
 /* Adds the user on a line. Returns NULL, or the error. */
-static const char *add(struct users *users, struct slice line)
+static const char *take_user(struct users *users, struct slice line)
 {
 	const char *colon = memchr(line.p, ':', line.n), *error;
 	struct slice user, password;
@@ -76,7 +76,7 @@ struct users *users_create(struct slice text, const char *name, char error[256])
 	if (RAND_bytes(users->key, HASH) != 1)
 		abort();
 	for (; text.n && !what; number++)
-		what = add(users, slice_cut(&text, '\n'));
+		what = take_user(users, slice_cut(&text, '\n'));
 	if (!what)
 		return users;
 	snprintf(error, 256, "%s:%zu: %s", name, number ? number : 1, what);

@@ -161,7 +161,7 @@ static uint64_t count_slow(struct daemon *d)
 enum memory { VIRTUAL, RESIDENT };
 
 /* Returns the memory of the process in bytes; 0 if it is not known. */
-static uint64_t memory_of(enum memory which)
+static uint64_t process_memory(enum memory which)
 {
 	FILE *file = fopen(LINUX_MEMORY, "r");
 	uint64_t pages[2] = { 0 };
@@ -313,7 +313,7 @@ struct large_collection *collect_largest(struct daemon *d, size_t *count)
 	return list;
 }
 
-static int newest_first(const void *left, const void *right)
+static int collect_newest_first(const void *left, const void *right)
 {
 	const struct slow_request *a = left, *b = right;
 
@@ -328,7 +328,7 @@ struct slow_request *collect_slow(struct daemon *d, size_t *count, uint64_t *tot
 	*total = 0;
 	for (size_t i = 0; i < d->threads; i++)
 		n += notes_copy_slow(&d->meters[i]->notes, list + n, total);
-	qsort(list, n, sizeof(*list), newest_first);
+	qsort(list, n, sizeof(*list), collect_newest_first);
 	*count = n < SLOW_REQUESTS ? n : SLOW_REQUESTS;
 	return list;
 }

@@ -4,6 +4,7 @@
 
 #include "protocol/commands.h"
 #include "util/clock.h"
+#include "util/num.h"
 
 const unsigned char meter_classes[COMMAND_COUNT] = {
 #define COMMAND(id, name, grammar, start, order, counter, ...) [COMMAND_##id] = COUNT_cmd_##counter,
@@ -38,19 +39,19 @@ void meter_count_meta(struct meter *m, const struct request *request)
 
 /* --- latencies --- */
 
-static void count(struct meter *m, const struct command *command, uint64_t took, uint64_t n)
+static void count_latency(struct meter *m, const struct command *command, uint64_t took, uint64_t n)
 {
 	histogram_add(&m->latencies[command ? meter_class(command->id) : COUNT_cmd_refused], took, n);
 }
 
 void meter_flush(struct meter *m)
 {
-	count(m, m->command, m->took, m->waiting);
+	count_latency(m, m->command, m->took, m->waiting);
 	m->waiting = 0;
 	m->began = UINT64_MAX;
 }
 
-static void on_end_of_turn(struct loop_job *job)
+static void meter_on_end_of_turn(struct loop_job *job)
 {
 	meter_turn((struct meter *)((char *)job - offsetof(struct meter, job)));
 }
@@ -65,7 +66,7 @@ bool meter_other_done(struct meter *m, const struct task *task)
 		return false;
 	}
 	if (took >= m->slow_us) {
-		count(m, task->sent.command, took, 1);
+		count_latency(m, task->sent.command, took, 1);
 		return notes_have_room(&m->notes, m->loop->now_us);
 	}
 	meter_turn(m);
@@ -84,11 +85,6 @@ void meter_set_threshold(struct meter *m, uint64_t ms)
 
 /* --- slow requests --- */
 
-static uint64_t least(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
 void meter_note_slow(struct meter *m, const struct task *task, const char *client, uint64_t on_client)
 {
 	struct slow_request r = { .command = task->sent.command ? task->sent.command->name.p : "" };
@@ -101,11 +97,11 @@ void meter_note_slow(struct meter *m, const struct task *task, const char *clien
 	/* The reply being processed is the last one that the task was waiting for. */
 	if (m->answer.server) {
 		snprintf(r.server, sizeof(r.server), "%s", m->answer.server);
-		r.on_server = least(m->loop->now_us - m->answer.since, r.took);
+		r.on_server = num_least(m->loop->now_us - m->answer.since, r.took);
 		r.waited = r.took - r.on_server;
 	}
 	snprintf(r.client, sizeof(r.client), "%s", client);
-	r.on_client = least(on_client, r.took);
+	r.on_client = num_least(on_client, r.took);
 	notes_add_slow(&m->notes, &r);
 }
 
@@ -116,7 +112,7 @@ void meter_init(struct meter *m, struct loop *loop, uint64_t random)
 	m->loop = loop;
 	m->began = UINT64_MAX;
 	m->slow_us = UINT64_MAX;
-	m->job.run = on_end_of_turn;
+	m->job.run = meter_on_end_of_turn;
 	notes_init(&m->notes, random, loop->now);
 	rule_counts_init(&m->rules);
 }

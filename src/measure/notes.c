@@ -17,7 +17,7 @@ static uint64_t halvings(uint64_t now)
 
 /* --- creation, reset and destruction --- */
 
-static void clear(struct notes *s, uint64_t now)
+static void clear_notes(struct notes *s, uint64_t now)
 {
 	s->since = now;
 	for (int by = 0; by < HOT_KINDS; by++) {
@@ -34,7 +34,7 @@ void notes_init(struct notes *s, uint64_t random, uint64_t now)
 	(void)topk_sample_next(&s->sample);
 	s->seed = random_next(&s->sample.random);
 	pthread_mutex_init(&s->lock, NULL);
-	clear(s, now);
+	clear_notes(s, now);
 }
 
 void notes_fini(struct notes *s)
@@ -45,7 +45,7 @@ void notes_fini(struct notes *s)
 void notes_reset(struct notes *s, uint64_t now)
 {
 	pthread_mutex_lock(&s->lock);
-	clear(s, now);
+	clear_notes(s, now);
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -66,7 +66,7 @@ static void decay(struct notes *s, uint64_t now)
 	}
 }
 
-static void count(struct notes *s, struct slice key, uint64_t bytes)
+static void count_hot_key(struct notes *s, struct slice key, uint64_t bytes)
 {
 	uint64_t hash = hash_key(key, s->seed);
 
@@ -88,7 +88,7 @@ void notes_sample_keys(struct notes *s, struct slice keys, uint64_t number, uint
 			key = slice_token(&keys);
 		passed = chosen + 1;
 		if (key.n)
-			count(s, key, bytes / number);
+			count_hot_key(s, key, bytes / number);
 	}
 	pthread_mutex_unlock(&s->lock);
 }
@@ -137,7 +137,7 @@ static uint64_t mark_of(struct slice key)
 	return word_rank(key.p + key.n - n, n);
 }
 
-static struct large_collection *find(struct notes *s, struct slice key)
+static struct large_collection *find_large(struct notes *s, struct slice key)
 {
 	uint64_t mark = mark_of(key);
 
@@ -185,7 +185,7 @@ void notes_add_large(struct notes *s, struct slice key, uint64_t members, uint64
 	if (key.n > TOPK_KEY)
 		return;
 	pthread_mutex_lock(&s->lock);
-	c = find(s, key);
+	c = find_large(s, key);
 	if (!c && (c = place_for(s, bytes, now))) {
 		c->top.n = (uint8_t)key.n;
 		memcpy(c->top.key, key.p, key.n);

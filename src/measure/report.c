@@ -41,7 +41,7 @@ static const struct fact counter_facts[COUNTERS] = {
 		"Requests of clients, by class of commands." },
 #define KEYS(name) \
 	{ { "cmd_" #name, "keys_" #name, "setlistd_keys_total" }, NUMBER, "command=\"" #name "\"", "counter", \
-		"Keys that commands of memcached name: get with mg, set with all that stores, touch with gat." },
+		"Keys in memcached's commands: get includes mg, set every command that stores, touch gat." },
 #define LOOKUP(name, command, result) \
 	{ { #name, #name, "setlistd_lookups_total" }, NUMBER, "command=\"" command "\",result=\"" result "\"", \
 		"counter", "Hits and misses of memcached's commands, one for each key." },
@@ -98,7 +98,7 @@ static void add_version(struct buf *out, unsigned v)
 	buf_printf(out, "%u.%u.%u", v >> 16, v >> 8 & 255, v & 255);
 }
 
-static void add_value(struct buf *out, enum form form, uint64_t value)
+static void add_form(struct buf *out, enum form form, uint64_t value)
 {
 	switch (form) {
 	case NUMBER:
@@ -161,13 +161,13 @@ static void add_name(struct buf *out, const char *name, const char *begin)
 	buf_printf(out, "%s\":%s", name, begin);
 }
 
-static void add_number(struct buf *out, const char *name, uint64_t value)
+static void add_named_number(struct buf *out, const char *name, uint64_t value)
 {
 	add_name(out, name, "");
 	buf_add_u64(out, value);
 }
 
-static void add_text(struct buf *out, const char *name, const char *text)
+static void add_named_text(struct buf *out, const char *name, const char *text)
 {
 	add_name(out, name, "");
 	add_quoted(out, text, true);
@@ -191,20 +191,20 @@ struct report {
 	const char *family; /* The metric of the last sample. */
 };
 
-static void stat_fact(struct report *r, const struct fact *fact, const char *server, uint64_t value)
+static void report_stat_fact(struct report *r, const struct fact *fact, const char *server, uint64_t value)
 {
 	buf_printf(r->out, *server ? "STAT %s:%s " : "STAT %s%s ", server, fact->names[FORMAT_STATS]);
-	add_value(r->out, fact->form, value);
+	add_form(r->out, fact->form, value);
 	BUF_ADD(r->out, "\r\n");
 }
 
-static void json_fact(struct report *r, const struct fact *fact, const char *server, uint64_t value)
+static void report_json_fact(struct report *r, const struct fact *fact, const char *server, uint64_t value)
 {
 	const char *quote = fact->form == NUMBER ? "" : "\"";
 
 	(void)server;
 	add_name(r->out, fact->names[FORMAT_JSON], quote);
-	add_value(r->out, fact->form, value);
+	add_form(r->out, fact->form, value);
 	buf_printf(r->out, "%s", quote);
 }
 
@@ -218,7 +218,7 @@ static void begin_metric(struct report *r, const struct fact *fact)
 	r->family = name;
 }
 
-static void metric_fact(struct report *r, const struct fact *fact, const char *server, uint64_t value)
+static void report_metric_fact(struct report *r, const struct fact *fact, const char *server, uint64_t value)
 {
 	const char *name = fact->names[FORMAT_METRICS];
 
@@ -240,7 +240,7 @@ static void metric_fact(struct report *r, const struct fact *fact, const char *s
 		return;
 	default:
 		buf_printf(r->out, *server || *fact->label ? "} " : " ");
-		add_value(r->out, fact->form == SECONDS ? SECONDS : NUMBER, value);
+		add_form(r->out, fact->form == SECONDS ? SECONDS : NUMBER, value);
 		BUF_ADD(r->out, "\n");
 	}
 }
@@ -254,7 +254,7 @@ static const struct {
 
 enum { QUANTILES = sizeof(quantiles) / sizeof(quantiles[0]) };
 
-static void stat_latency(struct report *r, enum latency_of of, const char *name, const struct histogram_sum *sum)
+static void report_stat_latency(struct report *r, enum latency_of of, const char *name, const struct histogram_sum *sum)
 {
 	(void)of;
 	buf_printf(r->out, "STAT %s:count %" PRIu64 "\r\n", name, sum->count);
@@ -264,13 +264,13 @@ static void stat_latency(struct report *r, enum latency_of of, const char *name,
 }
 
 /* Lists only the non-empty buckets, with their numbers. */
-static void json_latency(struct report *r, enum latency_of of, const char *name, const struct histogram_sum *sum)
+static void report_json_latency(struct report *r, enum latency_of of, const char *name, const struct histogram_sum *sum)
 {
 	(void)of;
 	(void)name;
-	add_number(r->out, "count", sum->count);
-	add_number(r->out, "untimed", sum->untimed);
-	add_number(r->out, "sum_us", sum->total);
+	add_named_number(r->out, "count", sum->count);
+	add_named_number(r->out, "untimed", sum->untimed);
+	add_named_number(r->out, "sum_us", sum->total);
 	for (int i = 0; i < QUANTILES; i++) {
 		next(r->out, "\"");
 		buf_printf(r->out, "%s_us\":%" PRIu64, quantiles[i].name, histogram_quantile(sum, quantiles[i].part));
@@ -290,7 +290,8 @@ static void json_latency(struct report *r, enum latency_of of, const char *name,
  * counts durations less than its bound, not equal to it: times are whole microseconds, so the
  * actual bound is one microsecond less than the printed one.
  */
-static void metric_latency(struct report *r, enum latency_of of, const char *name, const struct histogram_sum *sum)
+static void report_metric_latency(
+	struct report *r, enum latency_of of, const char *name, const struct histogram_sum *sum)
 {
 	const struct fact *fact = &latency_facts[of];
 	const char *metric = fact->names[FORMAT_METRICS], *kind = fact->names[FORMAT_JSON];
@@ -321,9 +322,9 @@ static const struct encoder {
 	/* Prints the latencies of a class or server with this name. */
 	void (*latency)(struct report *r, enum latency_of of, const char *name, const struct histogram_sum *sum);
 } encoders[] = {
-	[FORMAT_STATS] = { stat_fact, stat_latency },
-	[FORMAT_JSON] = { json_fact, json_latency },
-	[FORMAT_METRICS] = { metric_fact, metric_latency },
+	[FORMAT_STATS] = { report_stat_fact, report_stat_latency },
+	[FORMAT_JSON] = { report_json_fact, report_json_latency },
+	[FORMAT_METRICS] = { report_metric_fact, report_metric_latency },
 };
 
 static void walk(struct report *r, const struct fact *facts, size_t n, const char *server, const uint64_t *values)
@@ -348,7 +349,7 @@ static void print_classes(struct report *r)
 		collect_latency(r->d, class, &sum);
 		if (is_json(r)) {
 			next(r->out, "{");
-			add_text(r->out, "class", class_name(class));
+			add_named_text(r->out, "class", class_name(class));
 		}
 		encoders[r->format].latency(r, OF_class, class_name(class), &sum);
 		if (is_json(r))
@@ -373,8 +374,8 @@ static void print_servers(struct report *r, bool rows, bool latencies)
 	for (const struct server_sum *s = servers; s < servers + count; s++) {
 		if (is_json(r)) {
 			next(r->out, "{");
-			add_text(r->out, "name", s->name);
-			add_text(r->out, "why", s->why);
+			add_named_text(r->out, "name", s->name);
+			add_named_text(r->out, "why", s->why);
 		}
 		if (rows)
 			walk(r, server_facts, SERVER_FACTS, s->name, s->values);
@@ -410,7 +411,7 @@ static void print_rules(struct report *r)
 
 	for (const struct rule_sum *rule = rules; rule < rules + count; rule++) {
 		next(r->out, "{");
-		add_text(r->out, "prefix", rule->prefix);
+		add_named_text(r->out, "prefix", rule->prefix);
 		walk(r, rule_facts, RULE_FACTS, "", rule->values);
 		BUF_ADD(r->out, "}");
 	}
@@ -446,7 +447,7 @@ static void begin_entry(struct report *r, const char *list, size_t i)
 static void entry_number(struct report *r, const char *name, uint64_t value)
 {
 	if (is_json(r))
-		add_number(r->out, name, value);
+		add_named_number(r->out, name, value);
 	else
 		buf_printf(r->out, " %" PRIu64, value);
 }
@@ -454,7 +455,7 @@ static void entry_number(struct report *r, const char *name, uint64_t value)
 static void entry_text(struct report *r, const char *name, const char *text)
 {
 	if (is_json(r))
-		add_text(r->out, name, text);
+		add_named_text(r->out, name, text);
 	else
 		buf_printf(r->out, " %s", *text ? text : "-");
 }
@@ -527,7 +528,7 @@ static void print_slow(struct report *r)
 		const struct slow_request *s = &list[i];
 		begin_entry(r, "slow", i);
 		if (is_json(r))
-			add_number(r->out, "time_ms", s->time);
+			add_named_number(r->out, "time_ms", s->time);
 		else
 			buf_printf(r->out, " %" PRIu64 ".%03u", s->time / 1000, (unsigned)(s->time % 1000));
 		entry_text(r, "client", s->client);
@@ -550,9 +551,9 @@ static void print_identity(struct report *r)
 	char host[256] = "";
 
 	(void)!gethostname(host, sizeof(host) - 1);
-	add_text(r->out, "version", setlistd_version);
-	add_text(r->out, "host", host);
-	add_text(r->out, "listens", r->d->listens);
+	add_named_text(r->out, "version", setlistd_version);
+	add_named_text(r->out, "host", host);
+	add_named_text(r->out, "listens", r->d->listens);
 }
 
 enum column { AGE, REQUESTS, FAILED, P50, P99, COLUMNS };
@@ -646,7 +647,7 @@ void report_json(struct daemon *d, const struct timeline *timeline, const char *
 
 	BUF_ADD(out, "{");
 	print_identity(&r);
-	add_text(out, "state", obstacle ? obstacle : "ready");
+	add_named_text(out, "state", obstacle ? obstacle : "ready");
 	print_daemon(&r, obstacle);
 	add_name(out, "counters", "{");
 	print_counters(&r, 0, COUNTERS);

@@ -19,7 +19,7 @@ void rule_counts_fini(struct rule_counts *counts)
 	pthread_mutex_destroy(&counts->lock);
 }
 
-static struct rule_count *find(const struct rule_counts *counts, struct slice prefix)
+static struct rule_count *find_rule_count(const struct rule_counts *counts, struct slice prefix)
 {
 	struct rule_count *entry;
 
@@ -32,7 +32,7 @@ static struct rule_count *find(const struct rule_counts *counts, struct slice pr
 
 struct rule_count *rule_counts_take(struct rule_counts *counts, struct slice prefix)
 {
-	struct rule_count *entry = find(counts, prefix);
+	struct rule_count *entry = find_rule_count(counts, prefix);
 
 	if (!entry) {
 		entry = xcalloc(1, sizeof(*entry) + prefix.n);
@@ -74,7 +74,7 @@ struct rule_sum *rule_counts_copy(struct rule_counts *counts, struct rule_sum *l
 	return list;
 }
 
-static int by_prefix(const void *left, const void *right)
+static int rule_counts_by_prefix(const void *left, const void *right)
 {
 	const struct rule_sum *a = left, *b = right;
 
@@ -86,7 +86,7 @@ size_t rule_counts_join(struct rule_sum *list, size_t count)
 	size_t n = 0;
 
 	if (count)
-		qsort(list, count, sizeof(*list), by_prefix);
+		qsort(list, count, sizeof(*list), rule_counts_by_prefix);
 	for (size_t i = 0; i < count; i++) {
 		if (n == 0 || strcmp(list[n - 1].prefix, list[i].prefix) != 0) {
 			list[n++] = list[i];

@@ -56,7 +56,7 @@ static int accept_one(const struct listener *l)
 	return fd;
 }
 
-static void take(struct listener *l, int fd)
+static void accept_client(struct listener *l, int fd)
 {
 	l->failing = false;
 	l->accepted(fd, l->tls ? tls_accept(l->tls) : NULL, l->arg);
@@ -71,13 +71,13 @@ static void pause_accepting(struct listener *l)
 	static const struct timeval pause = { 0, PAUSE_MS * 1000 };
 
 	if (!l->failing)
-		log_warn("accepting pauses until it succeeds again: %s", strerror(errno));
+		log_warn("cannot accept connections, retrying: %s", strerror(errno));
 	l->failing = true;
 	event_del(&l->ready);
 	event_add(&l->again, &pause);
 }
 
-static void on_ready(evutil_socket_t listening, short what, void *arg)
+static void listener_on_ready(evutil_socket_t listening, short what, void *arg)
 {
 	struct listener *l = arg;
 	int fd = -1;
@@ -85,12 +85,12 @@ static void on_ready(evutil_socket_t listening, short what, void *arg)
 	(void)listening;
 	(void)what;
 	for (unsigned i = 0; i < l->most && (fd = accept_one(l)) >= 0; i++)
-		take(l, fd);
+		accept_client(l, fd);
 	if (fd < 0 && errno != EAGAIN)
 		pause_accepting(l);
 }
 
-static void on_again(evutil_socket_t fd, short what, void *arg)
+static void listener_on_again(evutil_socket_t fd, short what, void *arg)
 {
 	struct listener *l = arg;
 
@@ -106,8 +106,8 @@ void listener_start(struct listener *l, struct event_base *base, unsigned most, 
 	l->most = most;
 	l->accepted = accepted;
 	l->arg = arg;
-	event_assign(&l->ready, base, l->fd, EV_READ | EV_PERSIST, on_ready, l);
-	event_assign(&l->again, base, -1, 0, on_again, l);
+	event_assign(&l->ready, base, l->fd, EV_READ | EV_PERSIST, listener_on_ready, l);
+	event_assign(&l->again, base, -1, 0, listener_on_again, l);
 	event_add(&l->ready, NULL);
 }
 
@@ -122,8 +122,8 @@ static int open_unix(const struct listener_place *place, char error[256])
 	strncpy(address.sun_path, path, sizeof(address.sun_path) - 1);
 	if (fd >= 0 && lstat(path, &st) == 0 && S_ISSOCK(st.st_mode)) {
 		if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0 || errno == EAGAIN) {
-			snprintf(error, 256, "unix:%s: in use; a process that takes over needs another path, or none",
-				path);
+			snprintf(error, 256,
+				"unix:%s: in use; a process that takes over must use another path, or none", path);
 			close(fd);
 			return -1;
 		}
@@ -275,7 +275,7 @@ void listener_set_mode(struct listener *l, mode_t mode)
 	if (chmod(l->path, mode) == 0)
 		l->mode = mode;
 	else
-		log_warn("%s: its mode stays: %s", l->path, strerror(errno));
+		log_warn("%s: cannot change its mode: %s", l->path, strerror(errno));
 }
 
 void listener_share(struct listener *l)
@@ -285,7 +285,7 @@ void listener_share(struct listener *l)
 	if (l->path[0] || l->shared)
 		return;
 	if (setsockopt(l->fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)) < 0)
-		log_warn("reuseport stays false for a port that is open: %s", strerror(errno));
+		log_warn("cannot set reuseport on an open port: %s", strerror(errno));
 	l->shared = true;
 }
 
@@ -301,7 +301,7 @@ static void accept_all(struct listener *l)
 	if (l->shared)
 		linux_prefer_none(l->fd);
 	while ((fd = accept_one(l)) >= 0)
-		take(l, fd);
+		accept_client(l, fd);
 }
 
 void listener_destroy(struct listener *l)

@@ -77,7 +77,7 @@ static void run_first(struct loop *loop, struct loop_jobs *queue)
  * Moves the jobs that are due to the jobs of this turn. Jobs that these queue with 0 ms run
  * when the timer fires again.
  */
-static void on_timer(evutil_socket_t fd, short what, void *arg)
+static void loop_on_timer(evutil_socket_t fd, short what, void *arg)
 {
 	struct loop *loop = arg;
 	struct loop_job *job;
@@ -92,7 +92,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	set_timer(loop);
 }
 
-static void give(struct loop_job *job)
+static void loop_deliver(struct loop_job *job)
 {
 	struct answer *a = (struct answer *)job;
 
@@ -100,12 +100,12 @@ static void give(struct loop_job *job)
 	free(a);
 }
 
-static void give_answer(struct loop_job *job)
+static void loop_deliver_answer(struct loop_job *job)
 {
 	struct loop *loop = ((struct answer *)job)->loop;
 
 	loop->turn.answering = true;
-	give(job);
+	loop_deliver(job);
 	loop->turn.answering = false;
 }
 
@@ -113,7 +113,7 @@ static struct loop_job *new_answer(struct waiter *waiter, const struct result *r
 {
 	struct answer *a = xmalloc(sizeof(*a));
 
-	*a = (struct answer){ .job = { .run = give }, .waiter = waiter, .result = *result };
+	*a = (struct answer){ .job = { .run = loop_deliver }, .waiter = waiter, .result = *result };
 	return &a->job;
 }
 
@@ -121,7 +121,7 @@ void loop_answer(struct loop *loop, struct waiter *waiter, const struct result *
 {
 	struct loop_job *job = new_answer(waiter, result);
 
-	job->run = give_answer;
+	job->run = loop_deliver_answer;
 	((struct answer *)job)->loop = loop;
 	loop_later(loop, job);
 }
@@ -154,7 +154,7 @@ void loop_finish(struct loop *loop)
 
 /* --- turns --- */
 
-static void on_patience(struct loop_job *job)
+static void loop_on_patience(struct loop_job *job)
 {
 	((struct loop *)((char *)job - offsetof(struct loop, patience)))->impatient = true;
 }
@@ -178,10 +178,10 @@ void loop_init(struct loop *loop)
 	}
 	if (!loop->base)
 		abort();
-	loop->timer = evtimer_new(loop->base, on_timer, loop);
+	loop->timer = evtimer_new(loop->base, loop_on_timer, loop);
 	if (!loop->timer)
 		abort();
-	loop->patience.run = on_patience;
+	loop->patience.run = loop_on_patience;
 	loop->handshakes.job.run = stream_shake_hands;
 	loop->scratch = xmalloc(LOOP_SCRATCH);
 	loop_enter(loop);
@@ -214,7 +214,7 @@ void loop_enter(struct loop *loop)
 		loop->turn.begin(loop->turn.arg);
 }
 
-static void settle(struct loop *loop)
+static void settle_turn(struct loop *loop)
 {
 	if (loop->turn.settle)
 		loop->turn.settle(loop->turn.arg);
@@ -225,7 +225,7 @@ static void run_jobs(struct loop *loop)
 	do {
 		while (!TAILQ_EMPTY(&loop->jobs))
 			run_first(loop, &loop->jobs);
-		settle(loop);
+		settle_turn(loop);
 	} while (!TAILQ_EMPTY(&loop->jobs));
 }
 
@@ -257,7 +257,7 @@ static void end_turn(struct loop *loop, bool idle)
 		if (idle || !stream_hold(stream))
 			stream_flush(stream);
 	}
-	settle(loop);
+	settle_turn(loop);
 	if (servers_are_busy(loop) && !TAILQ_EMPTY(&loop->held) && !loop_is_queued(&loop->patience))
 		loop_after(loop, &loop->patience, LOOP_PATIENCE_MS);
 }

@@ -69,7 +69,7 @@ static ssize_t receive(struct stream *stream, void *to, size_t size)
  * Reads into the loop's scratch buffer, unless there is much unconsumed input. So an idle
  * connection owns no buffer; one with a partial line owns a small one.
  */
-static ssize_t read_some(struct stream *stream, struct slice *in)
+static ssize_t receive_some(struct stream *stream, struct slice *in)
 {
 	size_t before = buf_size(&stream->in);
 	bool direct = before >= READ_DIRECT;
@@ -86,10 +86,10 @@ static ssize_t read_some(struct stream *stream, struct slice *in)
 }
 
 /* Reads, and passes the input to the owner. */
-static void take_input(struct stream *stream)
+static void read_input(struct stream *stream)
 {
 	struct slice in;
-	ssize_t n = read_some(stream, &in);
+	ssize_t n = receive_some(stream, &in);
 
 	if (n > 0) {
 		pass_input(stream, in);
@@ -144,7 +144,7 @@ static void take_step(struct stream *stream)
 	}
 	event_add(&stream->read, NULL);
 	stream->watched = true;
-	take_input(stream);
+	read_input(stream);
 }
 
 void stream_shake_hands(struct loop_job *job)
@@ -161,7 +161,7 @@ void stream_shake_hands(struct loop_job *job)
 
 /* --- reading --- */
 
-static void on_readable(evutil_socket_t fd, short what, void *arg)
+static void stream_on_readable(evutil_socket_t fd, short what, void *arg)
 {
 	struct stream *stream = arg;
 
@@ -187,10 +187,10 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 	if (stream->tls && tls_is_accepting(stream->tls))
 		line_up(stream);
 	else
-		take_input(stream);
+		read_input(stream);
 }
 
-static void on_writable(evutil_socket_t fd, short what, void *arg)
+static void stream_on_writable(evutil_socket_t fd, short what, void *arg)
 {
 	struct stream *stream = arg;
 
@@ -201,7 +201,7 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
 	stream_dirty(stream);
 }
 
-static void on_kick(struct loop_job *job)
+static void stream_on_kick(struct loop_job *job)
 {
 	struct stream *stream = (struct stream *)((char *)job - offsetof(struct stream, kick));
 
@@ -214,15 +214,16 @@ void stream_kick(struct stream *stream)
 	if (!loop_is_queued(&stream->kick))
 		return;
 	loop_forget(stream->loop, &stream->kick);
-	on_kick(&stream->kick);
+	stream_on_kick(&stream->kick);
 }
 
 void stream_open(struct stream *stream, struct loop *loop, enum loop_rank rank, int fd, const struct stream_ops *ops)
 {
-	*stream = (struct stream){ .loop = loop, .ops = ops, .rank = rank, .fd = fd, .kick = { .run = on_kick } };
+	*stream =
+		(struct stream){ .loop = loop, .ops = ops, .rank = rank, .fd = fd, .kick = { .run = stream_on_kick } };
 	shared_chunks_init(&stream->chunks, &loop->shared_again);
-	event_assign(&stream->read, loop->base, fd, EV_READ | EV_PERSIST, on_readable, stream);
-	event_assign(&stream->write, loop->base, fd, EV_WRITE, on_writable, stream);
+	event_assign(&stream->read, loop->base, fd, EV_READ | EV_PERSIST, stream_on_readable, stream);
+	event_assign(&stream->write, loop->base, fd, EV_WRITE, stream_on_writable, stream);
 	stream_resume(stream);
 }
 
@@ -346,7 +347,7 @@ void stream_share(struct stream *stream, struct shared *text)
 	shared_chunks_add(&stream->chunks, &stream->out, text);
 }
 
-static size_t together(void *arg, size_t skip, size_t max)
+static size_t stream_together(void *arg, size_t skip, size_t max)
 {
 	struct stream *stream = arg;
 
@@ -360,17 +361,17 @@ static ssize_t send_chunks(struct stream *stream)
 	int count = shared_chunks_vectors(&stream->chunks, &stream->out, vectors, VECTORS_MAX);
 
 	if (stream->tls)
-		return tls_write(stream->tls, vectors, count, stream->ops->together ? together : NULL, stream);
+		return tls_write(stream->tls, vectors, count, stream->ops->together ? stream_together : NULL, stream);
 	message.msg_iovlen = (size_t)count;
 	return sendmsg(stream->fd, &message, MSG_NOSIGNAL);
 }
 
 /* A server may have replied before its connection failed. These replies are read first. */
-static void fail(struct stream *stream, int error)
+static void fail_stream(struct stream *stream, int error)
 {
 	struct slice in;
 
-	while (stream->rank == LOOP_SERVERS && stream_is_open(stream) && read_some(stream, &in) > 0)
+	while (stream->rank == LOOP_SERVERS && stream_is_open(stream) && receive_some(stream, &in) > 0)
 		pass_input(stream, in);
 	if (stream_is_open(stream))
 		stream->ops->ended(stream, error);
@@ -399,7 +400,7 @@ void stream_flush(struct stream *stream)
 	else if (out.n)
 		n = send(stream->fd, out.p, out.n, MSG_NOSIGNAL);
 	if (n < 0 && errno != EAGAIN && errno != EINTR) {
-		fail(stream, errno);
+		fail_stream(stream, errno);
 		return;
 	}
 	if (n > 0)

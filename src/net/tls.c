@@ -89,7 +89,7 @@ struct tls_peer {
 
 /* --- the wire --- */
 
-static int read_socket(BIO *bio, char *to, int size)
+static int tls_read_socket(BIO *bio, char *to, int size)
 {
 	struct tls_wire *wire = BIO_get_data(bio);
 	ssize_t n;
@@ -114,7 +114,7 @@ static int read_socket(BIO *bio, char *to, int size)
 	return (int)n;
 }
 
-static int write_buffer(BIO *bio, const char *from, int size)
+static int tls_write_buffer(BIO *bio, const char *from, int size)
 {
 	struct tls_wire *wire = BIO_get_data(bio);
 
@@ -125,7 +125,7 @@ static int write_buffer(BIO *bio, const char *from, int size)
 	return size;
 }
 
-static long control(BIO *bio, int command, long number, void *pointer)
+static long tls_control(BIO *bio, int command, long number, void *pointer)
 {
 	const struct tls_wire *wire = BIO_get_data(bio);
 
@@ -146,8 +146,8 @@ static BIO_METHOD *new_wire_method(void)
 {
 	BIO_METHOD *method = BIO_meth_new(BIO_TYPE_SOURCE_SINK | BIO_get_new_index(), "wire");
 
-	if (!method || !BIO_meth_set_read(method, read_socket) || !BIO_meth_set_write(method, write_buffer) ||
-		!BIO_meth_set_ctrl(method, control))
+	if (!method || !BIO_meth_set_read(method, tls_read_socket) || !BIO_meth_set_write(method, tls_write_buffer) ||
+		!BIO_meth_set_ctrl(method, tls_control))
 		abort();
 	return method;
 }
@@ -179,28 +179,28 @@ static size_t size_of(void *p)
 	return p ? malloc_usable_size(p) + sizeof(size_t) : 0;
 }
 
-static void *count(void *p)
+static void *count_allocated(void *p)
 {
 	allocated += size_of(p);
 	return p;
 }
 
-static void *allocate(size_t size, const char *file, int line)
+static void *tls_allocate(size_t size, const char *file, int line)
 {
 	(void)file;
 	(void)line;
-	return count(xmalloc(size));
+	return count_allocated(xmalloc(size));
 }
 
-static void *reallocate(void *p, size_t size, const char *file, int line)
+static void *tls_reallocate(void *p, size_t size, const char *file, int line)
 {
 	(void)file;
 	(void)line;
 	allocated -= size_of(p);
-	return count(xrealloc(p, size));
+	return count_allocated(xrealloc(p, size));
 }
 
-static void release(void *p, const char *file, int line)
+static void tls_release(void *p, const char *file, int line)
 {
 	(void)file;
 	(void)line;
@@ -211,7 +211,7 @@ static void release(void *p, const char *file, int line)
 void tls_init(void)
 {
 	/* Fails only if OpenSSL has allocated memory before; it then keeps its own functions. */
-	is_measured = CRYPTO_set_mem_functions(allocate, reallocate, release);
+	is_measured = CRYPTO_set_mem_functions(tls_allocate, tls_reallocate, tls_release);
 }
 
 /* --- reading files --- */
@@ -220,7 +220,7 @@ void tls_init(void)
  * Writes why a file is not usable to `error`, and returns false. The first error in OpenSSL's
  * queue is the cause of the others.
  */
-static bool refuse(const struct tls_file *file, char error[256])
+static bool refuse_file(const struct tls_file *file, char error[256])
 {
 	unsigned long code = ERR_peek_error();
 	const char *reason = ERR_reason_error_string(code);
@@ -238,7 +238,7 @@ static bool is_named(const struct tls_file *file)
 }
 
 /* Without this, OpenSSL would read the passphrase of a key from the terminal. */
-static int no_passphrase(char *to, int size, int rwflag, void *arg)
+static int tls_no_passphrase(char *to, int size, int rwflag, void *arg)
 {
 	(void)to;
 	(void)size;
@@ -250,28 +250,28 @@ static int no_passphrase(char *to, int size, int rwflag, void *arg)
 static bool read_certificate(SSL_CTX *ctx, const struct tls_files *files, char error[256])
 {
 	ERR_clear_error();
-	SSL_CTX_set_default_passwd_cb(ctx, no_passphrase);
+	SSL_CTX_set_default_passwd_cb(ctx, tls_no_passphrase);
 	if (!is_named(&files->certificate))
 		return true;
 	if (SSL_CTX_use_certificate_chain_file(ctx, files->certificate.path) != 1)
-		return refuse(&files->certificate, error);
+		return refuse_file(&files->certificate, error);
 	if (SSL_CTX_use_PrivateKey_file(ctx, files->key.path, SSL_FILETYPE_PEM) != 1 ||
 		SSL_CTX_check_private_key(ctx) != 1)
-		return refuse(&files->key, error);
+		return refuse_file(&files->key, error);
 	return true;
 }
 
 static bool read_ca(SSL_CTX *ctx, const struct tls_file *ca, char error[256])
 {
 	ERR_clear_error();
-	return SSL_CTX_load_verify_locations(ctx, ca->path, NULL) == 1 || refuse(ca, error);
+	return SSL_CTX_load_verify_locations(ctx, ca->path, NULL) == 1 || refuse_file(ca, error);
 }
 
 /*
  * Returns whether OpenSSL would read this file in a folder of CAs: 8 hexadecimal digits, a dot,
  * a number.
  */
-static int is_ca_name(const struct dirent *entry)
+static int tls_is_ca_name(const struct dirent *entry)
 {
 	const char *name = entry->d_name;
 
@@ -292,7 +292,7 @@ static bool read_system_ca(SSL_CTX *ctx, const struct tls_file *ca, char error[2
 	int count;
 
 	folder = folder ? folder : X509_get_default_cert_dir();
-	count = found ? 0 : scandir(folder, &entries, is_ca_name, NULL);
+	count = found ? 0 : scandir(folder, &entries, tls_is_ca_name, NULL);
 	for (int i = 0; i < count; i++) {
 		snprintf(path, sizeof(path), "%s/%s", folder, entries[i]->d_name);
 		found |= SSL_CTX_load_verify_locations(ctx, path, NULL) == 1;
@@ -301,7 +301,7 @@ static bool read_system_ca(SSL_CTX *ctx, const struct tls_file *ca, char error[2
 	free(entries);
 	ERR_clear_error();
 	if (!found)
-		snprintf(error, 256, "%s: not set, and there is no CA of the system in %s", ca->option, folder);
+		snprintf(error, 256, "%s: not set, and no system CAs were found in %s", ca->option, folder);
 	return found;
 }
 
@@ -401,7 +401,7 @@ struct tls_peer *tls_peer_create(const char *host)
 }
 
 /* Takes ownership of the session. */
-static void remember(struct tls_peer *peer, SSL_SESSION *session, struct tls_context *context)
+static void keep_session(struct tls_peer *peer, SSL_SESSION *session, struct tls_context *context)
 {
 	SSL_SESSION_free(peer->last);
 	tls_context_drop(peer->context);
@@ -413,7 +413,7 @@ void tls_peer_destroy(struct tls_peer *peer)
 {
 	if (!peer)
 		return;
-	remember(peer, NULL, NULL);
+	keep_session(peer, NULL, NULL);
 	free(peer);
 }
 
@@ -427,7 +427,7 @@ static struct tls *new_session(struct tls_context *context)
 	return tls;
 }
 
-static void begin(struct tls *tls, SSL_CTX *ctx)
+static void create_ssl(struct tls *tls, SSL_CTX *ctx)
 {
 	BIO *bio = new_bio(&tls->wire, tls->context->wire);
 
@@ -451,7 +451,7 @@ struct tls *tls_connect(struct tls_context *context, struct tls_peer *peer)
 	struct tls *tls = new_session(context);
 
 	tls->peer = peer;
-	begin(tls, context->servers);
+	create_ssl(tls, context->servers);
 	SSL_set_connect_state(tls->ssl);
 	if (!X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(tls->ssl), peer->host)) {
 		SSL_set_hostflags(tls->ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
@@ -499,7 +499,7 @@ void tls_destroy(struct tls *tls)
 		SSL_set_shutdown(tls->ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
 	/* Tickets arrive after the handshake; the last one is used. */
 	if (tls->peer && tls->ready && !tls->reason[0])
-		remember(tls->peer, SSL_get1_session(tls->ssl), tls->context);
+		keep_session(tls->peer, SSL_get1_session(tls->ssl), tls->context);
 	SSL_free(tls->ssl);
 	buf_free(&tls->wire.out);
 	tls_context_drop(tls->context);
@@ -562,7 +562,7 @@ const char *tls_reason(const struct tls *tls)
 }
 
 /* Handles a read that returned no data. */
-static void judge(struct tls *tls)
+static void note_outcome(struct tls *tls)
 {
 	switch (SSL_get_error(tls->ssl, 0)) {
 	case SSL_ERROR_WANT_READ:
@@ -613,7 +613,7 @@ static void refuse_silence(struct tls *tls)
 	if (tls->wire.silent <= SILENT_MOST || tls->ended || tls->error)
 		return;
 	tls->error = EPROTO;
-	snprintf(tls->reason, sizeof(tls->reason), "TLS: records without data");
+	snprintf(tls->reason, sizeof(tls->reason), "TLS: too many records without data");
 }
 
 ssize_t tls_read(struct tls *tls, void *to, size_t size)
@@ -621,13 +621,13 @@ ssize_t tls_read(struct tls *tls, void *to, size_t size)
 	size_t all = 0, before = allocated;
 
 	if (!tls->ssl) {
-		begin(tls, tls->context->clients);
+		create_ssl(tls, tls->context->clients);
 		SSL_set_accept_state(tls->ssl);
 	}
 	if (!tls->ended && !tls->error) {
 		all = read_data(tls, to, size);
 		if (all < size)
-			judge(tls);
+			note_outcome(tls);
 		refuse_silence(tls);
 		tls->ready = tls->ready || SSL_is_init_finished(tls->ssl);
 	}

@@ -64,7 +64,7 @@ void work_add(struct work *work, struct payer *payer, struct loop_job *job)
 		turns_wait(&work->payers, &job->payer->turn);
 }
 
-static void take(struct payer *payer, struct loop_job *job)
+static void take_job(struct payer *payer, struct loop_job *job)
 {
 	TAILQ_REMOVE(&payer->works, job, link);
 	job->due = JOB_NOT_QUEUED;
@@ -76,7 +76,7 @@ void work_forget(struct work *work, struct loop_job *job)
 
 	if (job->due != JOB_WORK)
 		return;
-	take(payer, job);
+	take_job(payer, job);
 	if (TAILQ_EMPTY(&payer->works) && payer->turn.waits)
 		turns_leave(&work->payers, &payer->turn);
 }
@@ -108,7 +108,7 @@ static uint64_t do_next(struct work *work)
 	struct loop_job *job = TAILQ_FIRST(&payer->works);
 	uint64_t before = clock_us(CLOCK_MONOTONIC), now;
 
-	take(payer, job);
+	take_job(payer, job);
 	job->run(job);
 	if (!payer->turn.waits && !TAILQ_EMPTY(&payer->works))
 		turns_wait(&work->payers, &payer->turn);

@@ -13,7 +13,7 @@
 #include "measure/report.h"
 #include "net/listener.h"
 #include "process/peers.h"
-#include "protocol/dialect.h"
+#include "protocol/http.h"
 #include "util/alloc.h"
 #include "util/num.h"
 
@@ -27,48 +27,11 @@ struct admin_port {
 	struct timeline timeline;
 };
 
-/* A request. All slices are borrowed. */
-struct http_request {
+/* A request, and the peer that has sent it. */
+struct asked {
 	struct peer *peer;
-	struct slice method, path, host;
-	bool keeps;    /* Keep the connection open for another request. */
-	bool has_body; /* Has a body with a known length, unless it is `chunked`. */
-	bool chunked;
+	struct http_request http;
 };
-
-/* --- reading requests --- */
-
-static bool is_word(struct slice text, const char *word)
-{
-	return text.n == strlen(word) && strncasecmp(text.p, word, text.n) == 0;
-}
-
-/* Parses "GET /path HTTP/1.1". */
-static bool read_first_line(struct slice line, struct http_request *r)
-{
-	struct slice version;
-
-	r->method = slice_token(&line);
-	r->path = slice_token(&line);
-	version = slice_token(&line);
-	r->path.n = (size_t)(slice_find(r->path.p, r->path.p + r->path.n, '?') - r->path.p);
-	r->keeps = is_word(version, "HTTP/1.1");
-	return line.n == 0 && (r->keeps || is_word(version, "HTTP/1.0"));
-}
-
-static void read_header(struct slice line, struct http_request *r)
-{
-	struct slice name = slice_cut(&line, ':'), value = slice_token(&line);
-
-	if (is_word(name, "Host"))
-		r->host = value;
-	else if (is_word(name, "Connection"))
-		r->keeps = r->keeps && !is_word(value, "close");
-	else if (is_word(name, "Content-Length"))
-		r->has_body = !slice_equal(value, SLICE("0"));
-	else if (is_word(name, "Transfer-Encoding"))
-		r->chunked = true;
-}
 
 /* --- hosts: a defence against DNS rebinding --- */
 
@@ -110,7 +73,7 @@ static bool is_host_allowed(const struct config *config, char *host)
  * and `headers` are lines with their ends. The reply to HEAD has the length that the text would
  * have.
  */
-static void answer(struct http_request *r, const char *status, const char *type, const char *headers, struct buf *text)
+static void answer(struct asked *r, const char *status, const char *type, const char *headers, struct buf *text)
 {
 	struct buf out = BUF_EMPTY;
 	time_t now = time(NULL);
@@ -121,15 +84,15 @@ static void answer(struct http_request *r, const char *status, const char *type,
 	buf_printf(&out,
 		"HTTP/1.1 %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\nCache-Control: no-store\r\n"
 		"X-Content-Type-Options: nosniff\r\nDate: %s\r\n%s%s\r\n",
-		status, type, buf_size(text), date, headers, r->keeps ? "" : "Connection: close\r\n");
-	if (!slice_equal(r->method, SLICE("HEAD")))
+		status, type, buf_size(text), date, headers, r->http.keeps ? "" : "Connection: close\r\n");
+	if (!slice_equal(r->http.method, SLICE("HEAD")))
 		buf_add_slice(&out, buf_slice(text));
-	peers_answer(r->peer, buf_slice(&out), !r->keeps);
+	peers_answer(r->peer, buf_slice(&out), !r->http.keeps);
 	buf_free(&out);
 	buf_free(text);
 }
 
-static void answer_line(struct http_request *r, const char *status, const char *headers, const char *line)
+static void answer_line(struct asked *r, const char *status, const char *headers, const char *line)
 {
 	struct buf text = BUF_EMPTY;
 
@@ -138,41 +101,41 @@ static void answer_line(struct http_request *r, const char *status, const char *
 }
 
 /* Returns why clients are not served; NULL if they are. */
-static const char *obstacle(const struct admin_port *port)
+static const char *readiness_obstacle(const struct admin_port *port)
 {
 	if (port->daemon->stopping)
 		return "draining";
 	if (!port->daemon->serving)
-		return "starting: not all servers were tried";
+		return "starting: not all servers have been tried yet";
 	return collect_seen(port->daemon).any_up ? NULL : "no server is up";
 }
 
-static void on_health(struct admin_port *port, struct http_request *r)
+static void admin_port_on_health(struct admin_port *port, struct asked *r)
 {
 	(void)port;
 	answer_line(r, "200 OK", "", "alive");
 }
 
-static void on_ready(struct admin_port *port, struct http_request *r)
+static void admin_port_on_ready(struct admin_port *port, struct asked *r)
 {
-	const char *why = obstacle(port);
+	const char *why = readiness_obstacle(port);
 
 	answer_line(r, why ? "503 Service Unavailable" : "200 OK", "", why ? why : "ready");
 }
 
-static void on_metrics(struct admin_port *port, struct http_request *r)
+static void admin_port_on_metrics(struct admin_port *port, struct asked *r)
 {
 	struct buf text = BUF_EMPTY;
 
-	report_metrics(port->daemon, obstacle(port), &text);
+	report_metrics(port->daemon, readiness_obstacle(port), &text);
 	answer(r, "200 OK", "text/plain; version=0.0.4; charset=utf-8", "", &text);
 }
 
-static void on_stats(struct admin_port *port, struct http_request *r)
+static void admin_port_on_stats(struct admin_port *port, struct asked *r)
 {
 	struct buf text = BUF_EMPTY;
 
-	report_json(port->daemon, &port->timeline, obstacle(port), &text);
+	report_json(port->daemon, &port->timeline, readiness_obstacle(port), &text);
 	answer(r, "200 OK", "application/json", "", &text);
 }
 
@@ -208,7 +171,7 @@ static void print_page(const char *nonce, struct buf *out)
 }
 
 /* A random nonce permits the script and the style of the page. The browser runs no other script. */
-static void on_page(struct admin_port *port, struct http_request *r)
+static void admin_port_on_page(struct admin_port *port, struct asked *r)
 {
 	struct buf text = BUF_EMPTY;
 	uint64_t random[2];
@@ -231,70 +194,59 @@ static void on_page(struct admin_port *port, struct http_request *r)
 
 static const struct {
 	const char *path;
-	void (*answer)(struct admin_port *port, struct http_request *r);
+	void (*answer)(struct admin_port *port, struct asked *r);
 } paths[] = {
-	{ "/", on_page },
-	{ "/healthz", on_health },
-	{ "/metrics", on_metrics },
-	{ "/readyz", on_ready },
-	{ "/stats.json", on_stats },
+	{ "/", admin_port_on_page },
+	{ "/healthz", admin_port_on_health },
+	{ "/metrics", admin_port_on_metrics },
+	{ "/readyz", admin_port_on_ready },
+	{ "/stats.json", admin_port_on_stats },
 };
 enum { PATHS = sizeof(paths) / sizeof(paths[0]) };
 
-static void dispatch(struct admin_port *port, struct http_request *r)
+static void dispatch(struct admin_port *port, struct asked *r)
 {
 	char host[300];
 	size_t i = 0;
 
-	snprintf(host, sizeof(host), "%.*s", (int)r->host.n, r->host.p);
-	while (i < PATHS && !slice_equal(r->path, slice_of(paths[i].path, strlen(paths[i].path))))
+	snprintf(host, sizeof(host), "%.*s", (int)r->http.host.n, r->http.host.p);
+	while (i < PATHS && !slice_equal(r->http.path, slice_of(paths[i].path, strlen(paths[i].path))))
 		i++;
 	if (!is_host_allowed(&port->daemon->settings->config, host))
-		answer_line(
-			r, "403 Forbidden", "", "The host is no IP address, not localhost, and not in admin_hosts.");
-	else if (!slice_equal(r->method, SLICE("GET")) && !slice_equal(r->method, SLICE("HEAD")))
-		answer_line(r, "405 Method Not Allowed", "Allow: GET, HEAD\r\n", "Only GET and HEAD are answered.");
+		answer_line(r, "403 Forbidden", "",
+			"The host is not an IP address, not localhost, and not in admin_hosts.");
+	else if (!slice_equal(r->http.method, SLICE("GET")) && !slice_equal(r->http.method, SLICE("HEAD")))
+		answer_line(r, "405 Method Not Allowed", "Allow: GET, HEAD\r\n", "Only GET and HEAD are supported.");
 	else if (i < PATHS)
 		paths[i].answer(port, r);
 	else
-		answer_line(r, "404 Not Found", "", "There is: / /healthz /metrics /readyz /stats.json");
+		answer_line(r, "404 Not Found", "", "Available: / /healthz /metrics /readyz /stats.json");
 }
 
-/*
- * A body is not read. The connection of a request with a body is closed after the answer. A
- * chunked body has no known length, so the connection is closed at once.
- */
-static ssize_t on_request(void *port, struct peer *peer, struct slice in)
+static size_t admin_port_on_request(void *port, struct peer *peer, struct slice in)
 {
-	struct http_request r = { .peer = peer };
-	struct slice rest = in, line;
-	bool first = true, good = false;
-	size_t n;
+	struct asked r = { .peer = peer };
+	size_t n = http_parse(in, &r.http);
 
-	for (; dialect_line(rest, &line, &n) && (first || line.n); first = false) {
-		if (first)
-			good = read_first_line(line, &r);
-		else
-			read_header(line, &r);
-		rest = slice_skip(rest, n);
-	}
-	if (!dialect_line(rest, &line, &n))
-		return 0;
-	if (r.chunked)
-		return -1;
-	r.keeps = r.keeps && good && !r.has_body;
-	if (!good)
-		answer_line(&r, "400 Bad Request", "", "This is no request of HTTP/1.1.");
-	else if (r.has_body)
-		answer_line(&r, "413 Request Entity Too Large", "", "A request has no body.");
-	else
+	if (n > 0 && r.http.refusal)
+		answer_line(&r, r.http.refusal->status, "", r.http.refusal->why);
+	else if (n > 0)
 		dispatch(port, &r);
-	return (ssize_t)(in.n - rest.n + n);
+	return n;
+}
+
+static void admin_port_on_cut_off(void *port, struct peer *peer, bool late)
+{
+	struct asked r = { .peer = peer };
+	const struct http_refusal *why = late ? &http_late : &http_cut_off;
+
+	(void)port;
+	answer_line(&r, why->status, "", why->why);
 }
 
 /* --- the timeline --- */
 
-static void on_tick(evutil_socket_t fd, short what, void *port)
+static void admin_port_on_tick(evutil_socket_t fd, short what, void *port)
 {
 	struct admin_port *p = port;
 
@@ -363,15 +315,18 @@ void admin_port_commit(struct admin_port *port)
 
 struct admin_port *admin_port_create(struct event_base *base, struct daemon *daemon)
 {
-	static const struct peers_kind kind = {
-		.name = "admin", .most = 32, .size = 8192, .seconds = 15, .request = on_request
-	};
+	static const struct peers_kind kind = { .name = "admin",
+		.most = 32,
+		.size = HTTP_HEAD_MAX,
+		.seconds = 15,
+		.request = admin_port_on_request,
+		.cut_off = admin_port_on_cut_off };
 	struct admin_port *port = xcalloc(1, sizeof(*port));
 
 	port->base = base;
 	port->daemon = daemon;
 	port->peers = peers_create(base, &kind, port);
-	port->tick = event_new(base, -1, EV_PERSIST, on_tick, port);
+	port->tick = event_new(base, -1, EV_PERSIST, admin_port_on_tick, port);
 	if (!port->tick)
 		abort();
 	return port;

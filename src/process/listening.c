@@ -31,7 +31,7 @@ struct listening {
 	size_t count;
 };
 
-static struct entry *add(struct listening *l, struct listener *listener)
+static struct entry *add_entry(struct listening *l, struct listener *listener)
 {
 	l->entries = xrealloc(l->entries, (l->count + 1) * sizeof(*l->entries));
 	l->entries[l->count] = (struct entry){ .listener = listener, .wanted = true, .is_new = true };
@@ -85,7 +85,7 @@ bool listening_inherit(struct listening *l, struct buf *errors)
 		if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &n) < 0)
 			snprintf(why, sizeof(why), "%s", strerror(errno));
 		else if (!listens)
-			snprintf(why, sizeof(why), "it is no socket that listens for connections");
+			snprintf(why, sizeof(why), "not a listening socket");
 		else
 			listener = listener_adopt(fd, why);
 		if (!listener) {
@@ -93,14 +93,14 @@ bool listening_inherit(struct listening *l, struct buf *errors)
 			listening_close(l);
 			return false;
 		}
-		add(l, listener)->inherited = true;
+		add_entry(l, listener)->inherited = true;
 	}
 	return true;
 }
 
 /* --- from the configuration --- */
 
-static struct entry *find(struct listening *l, const struct address *address)
+static struct entry *find_entry(struct listening *l, const struct address *address)
 {
 	for (size_t i = 0; i < l->count; i++) {
 		if (address_same(&l->entries[i].address, address))
@@ -125,7 +125,7 @@ bool listening_prepare(struct listening *l, const struct config *config, struct 
 	for (size_t i = 0; i < config->listen.count; i++) {
 		const struct address *a = &config->listen.at[i];
 		struct listener_place place = { a->host, a->port, config->socket_mode, config->reuseport };
-		struct entry *entry = find(l, a);
+		struct entry *entry = find_entry(l, a);
 
 		if (!entry) {
 			struct listener *listener = listener_create(&place, why);
@@ -133,14 +133,14 @@ bool listening_prepare(struct listening *l, const struct config *config, struct 
 				(void)config_fault(config, a->line, errors, "cannot listen: %s", why);
 				goto undo;
 			}
-			entry = add(l, listener);
+			entry = add_entry(l, listener);
 		}
 		entry->wanted = true;
 		entry->address = *a;
 	}
 	if (config->listen.count > 0)
 		return true;
-	(void)config_fault(config, 0, errors, "cannot listen: nothing to listen on");
+	(void)config_fault(config, 0, errors, "cannot listen: no address to listen on");
 undo:
 	for (size_t i = 0; i < l->count; i++)
 		l->entries[i].wanted = !l->entries[i].is_new;

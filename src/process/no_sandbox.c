@@ -5,6 +5,6 @@
 /* Replaces sandbox.c in a build without libseccomp. */
 void sandbox_enter(void)
 {
-	log_warn("sandbox: there is none, since this setlistd was built without seccomp; `sandbox = false` accepts "
-		 "that");
+	log_warn("sandbox: not available, since this setlistd was built without seccomp; `sandbox = false` turns this "
+		 "warning off");
 }

@@ -1,10 +1,12 @@
 #include "process/peers.h"
 
+#include <assert.h>
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <event2/event.h>
 #include <stdlib.h>
 #include <sys/queue.h>
+#include <sys/socket.h>
 
 #include "util/alloc.h"
 #include "util/clock.h"
@@ -18,6 +20,8 @@ struct peer {
 	bool waits;   /* A request is not answered yet. */
 	bool last;    /* No further request is handled. */
 	bool ended;   /* It has closed its sending side. */
+	bool lingers; /* Its input is discarded until it closes the connection. */
+	size_t discarded;
 };
 
 struct peers {
@@ -29,7 +33,7 @@ struct peers {
 	int count;
 };
 
-static time_t now(void)
+static time_t now_seconds(void)
 {
 	return (time_t)(clock_us(CLOCK_MONOTONIC) / 1000000);
 }
@@ -44,7 +48,7 @@ static void close_peer(struct peer *peer)
 
 static void begin_time(struct peer *peer)
 {
-	peer->since = now();
+	peer->since = now_seconds();
 	TAILQ_INSERT_TAIL(&peer->peers->list, peer, link);
 }
 
@@ -53,62 +57,109 @@ static bool is_writing(const struct peer *peer)
 	return evbuffer_get_length(bufferevent_get_output(peer->stream)) > 0;
 }
 
-/* Handles a request. Returns the result of peers_kind.request, or -1 if the request is too long. */
-static ssize_t take(struct peer *peer)
+static struct evbuffer *input_of(const struct peer *peer)
+{
+	return bufferevent_get_input(peer->stream);
+}
+
+/* Handles a request. Returns its bytes, or 0 if it is incomplete. */
+static size_t pass_request(struct peer *peer)
 {
 	const struct peers_kind *kind = peer->peers->kind;
-	struct evbuffer *in = bufferevent_get_input(peer->stream);
-	size_t n = evbuffer_get_length(in), size = n < kind->size ? n : kind->size;
-	ssize_t used;
+	size_t n = evbuffer_get_length(input_of(peer)), size = n < kind->size ? n : kind->size, used;
 
 	if (n == 0)
 		return 0;
 	peer->waits = true;
-	used = kind->request(peer->peers->arg, peer, slice_of((char *)evbuffer_pullup(in, (ssize_t)size), size));
+	used = kind->request(
+		peer->peers->arg, peer, slice_of((char *)evbuffer_pullup(input_of(peer), (ssize_t)size), size));
+	assert(used > 0 || size < kind->size);
 	if (used > 0) {
-		evbuffer_drain(in, (size_t)used);
+		evbuffer_drain(input_of(peer), used);
 		TAILQ_REMOVE(&peer->peers->list, peer, link);
 		begin_time(peer);
-		return used;
+	} else {
+		peer->waits = false;
 	}
-	peer->waits = false;
-	return n > size ? -1 : used;
+	return used;
 }
 
-/* Handles requests until one is not answered at once, or an answer is being written. */
-static void go_on(struct bufferevent *stream, void *arg)
+/*
+ * Answers a peer whose incomplete request will not be completed. Returns false if there is none,
+ * or if such requests are not answered.
+ */
+static bool cut_off(struct peer *peer, bool late)
 {
-	struct peer *peer = arg;
-	ssize_t used = 1;
+	const struct peers_kind *kind = peer->peers->kind;
+	size_t n = evbuffer_get_length(input_of(peer));
 
-	(void)stream;
-	while (used > 0 && !peer->waits && !peer->last && !is_writing(peer))
-		used = take(peer);
-	if (used < 0 || ((peer->last || peer->ended) && !peer->waits && !is_writing(peer)))
+	if (n == 0 || !kind->cut_off || peer->waits || peer->last || is_writing(peer))
+		return false;
+	evbuffer_drain(input_of(peer), n);
+	TAILQ_REMOVE(&peer->peers->list, peer, link);
+	begin_time(peer);
+	kind->cut_off(peer->peers->arg, peer, late);
+	return true;
+}
+
+static void discard(struct peer *peer)
+{
+	size_t n = evbuffer_get_length(input_of(peer));
+
+	evbuffer_drain(input_of(peer), n);
+	peer->discarded += n;
+	if (peer->ended || peer->discarded > PEERS_DISCARD)
 		close_peer(peer);
 }
 
-static void on_event(struct bufferevent *stream, short what, void *arg)
+/*
+ * Handles requests until one is not answered at once, or an answer is being written. Once the
+ * last answer is written, waits for the peer to close the connection.
+ */
+static void peers_on_progress(struct bufferevent *stream, void *arg)
+{
+	struct peer *peer = arg;
+	size_t used = 1;
+
+	while (used > 0 && !peer->waits && !peer->last && !is_writing(peer))
+		used = pass_request(peer);
+	if (peer->ended && used == 0)
+		(void)cut_off(peer, false);
+	if (peer->waits || is_writing(peer))
+		return;
+	if (peer->last && !peer->lingers) {
+		shutdown(bufferevent_getfd(stream), SHUT_WR);
+		peer->lingers = true;
+	}
+	if (peer->last)
+		discard(peer);
+	else if (peer->ended)
+		close_peer(peer);
+}
+
+static void peers_on_event(struct bufferevent *stream, short what, void *arg)
 {
 	struct peer *peer = arg;
 
 	/* A peer that has closed its sending side still gets its answers. */
 	peer->ended = what & BEV_EVENT_EOF;
 	if (peer->ended)
-		go_on(stream, peer);
+		peers_on_progress(stream, peer);
 	else
 		close_peer(peer);
 }
 
-static void on_time(evutil_socket_t fd, short what, void *arg)
+static void peers_on_time(evutil_socket_t fd, short what, void *arg)
 {
 	struct peers *peers = arg;
 	struct peer *peer;
 
 	(void)fd;
 	(void)what;
-	while ((peer = TAILQ_FIRST(&peers->list)) && now() - peer->since >= peers->kind->seconds)
-		close_peer(peer);
+	while ((peer = TAILQ_FIRST(&peers->list)) && now_seconds() - peer->since >= peers->kind->seconds) {
+		if (!cut_off(peer, true))
+			close_peer(peer);
+	}
 	if (!peer)
 		event_del(peers->timer);
 }
@@ -121,7 +172,7 @@ struct peers *peers_create(struct event_base *base, const struct peers_kind *kin
 	peers->kind = kind;
 	peers->arg = arg;
 	TAILQ_INIT(&peers->list);
-	peers->timer = event_new(base, -1, EV_PERSIST, on_time, peers);
+	peers->timer = event_new(base, -1, EV_PERSIST, peers_on_time, peers);
 	return peers;
 }
 
@@ -133,7 +184,7 @@ void peers_take(int fd, struct tls *tls, void *arg)
 
 	(void)tls;
 	if (peers->count == peers->kind->most) {
-		log_rare("%s: more than %d connections: the one that was silent longest is closed", peers->kind->name,
+		log_rare("%s: more than %d connections; closing the one that was idle the longest", peers->kind->name,
 			peers->count);
 		close_peer(TAILQ_FIRST(&peers->list));
 	}
@@ -142,7 +193,7 @@ void peers_take(int fd, struct tls *tls, void *arg)
 	if (peers->count++ == 0)
 		event_add(peers->timer, &second);
 	begin_time(peer);
-	bufferevent_setcb(peer->stream, go_on, go_on, on_event, peer);
+	bufferevent_setcb(peer->stream, peers_on_progress, peers_on_progress, peers_on_event, peer);
 	bufferevent_setwatermark(peer->stream, EV_READ, 0, 2 * peers->kind->size);
 	bufferevent_enable(peer->stream, EV_READ | EV_WRITE);
 }

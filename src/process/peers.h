@@ -3,9 +3,13 @@
  * answered one at a time. The cost of each peer is limited:
  *
  *     number  Above the limit, a new peer closes the one whose last request is oldest.
- *     size    A peer that sends a longer request is closed. While an answer is pending, little more
- *             input is read, so the kernel throttles the peer.
+ *     size    Maximum size of a request. While an answer is pending, little more input is read, so
+ *             the kernel throttles the peer.
  *     time    A peer is closed if a request with its answer takes longer.
+ *
+ * After the last answer to a peer, its further input is discarded until it closes the connection,
+ * within the same limit of time and PEERS_DISCARD bytes: a close with unread input would reset the
+ * connection, and the peer could lose the answer.
  */
 #ifndef PROCESS_PEERS_H
 #define PROCESS_PEERS_H
@@ -26,6 +30,8 @@ struct tls;
  */
 enum { PEERS_ACCEPT = 8 };
 
+enum { PEERS_DISCARD = 1 << 20 };
+
 struct peers_kind {
 	const char *name; /* Name for the log. */
 	int most;         /* Maximum number of peers. */
@@ -34,9 +40,14 @@ struct peers_kind {
 	/*
 	 * Handles the request at the front of `in`, which is borrowed for the call, and returns
 	 * its length in bytes. The peer must be answered, within the call or later. Returns 0
-	 * if the request is incomplete, and -1 to close the peer.
+	 * if the request is incomplete; not if `in` has `size` bytes.
 	 */
-	ssize_t (*request)(void *arg, struct peer *peer, struct slice in);
+	size_t (*request)(void *arg, struct peer *peer, struct slice in);
+	/*
+	 * Answers a peer whose request is incomplete when its time is over (`late`), or when it
+	 * sends no more. NULL: it is closed without an answer.
+	 */
+	void (*cut_off)(void *arg, struct peer *peer, bool late);
 };
 
 /* Creates a server without listeners. Borrows all arguments until peers_destroy(). */

@@ -160,7 +160,7 @@ static const struct rule rules[] = {
  * A system call that this kind of processor does not have is skipped. Any other failure is a
  * bug in the tables.
  */
-static void add(scmp_filter_ctx filter, const struct rule *rule)
+static void add_rule(scmp_filter_ctx filter, const struct rule *rule)
 {
 	uint32_t action = rule->error ? SCMP_ACT_ERRNO((uint32_t)rule->error) : SCMP_ACT_ALLOW;
 	struct scmp_arg_cmp match = { rule->argument, rule->compare, rule->value, rule->masked };
@@ -181,7 +181,7 @@ static void add(scmp_filter_ctx filter, const struct rule *rule)
 static void add_all(scmp_filter_ctx filter, const char *const *names, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		add(filter, &(struct rule){ names[i], 0, ALWAYS });
+		add_rule(filter, &(struct rule){ names[i], 0, ALWAYS });
 }
 
 static scmp_filter_ctx build_filter(void)
@@ -201,8 +201,8 @@ static scmp_filter_ctx build_filter(void)
 		return filter;
 	}
 	for (size_t i = 0; i < COUNT(rules); i++)
-		add(filter, &rules[i]);
-	add(filter, &abort_itself);
+		add_rule(filter, &rules[i]);
+	add_rule(filter, &abort_itself);
 	return filter;
 }
 
@@ -217,6 +217,6 @@ void sandbox_enter(void)
 	if (filter)
 		rc = seccomp_load(filter);
 	if (rc < 0)
-		log_warn("sandbox: the kernel takes no filter of system calls (%s): there is none", strerror(-rc));
+		log_warn("sandbox: not active: the kernel does not support system call filters (%s)", strerror(-rc));
 	seccomp_release(filter);
 }

@@ -62,7 +62,7 @@ enum { LEAVE_MS = 100 };
  * Sends a datagram of sd_notify(3) to the socket in NOTIFY_SOCKET, if that is set. A name that
  * begins with @ is in the abstract namespace.
  */
-static void notify(const char *text)
+static void notify_systemd(const char *text)
 {
 	const char *path = getenv("NOTIFY_SOCKET");
 	struct sockaddr_un to = { .sun_family = AF_UNIX };
@@ -87,7 +87,7 @@ static void notify_reloading(void)
 	char text[64];
 
 	snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, clock_us(CLOCK_MONOTONIC));
-	notify(text);
+	notify_systemd(text);
 }
 
 /* --- workers --- */
@@ -127,7 +127,7 @@ static void join_workers(struct process *p)
 /* --- the configuration --- */
 
 /* Returns new settings that can be used, or NULL. */
-static struct settings *read_again(struct process *p)
+static struct settings *reread_settings(struct process *p)
 {
 	struct settings *s = settings_read(p->options, p->daemon.servers.names, true);
 	struct buf errors = BUF_EMPTY;
@@ -167,7 +167,7 @@ static void watch_names(struct process *p, const struct settings *s)
 	settings_watch(s, true);
 }
 
-static void reload(struct process *p)
+static void reload_settings(struct process *p)
 {
 	struct settings *s;
 
@@ -175,11 +175,12 @@ static void reload(struct process *p)
 	if (p->settling || p->daemon.stopping)
 		return;
 	notify_reloading();
-	s = read_again(p);
+	s = reread_settings(p);
 	if (!s) {
-		log_error("the new configuration was refused: all is as before");
-		peers_answer_all(p->control, SLICE("ERROR refused, all is as before; the log says why\r\n"));
-		notify("READY=1");
+		log_error("the new configuration was refused; the old one stays in effect");
+		peers_answer_all(
+			p->control, SLICE("ERROR refused, the old configuration stays in effect; see the log\r\n"));
+		notify_systemd("READY=1");
 		return;
 	}
 	log_changes(p->daemon.settings, s);
@@ -195,7 +196,7 @@ static void reload(struct process *p)
 }
 
 /* Runs in the thread of the worker that accepts. */
-static void commit_listeners(void *arg)
+static void serve_commit_listeners(void *arg)
 {
 	struct process *p = arg;
 
@@ -212,16 +213,15 @@ static void set_listens(struct process *p)
 		places.data[i] = places.data[i] ? places.data[i] : ' ';
 	free(p->daemon.listens);
 	BUF_ADD(&places, "\0");
-	p->daemon.listens =
-		xstrdup(listening_is_inherited(p->listening) ? "sockets of its parent" : buf_slice(&places).p);
+	p->daemon.listens = xstrdup(listening_is_inherited(p->listening) ? "inherited sockets" : buf_slice(&places).p);
 	buf_free(&places);
 }
 
 static void log_moves(const struct settings *s)
 {
 	if (s->former)
-		log_notice("keys %s at %s from ring %016" PRIx64 " of %d servers",
-			(int64_t)time(NULL) < s->move_at ? "will move" : "move, which began", s->config.move_at,
+		log_notice("keys %s %s from ring %016" PRIx64 " of %d servers",
+			(int64_t)time(NULL) < s->move_at ? "will move at" : "have been moving since", s->config.move_at,
 			s->former_hash, ring_count(s->former));
 }
 
@@ -230,7 +230,7 @@ static void log_moves(const struct settings *s)
  * are known before the first request, and a listener is closed only when its replacement is
  * open.
  */
-static void on_settled(struct process *p)
+static void finish_settling(struct process *p)
 {
 	bool reloaded = p->daemon.serving;
 
@@ -238,20 +238,20 @@ static void on_settled(struct process *p)
 	p->daemon.serving = true;
 	if (p->daemon.stopping)
 		return;
-	worker_call(p->daemon.workers[0], commit_listeners, p);
+	worker_call(p->daemon.workers[0], serve_commit_listeners, p);
 	set_listens(p);
 	admin_port_commit(p->admin);
 	log_notice("%s: ring %016" PRIx64 " of %d servers", reloaded ? "reloaded" : "ready",
 		p->daemon.settings->ring_hash, ring_count(p->daemon.settings->ring));
 	log_moves(p->daemon.settings);
-	notify("READY=1");
+	notify_systemd("READY=1");
 	if (reloaded && !p->again)
 		peers_answer_all(p->control, SLICE("OK\r\n"));
 	if (p->again)
-		reload(p);
+		reload_settings(p);
 }
 
-static void on_news(evutil_socket_t fd, short what, void *arg)
+static void serve_on_news(evutil_socket_t fd, short what, void *arg)
 {
 	struct process *p = arg;
 	char news[128];
@@ -262,7 +262,7 @@ static void on_news(evutil_socket_t fd, short what, void *arg)
 		p->settled += news[i] == DAEMON_SETTLED;
 		p->exited += news[i] == DAEMON_EXITED;
 		if (news[i] == DAEMON_SETTLED && p->settled == p->daemon.threads)
-			on_settled(p);
+			finish_settling(p);
 	}
 	if (p->exited == p->daemon.threads)
 		event_base_loopbreak(p->base);
@@ -270,24 +270,30 @@ static void on_news(evutil_socket_t fd, short what, void *arg)
 
 /* --- the control socket --- */
 
-static ssize_t on_command(void *arg, struct peer *peer, struct slice in)
+enum { COMMAND_MAX = 256 };
+
+static size_t serve_on_command(void *arg, struct peer *peer, struct slice in)
 {
 	struct slice line;
 	size_t n;
 
-	if (!dialect_line(in, &line, &n))
-		return 0;
+	if (!dialect_line(in, &line, &n)) {
+		if (in.n < COMMAND_MAX)
+			return 0;
+		peers_answer(peer, SLICE("ERROR a command has at most 256 bytes\r\n"), true);
+		return in.n;
+	}
 	if (slice_equal(line, SLICE("reload")))
-		reload(arg);
+		reload_settings(arg);
 	else
-		peers_answer(peer, SLICE("ERROR unknown command; there is: reload\r\n"), false);
-	return (ssize_t)n;
+		peers_answer(peer, SLICE("ERROR unknown command; the only command is: reload\r\n"), false);
+	return n;
 }
 
 static bool open_control(struct process *p, const struct config *config, struct buf *errors)
 {
 	static const struct peers_kind kind = {
-		.name = "control", .most = 16, .size = 256, .seconds = 60, .request = on_command
+		.name = "control", .most = 16, .size = COMMAND_MAX, .seconds = 60, .request = serve_on_command
 	};
 	struct listener_place place = { .host = config->control, .mode = 0600 };
 	char why[256];
@@ -309,7 +315,7 @@ static bool open_control(struct process *p, const struct config *config, struct 
  * last new client. This one drains when it reads its message, which is before a refused client
  * could send it anything.
  */
-static void close_and_drain(void *arg)
+static void serve_close_and_drain(void *arg)
 {
 	static const struct mail drain = { WORKER_DRAIN, -1, NULL };
 	struct process *p = arg;
@@ -320,31 +326,31 @@ static void close_and_drain(void *arg)
 		worker_send(p->daemon.workers[i], drain);
 }
 
-static void leave(struct process *p)
+static void begin_leaving(struct process *p)
 {
 	if (!p->closed)
-		worker_call(p->daemon.workers[0], close_and_drain, p);
+		worker_call(p->daemon.workers[0], serve_close_and_drain, p);
 	p->closed = true;
 }
 
-static void on_left(evutil_socket_t fd, short what, void *arg)
+static void serve_on_left(evutil_socket_t fd, short what, void *arg)
 {
 	(void)fd;
 	(void)what;
-	leave(arg);
+	begin_leaving(arg);
 }
 
 /*
  * The first signal stops accepting, and requests in progress are finished; the second one
  * cancels them.
  */
-static void stop(struct process *p)
+static void stop_workers(struct process *p)
 {
 	static const struct timeval pause = { 0, LEAVE_MS * 1000 };
 	bool aside;
 
 	if (p->daemon.stopping) {
-		leave(p);
+		begin_leaving(p);
 		send_all(p, WORKER_STOP);
 		return;
 	}
@@ -354,26 +360,26 @@ static void stop(struct process *p)
 	 * process.
 	 */
 	aside = listening_step_aside(p->listening);
-	notify("STOPPING=1");
+	notify_systemd("STOPPING=1");
 	if (aside)
 		event_add(p->events[LEAVE], &pause);
 	else
-		leave(p);
+		begin_leaving(p);
 }
 
-static void on_signal(evutil_socket_t number, short what, void *arg)
+static void serve_on_signal(evutil_socket_t number, short what, void *arg)
 {
 	struct process *p = arg;
 
 	(void)what;
 	if (number == SIGHUP) {
-		log_info("signal %d: reading the configuration again", (int)number);
-		reload(p);
+		log_info("signal %d: reloading the configuration", (int)number);
+		reload_settings(p);
 	} else {
 		log_notice("signal %d: %s", (int)number,
-			p->daemon.stopping ? "requests in progress are dropped"
-					   : "draining: no client is accepted, requests in progress are answered");
-		stop(p);
+			p->daemon.stopping ? "dropping requests in progress"
+					   : "draining: refusing new clients, completing requests in progress");
+		stop_workers(p);
 	}
 }
 
@@ -393,7 +399,7 @@ static void block_signals(void)
 
 /* --- the log --- */
 
-static void on_log_time(evutil_socket_t fd, short what, void *arg)
+static void serve_on_log_time(evutil_socket_t fd, short what, void *arg)
 {
 	(void)fd;
 	(void)what;
@@ -423,7 +429,7 @@ static bool open_all(struct process *p)
 
 static void log_start(const struct process *p, const struct settings *settings)
 {
-	log_notice("setlistd %s started: listens on %s, servers: %d, configuration: %s", setlistd_version,
+	log_notice("setlistd %s started: listening on %s, servers: %d, configuration: %s", setlistd_version,
 		p->daemon.listens, ring_count(settings->ring),
 		p->options->file ? p->options->file : "the command line");
 }
@@ -444,15 +450,15 @@ static void init(struct process *p, int pipes[2])
 	p->daemon.servers.news = news_create();
 	p->daemon.descriptors = opendir(LINUX_DESCRIPTORS);
 	signal(SIGPIPE, SIG_IGN);
-	p->events[NEWS] = event_new(p->base, pipes[0], EV_READ | EV_PERSIST, on_news, p);
-	p->events[LOG_TIME] = event_new(p->base, -1, EV_PERSIST, on_log_time, NULL);
-	p->events[LEAVE] = evtimer_new(p->base, on_left, p);
+	p->events[NEWS] = event_new(p->base, pipes[0], EV_READ | EV_PERSIST, serve_on_news, p);
+	p->events[LOG_TIME] = event_new(p->base, -1, EV_PERSIST, serve_on_log_time, NULL);
+	p->events[LEAVE] = evtimer_new(p->base, serve_on_left, p);
 	/*
 	 * Before the sockets are opened: a signal may arrive as soon as the first one exists,
 	 * and its default action kills the process.
 	 */
 	for (int i = 0; i < SIGNALS; i++)
-		p->events[i] = evsignal_new(p->base, signals[i], on_signal, p);
+		p->events[i] = evsignal_new(p->base, signals[i], serve_on_signal, p);
 	for (int i = 0; i <= NEWS; i++)
 		event_add(p->events[i], NULL);
 	event_add(p->events[LOG_TIME], &interval);

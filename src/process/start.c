@@ -38,9 +38,10 @@ bool start_fit_descriptors(struct config *config, int servers, struct buf *error
 		return true;
 	if (limit.rlim_cur <= own)
 		return config_fault(config, 0, errors,
-			"%llu file descriptors are allowed, and without any client %llu are needed",
+			"the limit of file descriptors is %llu, but even without clients %llu are needed",
 			(unsigned long long)limit.rlim_cur, (unsigned long long)own);
-	log_warn("max_connections is %llu, not %llu: %llu file descriptors are allowed, and %llu would be needed",
+	log_warn("max_connections is only %llu, not %llu: the limit of file descriptors is %llu, and %llu would be "
+		 "needed",
 		(unsigned long long)(limit.rlim_cur - own), (unsigned long long)config->max_connections,
 		(unsigned long long)limit.rlim_cur, (unsigned long long)want);
 	config->max_connections = limit.rlim_cur - own;
@@ -71,7 +72,7 @@ bool start_switch_user(const struct config *config, struct buf *errors)
 	const struct passwd *pw;
 
 	if (!*config->user && geteuid() == 0)
-		log_warn("it runs as root: `user` in the configuration, or -u, names another user");
+		log_warn("running as root; to run as another user, set `user` in the configuration, or use -u");
 	if (!*config->user)
 		return true;
 	pw = find_user(config, errors);
@@ -88,7 +89,7 @@ static bool check_user(const struct config *config, struct buf *errors)
 		return true;
 	if (!find_user(config, errors))
 		return false;
-	return geteuid() == 0 || refuse_user(config, "only root can become another user", errors);
+	return geteuid() == 0 || refuse_user(config, "only root can switch to another user", errors);
 }
 
 /* --- sockets --- */

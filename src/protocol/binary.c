@@ -46,7 +46,7 @@ static uint64_t number(const char *p, size_t bytes)
 	return n;
 }
 
-static struct header read_header(const char *p)
+static struct header parse_header(const char *p)
 {
 	return (struct header){
 		.opcode = (uint8_t)p[1],
@@ -57,7 +57,7 @@ static struct header read_header(const char *p)
 	};
 }
 
-static enum request_status fail(struct request *r, enum request_status status, const char *error)
+static enum request_status refuse_with(struct request *r, enum request_status status, const char *error)
 {
 	r->error = error;
 	return status;
@@ -159,12 +159,12 @@ static enum request_status parse_body(struct slice in, const struct request_limi
 	take_arguments(in.p + BINARY_HEADER, h, r);
 	if (r->extras.odd_key && r->key.n > ODD_KEY_MAX) {
 		r->skip.bytes = value;
-		return fail(r, REQUEST_REFUSED, "CLIENT_ERROR key with spaces or control characters too long");
+		return refuse_with(r, REQUEST_REFUSED, "CLIENT_ERROR key with spaces or control characters too long");
 	}
 	if (value > limits->max_value) {
 		r->too_large = true;
 		r->skip.bytes = value;
-		return fail(r, REQUEST_REFUSED, "SERVER_ERROR object too large for cache");
+		return refuse_with(r, REQUEST_REFUSED, "SERVER_ERROR object too large for cache");
 	}
 	if (in.n < r->consumed + value)
 		return request_wait(progress, r->consumed + value);
@@ -213,21 +213,21 @@ enum request_status binary_parse(struct slice in, const struct request_limits *l
 		return REQUEST_HANGUP;
 	if (in.n < BINARY_HEADER)
 		return request_wait(progress, BINARY_HEADER);
-	h = read_header(in.p);
+	h = parse_header(in.p);
 	take_asked(in.p, &h, reply, asked);
 	out->reply = reply;
 	shape = &shapes[h.opcode];
 	out->consumed = BINARY_HEADER;
 	if ((uint32_t)h.key + h.extras > h.body)
-		return fail(out, REQUEST_FATAL, "ERROR");
+		return refuse_with(out, REQUEST_FATAL, "ERROR");
 	if (h.key > KEY_MAX || h.body > body_max)
-		return fail(out, REQUEST_FATAL, invalid);
+		return refuse_with(out, REQUEST_FATAL, invalid);
 	if (!shape->known) {
 		out->skip.bytes = h.body;
-		return fail(out, REQUEST_REFUSED, "ERROR");
+		return refuse_with(out, REQUEST_REFUSED, "ERROR");
 	}
 	if (!fits(shape, &h))
-		return fail(out, REQUEST_FATAL, invalid);
+		return refuse_with(out, REQUEST_FATAL, invalid);
 	out->command = command_get(shape->command);
 	status = parse_body(in, limits, &h, progress, out);
 	if (status != REQUEST_MORE)
@@ -244,7 +244,7 @@ struct response {
 	uint64_t cas;
 };
 
-static char *put(char *p, uint64_t n, size_t bytes)
+static char *put_big_endian(char *p, uint64_t n, size_t bytes)
 {
 	for (size_t i = bytes; i-- > 0; n >>= 8)
 		p[i] = (char)(n & 255);
@@ -259,13 +259,13 @@ static void write_response(struct buf *out, const struct binary_asked *head, con
 
 	*p++ = (char)BINARY_RESPONSE;
 	*p++ = (char)head->opcode;
-	p = put(p, r->key.n, 2);
+	p = put_big_endian(p, r->key.n, 2);
 	*p++ = (char)r->extras.n;
 	*p++ = 0; /* The data type. */
-	p = put(p, r->status, 2);
-	p = put(p, body, 4);
+	p = put_big_endian(p, r->status, 2);
+	p = put_big_endian(p, body, 4);
 	memcpy(p, &head->opaque, sizeof(head->opaque));
-	p = put(p + sizeof(head->opaque), r->cas, 8);
+	p = put_big_endian(p + sizeof(head->opaque), r->cas, 8);
 	p = slice_write(p, r->extras);
 	p = slice_write(p, r->key);
 	if (!shares)
@@ -339,7 +339,7 @@ static void write_error(struct buf *out, const struct binary_asked *head, struct
 
 /* --- replies --- */
 
-static void write_line(struct buf *out, const struct binary_asked *head, const struct reply *r)
+static void write_line_error(struct buf *out, const struct binary_asked *head, const struct reply *r)
 {
 	struct buf line = BUF_EMPTY;
 
@@ -361,7 +361,7 @@ static bool write_value(struct buf *out, const struct binary_asked *head, struct
 	bool shares = r->shared && value.n;
 	char flags[4];
 
-	(void)put(flags, r->flags, sizeof(flags));
+	(void)put_big_endian(flags, r->flags, sizeof(flags));
 	response.extras = slice_of(flags, sizeof(flags));
 	write_response(out, head, &response, shares);
 	return shares;
@@ -372,9 +372,9 @@ static void write_number(struct buf *out, const struct binary_asked *head, const
 	command_id id = shapes[head->opcode].command;
 	char bytes[8];
 
-	(void)put(bytes, r->number, sizeof(bytes));
+	(void)put_big_endian(bytes, r->number, sizeof(bytes));
 	if (id != COMMAND_INCR && id != COMMAND_DECR)
-		write_line(out, head, r);
+		write_line_error(out, head, r);
 	else if (!head->quiet)
 		write_response(
 			out, head, &(struct response){ .value = slice_of(bytes, sizeof(bytes)), .cas = r->cas }, false);
@@ -417,7 +417,7 @@ static void write_word(struct buf *out, const struct binary_asked *head, struct 
 			write_response(out, head, &(struct response){ .value = r->bytes, .cas = r->cas }, false);
 		break;
 	default:
-		write_line(out, head, r);
+		write_line_error(out, head, r);
 	}
 }
 
@@ -467,7 +467,7 @@ bool binary_form(struct buf *out, const struct reply *r, const void *asked, stru
 		break;
 	case REPLY_LINE:
 	case REPLY_META:
-		write_line(out, head, r);
+		write_line_error(out, head, r);
 	}
 	return false;
 }

@@ -20,6 +20,9 @@ enum {
 	OPAQUE_MAX = 32
 };
 
+/* Maximum number of keys of a command that waits for elements of lists. */
+enum { WAIT_KEYS_MAX = 1000 };
+
 /* One of COMMAND_... in commands.h. Ids are in the order of the names. */
 typedef unsigned int command_id;
 

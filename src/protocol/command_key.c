@@ -80,7 +80,7 @@ struct slice command_key_item(const struct command_keys *keys, struct slice key)
 	return slice_cut(&rest, separator_of(keys));
 }
 
-static const char *refusal_of(const struct command *command)
+static const char *refusal_as_key(const struct command *command)
 {
 	static const char *const lines[COMMAND_COUNT][4] = {
 #define COMMAND(id, name, ...) \
@@ -101,7 +101,7 @@ const char *command_key_refusal(const struct command_keys *keys, struct slice ke
 	size_t words;
 	const struct command *command = command_key_find(keys, key, &words);
 
-	return command ? refusal_of(command) : no_command;
+	return command ? refusal_as_key(command) : no_command;
 }
 
 /* --- its request --- */
@@ -173,7 +173,7 @@ static const char *add_delta(const struct request *incr, char *room, struct slic
 	char *at = room + words->n;
 
 	if (incr->extras.compare)
-		return "CLIENT_ERROR a cas id is for a set";
+		return "CLIENT_ERROR a cas id is only for a set";
 	if (words->n == 0 || memchr(room, ' ', words->n))
 		return "CLIENT_ERROR incr needs the type as the only word of the key";
 	*at++ = ' ';
@@ -216,7 +216,7 @@ bool command_key_parse(const struct command_keys *keys, const struct request *ou
 	if (!request_key_valid(key, key.n) || !command)
 		out->error = no_command;
 	else if (!reaches(id, command))
-		out->error = refusal_of(command);
+		out->error = refusal_as_key(command);
 	else
 		out->error = write_words(keys, key, data && !has_data(command) ? &outer->data : NULL, room, &out->rest);
 	if (!out->error && id == COMMAND_INCR)

@@ -170,7 +170,7 @@ static void encode_line(const struct call *call, struct buf *out)
 	}
 }
 
-static void classic_encode(const struct call *call, struct buf *out)
+static void dialect_encode_classic(const struct call *call, struct buf *out)
 {
 	if (call_stores(call->verb)) {
 		encode_storage(call, out);
@@ -330,7 +330,7 @@ static ssize_t decode_passed(struct slice in, const struct expect *expect, struc
 	return n > 0 ? before + n : n;
 }
 
-static ssize_t classic_decode(struct slice in, const struct expect *expect, struct result *out)
+static ssize_t dialect_decode_classic(struct slice in, const struct expect *expect, struct result *out)
 {
 	struct slice line;
 	size_t at;
@@ -362,4 +362,4 @@ static ssize_t classic_decode(struct slice in, const struct expect *expect, stru
 	}
 }
 
-const struct dialect dialect_classic = { "classic", classic_encode, classic_decode };
+const struct dialect dialect_classic = { "classic", dialect_encode_classic, dialect_decode_classic };

@@ -11,7 +11,7 @@ static const struct slice verb = { "set ", 4 };
  * Refuses another request. Clears its command, since the refusal of some commands has an effect
  * on the server.
  */
-static enum request_status refuse(struct request *out, enum request_status status)
+static enum request_status refuse_unauthenticated(struct request *out, enum request_status status)
 {
 	bool is_fatal = status == REQUEST_FATAL || out->skip.bytes > LOGIN_BLOCK_MAX + 2;
 
@@ -47,13 +47,13 @@ static enum request_status parse_line(struct slice in, struct request_progress *
 	bytes = slice_token(&rest);
 	out->noreply = is_noreply(rest);
 	if (bytes.n == 0)
-		return refuse(out, REQUEST_REFUSED);
+		return refuse_unauthenticated(out, REQUEST_REFUSED);
 	if (!num_parse_u64(bytes, &n) || n > LOGIN_BLOCK_MAX) {
 		out->error = login_unauthenticated;
-		return refuse(out, REQUEST_FATAL);
+		return refuse_unauthenticated(out, REQUEST_FATAL);
 	}
 	status = request_parse_block(in, &limits, n, progress, out);
-	return status == REQUEST_FATAL ? refuse(out, status) : status;
+	return status == REQUEST_FATAL ? refuse_unauthenticated(out, status) : status;
 }
 
 enum request_status login_parse(struct slice in, struct request_progress *progress, struct request *out)
@@ -66,7 +66,8 @@ enum request_status login_parse(struct slice in, struct request_progress *progre
 		return REQUEST_MORE;
 	if (!slice_starts(in, verb)) {
 		status = request_parse(in, &limits, progress, out);
-		return status == REQUEST_MORE || status == REQUEST_HANGUP ? status : refuse(out, status);
+		return status == REQUEST_MORE || status == REQUEST_HANGUP ? status
+									  : refuse_unauthenticated(out, status);
 	}
 	if (in.n < progress->needed)
 		return REQUEST_MORE;
@@ -74,7 +75,7 @@ enum request_status login_parse(struct slice in, struct request_progress *progre
 	progress->scanned = end ? (size_t)(end - in.p) : in.n;
 	if (progress->scanned >= LOGIN_LINE_MAX) {
 		out->error = "CLIENT_ERROR line too long";
-		return refuse(out, REQUEST_FATAL);
+		return refuse_unauthenticated(out, REQUEST_FATAL);
 	}
 	if (!end)
 		return REQUEST_MORE;

@@ -10,14 +10,14 @@
 
 /* --- writes that need a meta command; see call_is_meta_write --- */
 
-static bool counts(enum call_verb verb)
+static bool is_arithmetic(enum call_verb verb)
 {
 	return verb == CALL_INCR || verb == CALL_DECR;
 }
 
-static const char *name_of(enum call_verb verb)
+static const char *meta_command(enum call_verb verb)
 {
-	return call_stores(verb) ? "ms " : counts(verb) ? "ma " : "md ";
+	return call_stores(verb) ? "ms " : is_arithmetic(verb) ? "ma " : "md ";
 }
 
 static const char modes[][4] = {
@@ -56,7 +56,7 @@ static void encode_write(const struct call *call, struct buf *out)
 	bool stores = call_stores(call->verb);
 	uint64_t compare = call->verb == CALL_CAS ? call->number : call->compare;
 
-	buf_add(out, name_of(call->verb), 3);
+	buf_add(out, meta_command(call->verb), 3);
 	if (call->want & WANT_ENCODED)
 		metaflags_encode_key(call->key, out);
 	else
@@ -74,7 +74,7 @@ static void encode_write(const struct call *call, struct buf *out)
 		add_time(out, " T", call->exptime);
 	if (compare)
 		add_flag(out, " C", compare);
-	if (counts(call->verb))
+	if (is_arithmetic(call->verb))
 		add_arithmetic(call, out);
 	if (call->verb != CALL_DELETE)
 		BUF_ADD(out, " c");
@@ -122,9 +122,9 @@ static ssize_t decode_write(struct slice in, const struct expect *expect, struct
 		return dialect_incomplete(in);
 	rest = line;
 	code = slice_token(&rest);
-	if (counts(expect->verb) && slice_equal(code, SLICE("VA")))
+	if (is_arithmetic(expect->verb) && slice_equal(code, SLICE("VA")))
 		return decode_number(in, rest, at, out);
-	if (!counts(expect->verb) && slice_equal(code, SLICE("HD"))) {
+	if (!is_arithmetic(expect->verb) && slice_equal(code, SLICE("HD"))) {
 		out->status = RESULT_DONE;
 		return take_cas(rest, out) ? (ssize_t)at : -1;
 	}
@@ -241,7 +241,7 @@ static bool same_key(struct slice key, bool base64, const struct expect *expect)
  * pointers are several times faster here than a slice, as only a few bytes are parsed at a
  * time.
  */
-static inline bool take(const char **at, const char *end, struct slice text)
+static inline bool take_literal(const char **at, const char *end, struct slice text)
 {
 	if ((size_t)(end - *at) < text.n || memcmp(*at, text.p, text.n) != 0)
 		return false;
@@ -249,7 +249,7 @@ static inline bool take(const char **at, const char *end, struct slice text)
 	return true;
 }
 
-static inline bool take_key(const char **at, const char *end, struct slice key)
+static inline bool take_expected_key(const char **at, const char *end, struct slice key)
 {
 	if ((size_t)(end - *at) < key.n || word_compare(*at, key.p, key.n) != 0)
 		return false;
@@ -258,7 +258,7 @@ static inline bool take_key(const char **at, const char *end, struct slice key)
 }
 
 /* Parses a number. Leaves some of the digits if there are more than are safe. */
-static inline bool take_number(const char **at, const char *end, uint64_t *out)
+static inline bool take_digits(const char **at, const char *end, uint64_t *out)
 {
 	const char *p = *at, *start = p;
 	uint64_t v = 0;
@@ -273,23 +273,23 @@ static inline bool take_number(const char **at, const char *end, uint64_t *out)
 }
 
 /* Parses a space, the letter of a flag, and its number. */
-static inline bool take_flag(const char **at, const char *end, char letter, uint64_t *number)
+static inline bool take_number_flag(const char **at, const char *end, char letter, uint64_t *number)
 {
 	if (end - *at < 2 || (*at)[0] != ' ' || (*at)[1] != letter)
 		return false;
 	*at += 2;
-	return take_number(at, end, number);
+	return take_digits(at, end, number);
 }
 
 static inline bool take_ttl(const char **at, const char *end, int64_t *ttl)
 {
 	uint64_t seconds;
 
-	if (take(at, end, SLICE(" t-1"))) {
+	if (take_literal(at, end, SLICE(" t-1"))) {
 		*ttl = TTL_NEVER;
 		return true;
 	}
-	if (!take_flag(at, end, 't', &seconds) || seconds > INT64_MAX)
+	if (!take_number_flag(at, end, 't', &seconds) || seconds > INT64_MAX)
 		return false;
 	*ttl = (int64_t)seconds;
 	return true;
@@ -306,21 +306,22 @@ static ssize_t decode_plain(struct slice in, const struct expect *expect, struct
 	bool value = expect->want & WANT_VALUE;
 	uint64_t n = 0, flags;
 
-	if (value ? !take(&at, end, SLICE("VA ")) || !take_number(&at, end, &n) : !take(&at, end, SLICE("HD")))
+	if (value ? !take_literal(&at, end, SLICE("VA ")) || !take_digits(&at, end, &n)
+		  : !take_literal(&at, end, SLICE("HD")))
 		return 0;
-	if (!take(&at, end, SLICE(" k")) || !take_key(&at, end, expect->key))
+	if (!take_literal(&at, end, SLICE(" k")) || !take_expected_key(&at, end, expect->key))
 		return 0;
-	if (!take_flag(&at, end, 'f', &flags) || flags > UINT32_MAX)
+	if (!take_number_flag(&at, end, 'f', &flags) || flags > UINT32_MAX)
 		return 0;
-	if (expect->want & WANT_CAS && !take_flag(&at, end, 'c', &out->cas))
+	if (expect->want & WANT_CAS && !take_number_flag(&at, end, 'c', &out->cas))
 		return 0;
 	out->ttl = TTL_UNKNOWN;
 	if (expect->want & WANT_TTL && !take_ttl(&at, end, &out->ttl))
 		return 0;
 	out->size = n;
-	if (expect->want & WANT_SIZE && !take_flag(&at, end, 's', &out->size))
+	if (expect->want & WANT_SIZE && !take_number_flag(&at, end, 's', &out->size))
 		return 0;
-	if (!take(&at, end, SLICE("\r\n")))
+	if (!take_literal(&at, end, SLICE("\r\n")))
 		return 0;
 	out->status = RESULT_HIT;
 	out->flags = (uint32_t)flags;

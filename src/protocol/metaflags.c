@@ -9,7 +9,7 @@
  */
 enum { FLAGS_MAX = 16 };
 
-static bool has(const char *letters, char c)
+static bool is_one_of(const char *letters, char c)
 {
 	return c && strchr(letters, c);
 }
@@ -19,7 +19,7 @@ static bool is_mode(command_id command, struct slice mode)
 {
 	const char *known = command == COMMAND_MS ? "EeAaPpRrSs" : command == COMMAND_MA ? "IiDd+-" : NULL;
 
-	return known ? mode.n == 1 && has(known, mode.p[0]) : mode.n > 0;
+	return known ? mode.n == 1 && is_one_of(known, mode.p[0]) : mode.n > 0;
 }
 
 /*
@@ -34,11 +34,11 @@ static const char *check_flag(command_id command, struct slice flag)
 	uint32_t flags;
 	int64_t seconds;
 
-	if (has("cfhklqstuvxILP", flag.p[0]))
+	if (is_one_of("cfhklqstuvxILP", flag.p[0]))
 		return NULL;
-	if (has("CDEJ", flag.p[0]))
+	if (is_one_of("CDEJ", flag.p[0]))
 		return num_parse_u64(token, &number) ? NULL : bad_token;
-	if (has("NRT", flag.p[0]))
+	if (is_one_of("NRT", flag.p[0]))
 		return num_parse_exptime(token, &seconds) ? NULL : bad_token;
 	switch (flag.p[0]) {
 	case 'b':
@@ -99,7 +99,7 @@ bool metaflags_decrements(struct slice flags)
 
 	while ((flag = slice_token(&flags)).n && flag.p[0] != 'M')
 		continue;
-	return flag.n > 1 && has("Dd-", flag.p[1]);
+	return flag.n > 1 && is_one_of("Dd-", flag.p[1]);
 }
 
 bool metaflags_hide(const struct metaflags *flags, command_id command, struct slice code)
@@ -117,7 +117,7 @@ size_t metaflags_copy(struct slice flags, const char *without, char *to)
 	size_t n = 0;
 
 	while ((flag = slice_token(&flags)).n) {
-		if (has(without, flag.p[0]))
+		if (is_one_of(without, flag.p[0]))
 			continue;
 		to[n++] = ' ';
 		memcpy(to + n, flag.p, flag.n);

@@ -32,7 +32,7 @@ static const char *meaningful(command_id command)
 }
 
 /* Returns the error line for other flags that metaflags_parse accepts. */
-static const char *refusal_of(char flag)
+static const char *flag_refusal(char flag)
 {
 #define LINE(letter, text) [letter] = "CLIENT_ERROR the flag " text " is for plain items"
 	static const char *const lines[UINT8_MAX + 1] = {
@@ -62,7 +62,7 @@ static const char *refusal_of(char flag)
 }
 
 /* Takes a flag; metaflags_parse has checked the numbers and the mode. */
-static void take_flag(struct slice flag, struct request *out, char *mode)
+static void apply_flag(struct slice flag, struct request *out, char *mode)
 {
 	struct slice token = slice_skip(flag, 1);
 	bool good = true;
@@ -138,8 +138,8 @@ const char *metaform_parse(const struct request *meta, struct slice key, struct 
 	};
 	while ((flag = slice_token(&rest)).n) {
 		if (!strchr(letters, flag.p[0]))
-			return refusal_of(flag.p[0]);
-		take_flag(flag, out, &mode);
+			return flag_refusal(flag.p[0]);
+		apply_flag(flag, out, &mode);
 	}
 	out->command = command_get(choose(meta, mode, out));
 	return NULL;
@@ -191,7 +191,7 @@ static struct slice code_of(const struct metaform *form, const struct reply *r)
 	return r->kind == REPLY_WORD ? codes[r->word] : slice_of(NULL, 0);
 }
 
-static void add_number(struct buf *out, const char *letter, uint64_t number)
+static void add_number_flag(struct buf *out, const char *letter, uint64_t number)
 {
 	buf_add(out, letter, 2);
 	buf_add_u64(out, number);
@@ -216,10 +216,10 @@ static void add_read(struct buf *out, char flag, const struct reply *r, size_t s
 {
 	switch (flag) {
 	case 'c':
-		add_number(out, " c", r->cas);
+		add_number_flag(out, " c", r->cas);
 		break;
 	case 'f':
-		add_number(out, " f", r->flags);
+		add_number_flag(out, " f", r->flags);
 		break;
 	case 'h':
 		BUF_ADD(out, " h0");
@@ -228,7 +228,7 @@ static void add_read(struct buf *out, char flag, const struct reply *r, size_t s
 		BUF_ADD(out, " l0");
 		break;
 	case 's':
-		add_number(out, " s", size);
+		add_number_flag(out, " s", size);
 		break;
 	case 't':
 		BUF_ADD(out, " t");
@@ -237,7 +237,7 @@ static void add_read(struct buf *out, char flag, const struct reply *r, size_t s
 	}
 }
 
-static void add_line(
+static void add_meta_line(
 	struct buf *out, const struct metaform *form, const struct reply *r, struct slice code, size_t size)
 {
 	struct slice rest = slice_of(form->bytes + form->key_size, form->line_size), flag;
@@ -268,7 +268,7 @@ bool metaform_form(struct buf *out, const struct reply *r, const void *asked, st
 		return false;
 	if (r->kind == REPLY_NUMBER)
 		value = slice_of(digits, num_format_u64(digits, r->number));
-	add_line(out, form, r, code, value.n);
+	add_meta_line(out, form, r, code, value.n);
 	if (!slice_equal(code, SLICE("VA")))
 		return false;
 	*tail = SLICE("\r\n");

@@ -30,7 +30,7 @@ static const struct line {
 #undef WORD
 };
 
-static void add_line(struct buf *out, struct slice line)
+static void add_reply_line(struct buf *out, struct slice line)
 {
 	char *p = buf_reserve(out, line.n + line_end.n);
 
@@ -68,7 +68,7 @@ static void add_word(struct buf *out, const struct reply *r)
 }
 
 /* Appends a value. Returns whether the caller must add the value and the tail. */
-static bool add_value(struct buf *out, const struct reply *r, struct slice *tail)
+static bool add_reply_value(struct buf *out, const struct reply *r, struct slice *tail)
 {
 	struct slice value = reply_bytes(r);
 	static const char end[8] = "\r\nEND\r\n";
@@ -109,11 +109,11 @@ bool reply_text_form(struct buf *out, const struct reply *r, const void *asked, 
 		reply_add_number(out, r->number);
 		break;
 	case REPLY_VALUE:
-		return add_value(out, r, tail);
+		return add_reply_value(out, r, tail);
 	case REPLY_META:
-		add_line(out, r->key);
+		add_reply_line(out, r->key);
 		if (r->has_value)
-			add_line(out, r->bytes);
+			add_reply_line(out, r->bytes);
 		break;
 	case REPLY_LINES:
 		buf_add_slice(out, r->bytes);
@@ -124,7 +124,7 @@ bool reply_text_form(struct buf *out, const struct reply *r, const void *asked, 
 			*tail = line_end;
 			return true;
 		}
-		add_line(out, r->bytes);
+		add_reply_line(out, r->bytes);
 	}
 	return false;
 }

@@ -9,7 +9,7 @@
 
 static const char control[] = "CLIENT_ERROR control character in line";
 
-static enum request_status refuse(struct request *out, const char *error)
+static enum request_status refuse_form(struct request *out, const char *error)
 {
 	out->error = error;
 	return REQUEST_REFUSED;
@@ -72,7 +72,7 @@ static bool no_more(struct slice rest)
 }
 
 /* Takes the key. Sets the error and returns false if it is missing or too long. */
-static inline bool take_key(struct request *out)
+static inline bool take_request_key(struct request *out)
 {
 	out->key = slice_token(&out->rest);
 	if (out->key.n == 0)
@@ -91,12 +91,12 @@ static enum request_status parse_these_keys(struct request *out, struct slice ke
 	out->rest = keys;
 	/* As in memcached, since tools depend on this line. */
 	if (out->key.n == 0)
-		return refuse(out, out->command->grammar == GRAMMAR_KEYS ? "ERROR" : bad_form(out));
+		return refuse_form(out, out->command->grammar == GRAMMAR_KEYS ? "ERROR" : bad_form(out));
 	for (key = out->key; key.n; key = slice_token(&keys)) {
 		if (key.n > key_max)
-			return refuse(out, "CLIENT_ERROR key too long");
+			return refuse_form(out, "CLIENT_ERROR key too long");
 		if (++out->keys > limits->max_keys)
-			return refuse(out, "CLIENT_ERROR too many keys");
+			return refuse_form(out, "CLIENT_ERROR too many keys");
 	}
 	return REQUEST_READY;
 }
@@ -192,7 +192,7 @@ static enum request_status parse_storage(
 	uint64_t bytes;
 
 	take_noreply(out);
-	(void)take_key(out);
+	(void)take_request_key(out);
 	flags = slice_token(&out->rest);
 	exptime = slice_token(&out->rest);
 	token = slice_token(&out->rest);
@@ -208,7 +208,7 @@ static enum request_status parse_storage(
 	}
 	/* Without a length there is no data block, as in memcached. */
 	if (token.n == 0)
-		return refuse(out, bad_form(out));
+		return refuse_form(out, bad_form(out));
 	if (!take_bytes(out, token, &bytes))
 		return REQUEST_FATAL;
 	if (!num_parse_u32(flags, &out->flags) || !num_parse_exptime(exptime, &out->exptime))
@@ -251,7 +251,7 @@ static enum request_status parse_meta(struct slice in, const struct request_limi
 	struct slice token;
 	uint64_t bytes = 0;
 
-	(void)take_key(out);
+	(void)take_request_key(out);
 	if (data) {
 		token = slice_token(&out->rest);
 		/* The key is empty: its token is the length. */
@@ -260,7 +260,7 @@ static enum request_status parse_meta(struct slice in, const struct request_limi
 			token = out->key;
 		}
 		if (token.n == 0)
-			return refuse(out, bad_form(out));
+			return refuse_form(out, bad_form(out));
 		if (!take_bytes(out, token, &bytes))
 			return REQUEST_FATAL;
 	}
@@ -274,13 +274,13 @@ static enum request_status parse_meta(struct slice in, const struct request_limi
 static enum request_status parse_exptime(struct request *out, struct slice token)
 {
 	return num_parse_exptime(token, &out->exptime) ? REQUEST_READY
-						       : refuse(out, "CLIENT_ERROR invalid exptime argument");
+						       : refuse_form(out, "CLIENT_ERROR invalid exptime argument");
 }
 
 /* Takes a key, and the word that must be the rest of the line. */
 static bool take_key_word(struct request *out, struct slice *word)
 {
-	if (!take_key(out))
+	if (!take_request_key(out))
 		return false;
 	*word = slice_token(&out->rest);
 	if (word->n == 0 || !no_more(out->rest))
@@ -288,7 +288,7 @@ static bool take_key_word(struct request *out, struct slice *word)
 	return out->error == NULL;
 }
 
-static enum request_status parse_arithmetic(struct request *out, const struct request_limits *limits)
+static enum request_status request_parse_arithmetic(struct request *out, const struct request_limits *limits)
 {
 	struct slice delta;
 
@@ -296,11 +296,11 @@ static enum request_status parse_arithmetic(struct request *out, const struct re
 	if (!take_key_word(out, &delta))
 		return REQUEST_REFUSED;
 	if (!num_parse_u64(delta, &out->number))
-		return refuse(out, "CLIENT_ERROR invalid numeric delta argument");
+		return refuse_form(out, "CLIENT_ERROR invalid numeric delta argument");
 	return REQUEST_READY;
 }
 
-static enum request_status parse_touch(struct request *out, const struct request_limits *limits)
+static enum request_status request_parse_touch(struct request *out, const struct request_limits *limits)
 {
 	struct slice time;
 
@@ -309,51 +309,51 @@ static enum request_status parse_touch(struct request *out, const struct request
 }
 
 /* Old clients send a time of 0; memcached refuses all other times. */
-static enum request_status parse_delete(struct request *out, const struct request_limits *limits)
+static enum request_status request_parse_delete(struct request *out, const struct request_limits *limits)
 {
 	struct slice time;
 
 	(void)limits;
-	if (!take_key(out))
+	if (!take_request_key(out))
 		return REQUEST_REFUSED;
 	time = slice_token(&out->rest);
 	if (no_more(out->rest) && (time.n == 0 || slice_equal(time, SLICE("0"))))
 		return REQUEST_READY;
-	return refuse(out, bad_form(out));
+	return refuse_form(out, bad_form(out));
 }
 
-static enum request_status parse_key(struct request *out, const struct request_limits *limits)
+static enum request_status request_parse_key(struct request *out, const struct request_limits *limits)
 {
 	(void)limits;
-	return take_key(out) ? REQUEST_READY : REQUEST_REFUSED;
+	return take_request_key(out) ? REQUEST_READY : REQUEST_REFUSED;
 }
 
-static enum request_status parse_nothing(struct request *out, const struct request_limits *limits)
+static enum request_status request_parse_nothing(struct request *out, const struct request_limits *limits)
 {
 	(void)out;
 	(void)limits;
 	return REQUEST_READY;
 }
 
-static enum request_status parse_keys(struct request *out, const struct request_limits *limits)
+static enum request_status request_parse_keys(struct request *out, const struct request_limits *limits)
 {
 	return parse_these_keys(out, out->rest, limits);
 }
 
-static enum request_status parse_touch_keys(struct request *out, const struct request_limits *limits)
+static enum request_status request_parse_touch_keys(struct request *out, const struct request_limits *limits)
 {
 	struct slice time = slice_token(&out->rest);
 
 	if (no_more(out->rest))
-		return refuse(out, bad_form(out));
-	return parse_exptime(out, time) == REQUEST_READY ? parse_keys(out, limits) : REQUEST_REFUSED;
+		return refuse_form(out, bad_form(out));
+	return parse_exptime(out, time) == REQUEST_READY ? request_parse_keys(out, limits) : REQUEST_REFUSED;
 }
 
 /*
  * Takes `count` words off the front of `rest`. Returns them with the spaces between them, or an
  * empty slice if there are too few.
  */
-static struct slice take_words(struct slice *rest, uint64_t count)
+static struct slice take_counted_words(struct slice *rest, uint64_t count)
 {
 	struct slice all = *rest;
 
@@ -365,24 +365,24 @@ static struct slice take_words(struct slice *rest, uint64_t count)
 }
 
 /* The number of keys determines which words are keys. */
-static enum request_status parse_counted_keys(struct request *out, const struct request_limits *limits)
+static enum request_status request_parse_counted_keys(struct request *out, const struct request_limits *limits)
 {
 	struct slice count = slice_token(&out->rest), keys, word, limit;
 	uint64_t n;
 
 	if (no_more(out->rest))
-		return refuse(out, bad_form(out));
+		return refuse_form(out, bad_form(out));
 	if (!num_parse_u64(count, &n))
-		return refuse(out, "CLIENT_ERROR invalid count");
-	keys = take_words(&out->rest, n);
+		return refuse_form(out, "CLIENT_ERROR invalid count");
+	keys = take_counted_words(&out->rest, n);
 	word = slice_token(&out->rest);
 	limit = slice_token(&out->rest);
 	if (keys.n == 0 || !no_more(out->rest))
-		return refuse(out, bad_form(out));
+		return refuse_form(out, bad_form(out));
 	if (word.n && (limit.n == 0 || !slice_equal(word, SLICE("limit"))))
-		return refuse(out, bad_form(out));
+		return refuse_form(out, bad_form(out));
 	if (word.n && !num_parse_u64(limit, &out->number))
-		return refuse(out, "CLIENT_ERROR invalid limit");
+		return refuse_form(out, "CLIENT_ERROR invalid limit");
 	return parse_these_keys(out, keys, limits);
 }
 
@@ -421,53 +421,57 @@ static bool take_timeout(struct request *out)
 	return out->error == NULL;
 }
 
-static enum request_status parse_wait_keys(struct request *out, const struct request_limits *limits)
+static enum request_status request_parse_wait_keys(struct request *out, const struct request_limits *limits)
 {
-	return take_timeout(out) ? parse_keys(out, limits) : REQUEST_REFUSED;
+	struct request_limits few = *limits;
+
+	if (few.max_keys > WAIT_KEYS_MAX)
+		few.max_keys = WAIT_KEYS_MAX;
+	return take_timeout(out) ? request_parse_keys(out, &few) : REQUEST_REFUSED;
 }
 
-static enum request_status parse_wait_key(struct request *out, const struct request_limits *limits)
+static enum request_status request_parse_wait_key(struct request *out, const struct request_limits *limits)
 {
-	return take_timeout(out) ? parse_key(out, limits) : REQUEST_REFUSED;
+	return take_timeout(out) ? request_parse_key(out, limits) : REQUEST_REFUSED;
 }
 
-static enum request_status parse_pop_keys(struct request *out, const struct request_limits *limits)
+static enum request_status request_parse_pop_keys(struct request *out, const struct request_limits *limits)
 {
 	struct slice count = slice_token(&out->rest), end = slice_token(&out->rest), rest = out->rest;
 
 	out->flags = slice_equal(end, SLICE("right"));
 	if ((!out->flags && !slice_equal(end, SLICE("left"))) || slice_token(&rest).n == 0)
-		return refuse(out, bad_form(out));
+		return refuse_form(out, bad_form(out));
 	if (!num_parse_u64(count, &out->number))
-		return refuse(out, "CLIENT_ERROR invalid count");
-	return parse_keys(out, limits);
+		return refuse_form(out, "CLIENT_ERROR invalid count");
+	return request_parse_keys(out, limits);
 }
 
-static enum request_status parse_flush(struct request *out, const struct request_limits *limits)
+static enum request_status request_parse_flush(struct request *out, const struct request_limits *limits)
 {
 	struct slice delay = slice_token(&out->rest);
 
 	(void)limits;
 	if (!no_more(out->rest))
-		return refuse(out, bad_form(out));
+		return refuse_form(out, bad_form(out));
 	return delay.n ? parse_exptime(out, delay) : REQUEST_READY;
 }
 
 /* Parses the words of a command whose data block, flags and exptime are known. */
-static enum request_status parse_storage_words(struct request *out, const struct request_limits *limits)
+static enum request_status request_parse_storage_words(struct request *out, const struct request_limits *limits)
 {
 	(void)limits;
-	if (take_key(out) && !take_last_number(out))
+	if (take_request_key(out) && !take_last_number(out))
 		out->error = bad_form(out);
 	return out->error ? REQUEST_REFUSED : REQUEST_READY;
 }
 
-static enum request_status parse_meta_words(struct request *out, const struct request_limits *limits)
+static enum request_status request_parse_meta_words(struct request *out, const struct request_limits *limits)
 {
 	size_t line = out->rest.n;
 
 	(void)limits;
-	if (take_key(out))
+	if (take_request_key(out))
 		out->error = check_meta(out, true, line);
 	return out->error ? REQUEST_REFUSED : REQUEST_READY;
 }
@@ -475,8 +479,8 @@ static enum request_status parse_meta_words(struct request *out, const struct re
 typedef enum request_status parse_words(struct request *out, const struct request_limits *limits);
 
 static parse_words *const parsers[] = {
-#define GRAMMAR(id, keys, before, subject, data, words) [GRAMMAR_##id] = parse_##words,
-#define ARGS_GRAMMAR(id, ...) [GRAMMAR_##id] = parse_key,
+#define GRAMMAR(id, keys, before, subject, data, words) [GRAMMAR_##id] = request_parse_##words,
+#define ARGS_GRAMMAR(id, ...) [GRAMMAR_##id] = request_parse_key,
 #include "protocol/grammars.def"
 };
 
@@ -491,7 +495,7 @@ enum request_status request_parse_words(const struct request_limits *limits, str
  */
 static enum request_status unknown(struct slice line, struct request *out)
 {
-	return memmem(line.p, line.n, "HTTP/", 5) ? REQUEST_HANGUP : refuse(out, hint_unknown(slice_token(&line)));
+	return memmem(line.p, line.n, "HTTP/", 5) ? REQUEST_HANGUP : refuse_form(out, hint_unknown(slice_token(&line)));
 }
 
 /*
@@ -563,7 +567,7 @@ enum request_status request_parse(
 	if (in.n == 0 || in.n < progress->needed)
 		return REQUEST_MORE;
 	if (is_foreign(in))
-		return fatal(out, "CLIENT_ERROR only the protocols of memcached are spoken here");
+		return fatal(out, "CLIENT_ERROR only the memcached protocols are supported here");
 	n = find_line(in, &progress->scanned, &clean);
 	if (n == SIZE_MAX ? in.n >= limits->max_line : progress->scanned + 1 > limits->max_line)
 		return fatal(out, "CLIENT_ERROR line too long");

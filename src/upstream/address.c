@@ -26,11 +26,11 @@ struct resolver {
 	LIST_HEAD(, server_address) addresses; /* Addresses that have a name. */
 };
 
-static void look(struct server_address *a);
+static void apply_lookup(struct server_address *a);
 
 /* --- news of names --- */
 
-static void on_news(evutil_socket_t fd, short what, void *arg)
+static void address_on_news(evutil_socket_t fd, short what, void *arg)
 {
 	struct resolver *r = arg;
 	struct server_address *a, *next;
@@ -42,7 +42,7 @@ static void on_news(evutil_socket_t fd, short what, void *arg)
 	loop_enter(r->loop);
 	for (a = LIST_FIRST(&r->addresses); a; a = next) {
 		next = LIST_NEXT(a, link);
-		look(a);
+		apply_lookup(a);
 	}
 }
 
@@ -54,7 +54,7 @@ struct resolver *resolver_create(struct loop *loop, struct names *names)
 	LIST_INIT(&r->addresses);
 	if (pipe2(r->news, O_CLOEXEC | O_NONBLOCK) < 0)
 		abort();
-	r->event = event_new(loop->base, r->news[0], EV_READ | EV_PERSIST, on_news, r);
+	r->event = event_new(loop->base, r->news[0], EV_READ | EV_PERSIST, address_on_news, r);
 	event_add(r->event, NULL);
 	names_listen(names, r->news[1]);
 	return r;
@@ -78,7 +78,7 @@ static void report_failure(struct server_address *a, const char *why)
 	a->done(a->arg, -1, why);
 }
 
-static void on_connected(evutil_socket_t fd, short what, void *arg)
+static void address_on_connected(evutil_socket_t fd, short what, void *arg)
 {
 	struct server_address *a = arg;
 	int error = 0;
@@ -131,7 +131,7 @@ static void connect_to(struct server_address *a, const union server_sockaddr *ad
 		return;
 	}
 	a->next = *address;
-	event_assign(&a->connecting, a->loop->base, fd, EV_WRITE, on_connected, a);
+	event_assign(&a->connecting, a->loop->base, fd, EV_WRITE, address_on_connected, a);
 	event_add(&a->connecting, NULL);
 }
 
@@ -174,7 +174,7 @@ static bool is_connecting(const struct server_address *a)
 }
 
 /* Called after a lookup. */
-static void look(struct server_address *a)
+static void apply_lookup(struct server_address *a)
 {
 	if (a->awaits)
 		connect_by_name(a);
@@ -250,7 +250,7 @@ void server_address_give_up(struct server_address *a)
 	if (awaits && !name_choose(a->name, 0, 1, &address, &final, a->why))
 		report_failure(a, a->why);
 	else
-		report_failure(a, "connecting took too long");
+		report_failure(a, "connecting timed out");
 }
 
 void server_address_stop(struct server_address *a)

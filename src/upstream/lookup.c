@@ -3,7 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int compare(const void *left, const void *right)
+#include "util/slice.h"
+
+static int lookup_compare(const void *left, const void *right)
 {
 	return memcmp(left, right, LOOKUP_BYTES);
 }
@@ -12,9 +14,9 @@ void lookup_find(struct lookup *lookup, unsigned char (*at)[LOOKUP_BYTES], size_
 {
 	size_t kept = 1;
 
-	qsort(at, count, LOOKUP_BYTES, compare);
+	qsort(at, count, LOOKUP_BYTES, lookup_compare);
 	for (size_t i = 1; i < count; i++) {
-		if (compare(at[i], at[kept - 1]) != 0)
+		if (lookup_compare(at[i], at[kept - 1]) != 0)
 			memmove(at[kept++], at[i], LOOKUP_BYTES);
 	}
 	lookup_free(lookup);
@@ -38,19 +40,14 @@ void lookup_free(struct lookup *lookup)
  * Returns whether the addresses of one family can be used. They are outdated if the name now
  * has only addresses of the other family.
  */
-static bool counts(const struct lookup *lookup, const struct lookup *other)
+static bool is_counted(const struct lookup *lookup, const struct lookup *other)
 {
 	return lookup->count && !(lookup->last == LOOKUP_NONE && other->last == LOOKUP_FOUND);
 }
 
-static char lower(char c)
-{
-	return (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-}
-
 static bool same_name(const char *one, const char *other)
 {
-	while (*one && lower(*one) == lower(*other)) {
+	while (*one && slice_lower(*one) == slice_lower(*other)) {
 		one++;
 		other++;
 	}
@@ -60,7 +57,7 @@ static bool same_name(const char *one, const char *other)
 enum lookup_verdict lookup_choose(const struct lookup lookups[LOOKUP_FAMILIES], struct lookup_choice *choice)
 {
 	const struct lookup *v4 = &lookups[LOOKUP_V4], *v6 = &lookups[LOOKUP_V6];
-	bool has[LOOKUP_FAMILIES] = { counts(v4, v6), counts(v6, v4) };
+	bool has[LOOKUP_FAMILIES] = { is_counted(v4, v6), is_counted(v6, v4) };
 
 	if (has[LOOKUP_V4] && has[LOOKUP_V6] && !same_name(v4->full, v6->full))
 		has[LOOKUP_V6] = false;

@@ -19,6 +19,7 @@
 #include "util/alloc.h"
 #include "util/clock.h"
 #include "util/log.h"
+#include "util/num.h"
 
 enum {
 	QUERY_MS = 2000,       /* Timeout of the first query; doubled for each repetition. */
@@ -87,7 +88,7 @@ static uint64_t now_ms(void)
 	return clock_us(CLOCK_MONOTONIC) / 1000;
 }
 
-static void wake(struct names *all)
+static void wake_thread(struct names *all)
 {
 	(void)!write(all->wake[1], "", 1);
 }
@@ -128,7 +129,8 @@ static void explain_several(const struct name *n, char why[NAME_WHY])
 	print(&n->lookups[family], family, &text);
 	BUF_ADD(&text, "\0");
 	snprintf(why, NAME_WHY,
-		"the name has %zu addresses (%.300s), and a server has one; `dns:` before the name makes each a server",
+		"the name has %zu addresses (%.300s), but a server has only one; write `dns:` before the name to make "
+		"each a server",
 		n->lookups[family].count, buf_slice(&text).p);
 	buf_free(&text);
 }
@@ -158,7 +160,7 @@ static enum trouble check_all(struct name *n)
 	if (!found)
 		return n->trouble == CHANGED ? CHANGED : UNRESOLVED;
 	if (!same && (!n->changed || strcmp(found, n->changed) != 0))
-		log_warn("name %s: its addresses are %s now; until a reload the servers are still %s", n->host, found,
+		log_warn("name %s: its addresses are now %s; the servers are still %s until a reload", n->host, found,
 			n->expected);
 	free(n->changed);
 	n->changed = found;
@@ -169,7 +171,7 @@ static enum trouble check_all(struct name *n)
  * Updates the state of a name after a lookup. A warning is logged when trouble begins, and a
  * notice when it is over.
  */
-static void judge(struct name *n)
+static void judge_name(struct name *n)
 {
 	const char *failure = lookup_failure(n->lookups, n->all);
 	enum trouble before = n->trouble;
@@ -186,23 +188,18 @@ static void judge(struct name *n)
 	if (n->trouble == before || !n->names->listener_count || (n->all && !n->expected))
 		return;
 	if (n->trouble == UNRESOLVED)
-		log_warn("name %s: not resolved: %s%s", n->host, failure,
-			n->expected || n->choice.has[0] || n->choice.has[1] ? "; what was known stays in use" : "");
+		log_warn("name %s: cannot be resolved: %s%s", n->host, failure,
+			n->expected || n->choice.has[0] || n->choice.has[1] ? "; the known addresses stay in use" : "");
 	if (n->trouble == SEVERAL) {
 		explain_several(n, why);
 		log_warn("name %s: %s", n->host, why);
 	}
 	if (n->trouble == NO_TROUBLE)
 		log_notice("name %s: %s", n->host,
-			before == CHANGED ? "its addresses are those of the servers again" : "resolved");
+			before == CHANGED ? "its addresses match the servers again" : "resolved");
 }
 
 /* --- when to look up --- */
-
-static uint64_t least(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
 
 static bool is_doubtful(const struct name *n)
 {
@@ -216,11 +213,11 @@ static uint64_t longest_pause(const struct name *n)
 
 static uint64_t first_pause(const struct name *n)
 {
-	return least(FIRST_PAUSE_MS, longest_pause(n));
+	return num_least(FIRST_PAUSE_MS, longest_pause(n));
 }
 
 /* Returns when the question is due again. */
-static uint64_t due_of(const struct question *q)
+static uint64_t question_due(const struct question *q)
 {
 	const struct name *n = q->name;
 
@@ -231,12 +228,12 @@ static uint64_t due_of(const struct question *q)
 	return n->names->interval ? q->ended + n->names->interval : UINT64_MAX;
 }
 
-static void plan_next(struct name *n)
+static void plan_pause(struct name *n)
 {
 	if (!is_doubtful(n))
 		n->pause = 0;
 	else
-		n->pause = n->pause ? least(n->pause * 2, longest_pause(n)) : first_pause(n);
+		n->pause = n->pause ? num_least(n->pause * 2, longest_pause(n)) : first_pause(n);
 }
 
 /* --- answers --- */
@@ -273,9 +270,9 @@ static void end_question(struct question *q, int family)
 	q->asked = false;
 	q->fresh = true;
 	q->ended = now_ms();
-	judge(n);
+	judge_name(n);
 	if (family == LOOKUP_V4)
-		plan_next(n);
+		plan_pause(n);
 	n->names->news = true;
 	pthread_cond_broadcast(&n->names->ended);
 }
@@ -284,7 +281,7 @@ static void end_question(struct question *q, int family)
  * Called by c-ares within ares_getaddrinfo(), ares_process_fd() or ares_destroy(): the lock is
  * held.
  */
-static void on_answer(void *arg, int status, int timeouts, struct ares_addrinfo *found)
+static void names_on_answer(void *arg, int status, int timeouts, struct ares_addrinfo *found)
 {
 	struct question *q = arg;
 	struct name *n = q->name;
@@ -315,7 +312,7 @@ static void on_answer(void *arg, int status, int timeouts, struct ares_addrinfo 
 
 /* --- the thread --- */
 
-static void on_socket(void *arg, ares_socket_t fd, int readable, int writable)
+static void names_on_socket(void *arg, ares_socket_t fd, int readable, int writable)
 {
 	struct names *all = arg;
 	short events = (short)((readable ? POLLIN : 0) | (writable ? POLLOUT : 0));
@@ -374,7 +371,7 @@ static void leave_out_root(struct names *all, struct ares_options *options, int 
 static void open_channel(struct names *all)
 {
 	struct ares_options options = {
-		.timeout = QUERY_MS, .tries = QUERY_TRIES, .sock_state_cb = on_socket, .sock_state_cb_data = all
+		.timeout = QUERY_MS, .tries = QUERY_TRIES, .sock_state_cb = names_on_socket, .sock_state_cb_data = all
 	};
 	int mask = ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_SOCK_STATE_CB;
 
@@ -387,7 +384,7 @@ static void open_channel(struct names *all)
 	if (ares_init_options(&all->channel, &options, mask) == ARES_SUCCESS)
 		leave_out_root(all, &options, mask);
 	if (!all->channel)
-		log_rare("names: c-ares refuses its configuration");
+		log_rare("names: c-ares rejects its configuration");
 }
 
 /* Creates a new channel if the files have changed. Pending questions are repeated on it. */
@@ -429,7 +426,7 @@ static void answer_localhost(struct question *q)
 	end_question(q, LOOKUP_V6);
 }
 
-static void ask(struct names *all, struct question *q, int family)
+static void ask_question(struct names *all, struct question *q, int family)
 {
 	/* Without a socket type there would be one result for each. Addresses are sorted later. */
 	const struct ares_addrinfo_hints hints = {
@@ -441,7 +438,7 @@ static void ask(struct names *all, struct question *q, int family)
 	if (family == LOOKUP_V6 && strcasecmp(q->name->host, "localhost") == 0)
 		answer_localhost(q);
 	else
-		ares_getaddrinfo(all->channel, q->name->host, NULL, &hints, on_answer, q);
+		ares_getaddrinfo(all->channel, q->name->host, NULL, &hints, names_on_answer, q);
 }
 
 /* Sends the questions that are due. Returns when the next one is due, unless an answer changes it. */
@@ -455,11 +452,11 @@ static uint64_t ask_all(struct names *all)
 		following = LIST_NEXT(n, link);
 		for (int i = 0; i < LOOKUP_FAMILIES; i++) {
 			struct question *q = &n->questions[i];
-			if (!q->asked && n->users && all->channel && due_of(q) <= now)
-				ask(all, q, i);
+			if (!q->asked && n->users && all->channel && question_due(q) <= now)
+				ask_question(all, q, i);
 			asked |= q->asked;
 			if (n->users)
-				next = least(next, q->asked || !all->channel ? now + LOOK_MS : due_of(q));
+				next = num_least(next, q->asked || !all->channel ? now + LOOK_MS : question_due(q));
 		}
 		if (!n->users && !asked)
 			free_name(n);
@@ -467,7 +464,7 @@ static uint64_t ask_all(struct names *all)
 	return next;
 }
 
-static void tell(struct names *all)
+static void tell_listeners(struct names *all)
 {
 	for (size_t i = 0; i < all->listener_count && all->news; i++)
 		(void)!write(all->listeners[i], "", 1);
@@ -477,7 +474,7 @@ static void tell(struct names *all)
 /* Returns the milliseconds until c-ares has a timeout or the next question is due. */
 static int timeout_of(struct names *all, uint64_t next)
 {
-	uint64_t now = now_ms(), ms = next > now ? least(next - now, 60000) : 0;
+	uint64_t now = now_ms(), ms = next > now ? num_least(next - now, 60000) : 0;
 	struct timeval most = { (time_t)(ms / 1000), (suseconds_t)(ms % 1000 * 1000) }, room, *left = &most;
 
 	if (all->channel)
@@ -518,7 +515,7 @@ static void wait_for_events(struct names *all, uint64_t next)
 		process(all, ready, count);
 }
 
-static void *run(void *arg)
+static void *names_run(void *arg)
 {
 	struct names *all = arg;
 	uint64_t next;
@@ -527,7 +524,7 @@ static void *run(void *arg)
 	while (!all->stopping) {
 		follow_files(all);
 		next = ask_all(all);
-		tell(all);
+		tell_listeners(all);
 		wait_for_events(all, next);
 	}
 	if (all->channel)
@@ -540,14 +537,14 @@ static void *run(void *arg)
 }
 
 /* Starts the thread with all signals blocked, since they are for the main thread. */
-static void start(struct names *all)
+static void start_thread(struct names *all)
 {
 	sigset_t every, before;
 
 	all->running = true;
 	sigfillset(&every);
 	pthread_sigmask(SIG_SETMASK, &every, &before);
-	if (pthread_create(&all->thread, NULL, run, all) != 0)
+	if (pthread_create(&all->thread, NULL, names_run, all) != 0)
 		abort();
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
@@ -577,7 +574,7 @@ void names_destroy(struct names *all)
 	pthread_mutex_lock(&all->lock);
 	all->stopping = true;
 	pthread_mutex_unlock(&all->lock);
-	wake(all);
+	wake_thread(all);
 	if (all->running)
 		pthread_join(all->thread, NULL);
 	buf_free(&all->files);
@@ -594,7 +591,7 @@ void names_set_interval(struct names *all, uint64_t ms)
 	pthread_mutex_lock(&all->lock);
 	all->interval = ms;
 	pthread_mutex_unlock(&all->lock);
-	wake(all);
+	wake_thread(all);
 }
 
 void names_listen(struct names *all, int fd)
@@ -661,9 +658,9 @@ struct name *name_get(struct names *all, const char *host, bool every)
 		refresh(n);
 	}
 	n->users++;
-	wake(all);
+	wake_thread(all);
 	if (!all->running)
-		start(all);
+		start_thread(all);
 	pthread_mutex_unlock(&all->lock);
 	return n;
 }
@@ -674,7 +671,7 @@ void name_drop(struct name *n)
 
 	pthread_mutex_lock(&all->lock);
 	if (--n->users == 0)
-		wake(all);
+		wake_thread(all);
 	pthread_mutex_unlock(&all->lock);
 }
 
@@ -710,7 +707,7 @@ void name_expect(struct name *n, const char *addresses)
 	pthread_mutex_lock(&n->names->lock);
 	free(n->expected);
 	n->expected = addresses ? xstrdup(addresses) : NULL;
-	judge(n);
+	judge_name(n);
 	pthread_mutex_unlock(&n->names->lock);
 }
 
@@ -744,7 +741,7 @@ static void explain(const struct name *n, char why[NAME_WHY])
 	const char *failure = lookup_failure(n->lookups, false);
 
 	if (failure)
-		snprintf(why, NAME_WHY, "its name is not resolved: %s", failure);
+		snprintf(why, NAME_WHY, "its name cannot be resolved: %s", failure);
 	else
 		explain_several(n, why);
 }
@@ -784,7 +781,7 @@ static void set_suspect(struct name *n, bool suspect)
 	pthread_mutex_lock(&n->names->lock);
 	if (n->suspect != suspect) {
 		n->suspect = suspect;
-		wake(n->names);
+		wake_thread(n->names);
 	}
 	pthread_mutex_unlock(&n->names->lock);
 }

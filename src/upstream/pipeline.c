@@ -30,7 +30,7 @@ static struct pipeline_entry *entry_at(const struct pipeline *p, size_t i)
 	return &p->ring[(p->first + i) & (p->capacity - 1)];
 }
 
-static void grow(struct pipeline *p)
+static void grow_ring(struct pipeline *p)
 {
 	size_t capacity = p->capacity ? p->capacity * 2 : RING_MIN;
 	struct pipeline_entry *ring = xmalloc(capacity * sizeof(*ring));
@@ -49,7 +49,7 @@ void pipeline_push(struct pipeline *p, const struct dialect *dialect, const stru
 	size_t before = buf_size(out);
 
 	if (p->count == p->capacity)
-		grow(p);
+		grow_ring(p);
 	dialect->encode(call, out);
 	struct pipeline_entry *e = entry_at(p, p->count++);
 	e->waiter = waiter;
@@ -99,7 +99,7 @@ static void end_batch(const struct batch *batch, const struct pipeline_peer *pee
 	peer->answer->server = NULL;
 }
 
-static void count(struct batch *batch, uint64_t since, const struct pipeline_peer *peer)
+static void count_in_batch(struct batch *batch, uint64_t since, const struct pipeline_peer *peer)
 {
 	if (batch->since != since) {
 		end_batch(batch, peer);
@@ -110,7 +110,7 @@ static void count(struct batch *batch, uint64_t since, const struct pipeline_pee
 	batch->count++;
 }
 
-static ssize_t read_all(struct pipeline *p, struct slice in, const struct pipeline_peer *peer, struct batch *batch)
+static ssize_t read_replies(struct pipeline *p, struct slice in, const struct pipeline_peer *peer, struct batch *batch)
 {
 	size_t taken = 0;
 
@@ -130,7 +130,7 @@ static ssize_t read_all(struct pipeline *p, struct slice in, const struct pipeli
 		taken += (size_t)n;
 		struct pipeline_entry e = take_first(p);
 		bool early = e.end > p->written;
-		count(batch, e.since, peer);
+		count_in_batch(batch, e.since, peer);
 		e.waiter->done(e.waiter, &r);
 		if (early || r.suspect)
 			return -1;
@@ -141,7 +141,7 @@ static ssize_t read_all(struct pipeline *p, struct slice in, const struct pipeli
 ssize_t pipeline_read(struct pipeline *p, struct slice in, const struct pipeline_peer *peer)
 {
 	struct batch batch = { .since = UINT64_MAX };
-	ssize_t n = read_all(p, in, peer, &batch);
+	ssize_t n = read_replies(p, in, peer, &batch);
 
 	end_batch(&batch, peer);
 	return n;
@@ -162,7 +162,7 @@ void pipeline_fail(struct pipeline *p, enum result_status sent, const struct pip
 			.connection = peer->connection,
 		};
 		if (written)
-			count(&batch, e.since, peer);
+			count_in_batch(&batch, e.since, peer);
 		e.waiter->done(e.waiter, &r);
 	}
 	end_batch(&batch, peer);

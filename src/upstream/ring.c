@@ -134,14 +134,14 @@ static void copy_servers(struct ring *ring, const struct ring_server *servers)
 	}
 }
 
-static uint32_t word_of(const struct ring *ring, uint32_t hash, uint16_t server)
+static uint32_t point_word(const struct ring *ring, uint32_t hash, uint16_t server)
 {
 	uint32_t lower = hash & (((uint32_t)1 << ring->shift) - 1);
 
 	return lower << SERVER_BITS | server;
 }
 
-static void insert(uint32_t *first, uint32_t *end, uint32_t word)
+static void insert_word(uint32_t *first, uint32_t *end, uint32_t word)
 {
 	for (; end > first && end[-1] > word; end--)
 		*end = end[-1];
@@ -172,8 +172,8 @@ static void set_points(struct ring *ring, const struct ring_point *points, size_
 	ring->buckets[buckets] = sum;
 	for (size_t i = 0; i < n; i++) {
 		size_t b = points[i].hash >> ring->shift;
-		uint32_t word = word_of(ring, points[i].hash, points[i].server);
-		insert(ring->points + ring->buckets[b], ring->points + ends[b]++, word);
+		uint32_t word = point_word(ring, points[i].hash, points[i].server);
+		insert_word(ring->points + ring->buckets[b], ring->points + ends[b]++, word);
 	}
 	ring->points[n] = ring->points[0];
 	free(ends);
@@ -258,7 +258,7 @@ const struct ring_server *ring_server(const struct ring *ring, int index)
 static size_t find_point(const struct ring *ring, uint32_t hash)
 {
 	const uint32_t *bucket = &ring->buckets[hash >> ring->shift];
-	uint32_t least = word_of(ring, hash, 0);
+	uint32_t least = point_word(ring, hash, 0);
 	size_t i = bucket[0];
 
 	while (i < bucket[1] && ring->points[i] < least)
@@ -281,7 +281,7 @@ int ring_lookup(const struct ring *ring, struct slice key)
 	return ring->point_count ? server_at(ring, find_point(ring, hash)) : (int)(hash % (uint32_t)ring->count);
 }
 
-static bool has(const uint16_t *servers, int n, uint16_t server)
+static bool has_server(const uint16_t *servers, int n, uint16_t server)
 {
 	for (int i = 0; i < n; i++) {
 		if (servers[i] == server)
@@ -306,7 +306,7 @@ int ring_spread(const struct ring *ring, struct slice key, int n, uint16_t *out)
 	/* A server with a small weight may have no point. */
 	for (size_t i = 1; i < ring->point_count && count < most; i++) {
 		uint16_t server = server_at(ring, (first + i) % ring->point_count);
-		if (!has(out, count, server))
+		if (!has_server(out, count, server))
 			out[count++] = server;
 	}
 	return count;

@@ -72,18 +72,18 @@ static struct ring *ring_of(const memcached_st *hash, char error[256])
 	struct ring *ring;
 
 	if (count == 0 || count > RING_SERVERS_MAX) {
-		snprintf(error, 256, count ? "more than %d servers" : "no server is named", RING_SERVERS_MAX);
+		snprintf(error, 256, count ? "more than %d servers" : "no servers", RING_SERVERS_MAX);
 		return NULL;
 	}
 	if (hash->distribution == MEMCACHED_DISTRIBUTION_RANDOM) {
-		snprintf(error, 256, "keys are not spread at random");
+		snprintf(error, 256, "random distribution of keys is not supported");
 		return NULL;
 	}
 	ring = copy_ring(hash, (int)count);
 	if (names_one_twice(ring))
-		snprintf(error, 256, "a server is named twice");
+		snprintf(error, 256, "a server is listed twice");
 	else if (!agrees(ring, hash))
-		snprintf(error, 256, "the configuration string spreads keys in a way that setlistd does not know");
+		snprintf(error, 256, "setlistd does not support the key distribution of the configuration string");
 	else
 		return ring;
 	ring_destroy(ring);
@@ -108,7 +108,8 @@ static bool has_too_many_points(const char *configuration, char error[256])
 	if (servers <= SERVERS || !strcasestr(configuration, "CONSISTENT"))
 		return false;
 	snprintf(error, 256,
-		"%d servers: a consistent configuration string of libmemcached names at most %d; list them singly",
+		"%d servers: a configuration string of libmemcached with consistent distribution has at most %d; list "
+		"them one by one",
 		servers, SERVERS);
 	return true;
 }
@@ -142,7 +143,7 @@ struct ring *ring_from_string(const char *configuration, char error[256])
 	}
 	hash = memcached(configuration, n);
 	if (!hash) {
-		snprintf(error, 256, "libmemcached does not accept the configuration");
+		snprintf(error, 256, "libmemcached rejects the configuration string");
 		return NULL;
 	}
 	ring = ring_of(hash, error);

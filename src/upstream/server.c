@@ -287,7 +287,7 @@ static void send_next(struct server *s, struct call_turns *turns)
  * Each call that is sent queues this job again, if there is still room. Of the large values one
  * is requested at a time, since the job `wanted` shares their room.
  */
-static void on_room(struct loop_job *job)
+static void server_on_room(struct loop_job *job)
 {
 	struct server *s = (struct server *)((char *)job - offsetof(struct server, room.job));
 
@@ -307,7 +307,7 @@ static void tell_failure(struct server *s, const char *why)
 {
 	bool is_news = news_fail(s->told.news, s->told.lost, s->loop->now, why);
 	size_t calls = s->link->pipeline.count;
-	const char *fail = calls == 1 ? "call fails" : "calls fail";
+	const char *fail = calls == 1 ? "call failed" : "calls failed";
 
 	if (is_news && !s->told.refused)
 		log_warn("upstream %s: down: %s; %zu %s", s->name, why, calls, fail);
@@ -337,11 +337,12 @@ static void tell_connected(struct server *s)
 		log_info("upstream %s: up, version %u.%u.%u%s%s", s->name, major, minor, patch,
 			g->meta ? "" : ", no meta commands", g->cas ? "" : ", no cas ids");
 	if (g->item_max > s->options->value_max)
-		log_warn("upstream %s: stores items of up to %llu bytes, but max_value is %zu: a larger item costs the "
-			 "connection",
+		log_warn(
+			"upstream %s: stores items of up to %llu bytes, but max_value is %zu: a larger item closes the "
+			"connection",
 			s->name, (unsigned long long)g->item_max, s->options->value_max);
 	if (!g->cas)
-		log_warn("upstream %s: gives no cas ids (memcached -C): sets and lists cannot be rewritten", s->name);
+		log_warn("upstream %s: returns no cas ids (memcached -C): sets and lists cannot be rewritten", s->name);
 }
 
 /* --- the connection --- */
@@ -395,10 +396,11 @@ static size_t read_greeting(struct server *s, struct slice in)
 	if (n > 0)
 		come_up(s, &g);
 	if (n < 0 && g.refused && !s->told.refused)
-		log_warn("upstream %s: it refuses server_user and its password, or needs them", s->name);
+		log_warn("upstream %s: it rejects server_user and its password, or requires them", s->name);
 	if (n < 0) {
 		s->told.refused = g.refused;
-		fail(s->link, RESULT_LOST, g.refused ? "it refuses to talk" : "no memcached greeting");
+		fail(s->link, RESULT_LOST,
+			g.refused ? "not authenticated" : "unexpected greeting, not a memcached server");
 	}
 	return n > 0 ? (size_t)n : 0;
 }
@@ -412,7 +414,7 @@ static void close_former(struct server *s, enum result_status sent)
 	struct server_link *k = s->former;
 
 	if (k->pipeline.count)
-		log_warn("upstream %s: its former address: failed calls: %zu", s->name, k->pipeline.count);
+		log_warn("upstream %s: %zu calls to its former address failed", s->name, k->pipeline.count);
 	s->former = NULL;
 	abort_link(k);
 	fail_calls(k, sent);
@@ -423,7 +425,7 @@ static void close_former(struct server *s, enum result_status sent)
 	stream_resume(&s->link->stream);
 }
 
-static size_t on_data(struct stream *stream, struct slice in)
+static size_t server_on_data(struct stream *stream, struct slice in)
 {
 	struct server_link *k = link_of(stream);
 	struct server *s = k->server;
@@ -444,7 +446,7 @@ static size_t on_data(struct stream *stream, struct slice in)
 	return n > 0 ? (size_t)n : 0;
 }
 
-static void on_written(struct stream *stream, size_t n)
+static void server_on_written(struct stream *stream, size_t n)
 {
 	struct server_link *k = link_of(stream);
 	size_t greeting = n < k->greeting ? n : k->greeting;
@@ -473,7 +475,7 @@ static void log_refusal(struct server *s, const char *why)
 	snprintf(s->told.refusal, sizeof(s->told.refusal), "%s", why);
 }
 
-static void on_ended(struct stream *stream, int error)
+static void server_on_ended(struct stream *stream, int error)
 {
 	struct server_link *k = link_of(stream);
 	const char *why = error ? stream_error(stream, error) : "closed by the server";
@@ -507,7 +509,7 @@ static void probe(struct server *s)
 	greet(s, "");
 }
 
-static void on_secured(struct stream *stream)
+static void server_on_secured(struct stream *stream)
 {
 	if (!stream_is_securing(stream))
 		greet(link_of(stream)->server, link_of(stream)->server->options->login);
@@ -517,14 +519,20 @@ static void on_secured(struct stream *stream)
  * memcached with TLS reads a value without checking for further data in the record, and then
  * blocks (seen in 1.6.18). So no call shares a record with a part of another one.
  */
-static size_t together(struct stream *stream, size_t skip, size_t max)
+static size_t server_together(struct stream *stream, size_t skip, size_t max)
 {
 	const struct server_link *k = link_of(stream);
 
 	return k->greeting ? max : pipeline_together(&k->pipeline, skip, max);
 }
 
-static const struct stream_ops stream_ops = { on_data, on_written, on_ended, on_secured, together };
+static const struct stream_ops stream_ops = {
+	server_on_data,
+	server_on_written,
+	server_on_ended,
+	server_on_secured,
+	server_together,
+};
 
 /*
  * The new address may hold other items than the former one, so a cas id from there must not be
@@ -534,7 +542,7 @@ static void leave_former(struct server *s)
 {
 	struct server_link *k = s->link;
 
-	log_info("upstream %s: its name has another address: the former one has %zu calls left to answer", s->name,
+	log_info("upstream %s: its name has another address; %zu calls to the former one are in flight", s->name,
 		k->pipeline.count);
 	s->former = k;
 	s->link = k == &s->links[0] ? &s->links[1] : &s->links[0];
@@ -547,13 +555,13 @@ static void leave_former(struct server *s)
 		close_former(s, RESULT_LOST);
 }
 
-static void on_address(void *arg, int fd, const char *why)
+static void server_on_address(void *arg, int fd, const char *why)
 {
 	struct server *s = arg;
 
 	if (fd < 0 && s->state == SERVER_UP) {
 		if (s->address.is_news)
-			log_warn("upstream %s: %s; the connection stays", s->name, why);
+			log_warn("upstream %s: %s; keeping the connection", s->name, why);
 		return;
 	}
 	if (fd < 0) {
@@ -587,7 +595,7 @@ static void attempt(struct server *s)
 }
 
 /* A lookup may give an open connection a new address, or a pending attempt its first one. */
-static void on_lookup(void *arg)
+static void server_on_lookup(void *arg)
 {
 	struct server *s = arg;
 
@@ -597,7 +605,10 @@ static void on_lookup(void *arg)
 		start_timer(s->link, 0);
 }
 
-static const struct server_address_ops address_ops = { on_address, on_lookup };
+static const struct server_address_ops address_ops = {
+	server_on_address,
+	server_on_lookup,
+};
 
 /* --- failure --- */
 
@@ -682,12 +693,12 @@ static void give_up(struct server_link *k)
 	else if (s->state == SERVER_GREETING)
 		fail(k, RESULT_LOST, "no greeting in time");
 	else if (stream_is_open(&k->stream))
-		fail(k, RESULT_LOST, "the TLS handshake took too long");
+		fail(k, RESULT_LOST, "the TLS handshake timed out");
 	else
 		server_address_give_up(&s->address);
 }
 
-static void on_time(struct loop_job *job)
+static void server_on_time(struct loop_job *job)
 {
 	struct server_link *k = (struct server_link *)((char *)job - offsetof(struct server_link, timer));
 	struct server *s = k->server;
@@ -734,9 +745,10 @@ struct server *server_create(struct loop *loop, const struct ring_server *where,
 	s->told.news = news_of(options->news, s->name);
 	call_turns_init(&s->room.small);
 	call_turns_init(&s->room.large);
-	s->room.job.run = on_room;
+	s->room.job.run = server_on_room;
 	for (int i = 0; i < 2; i++)
-		s->links[i] = (struct server_link){ .server = s, .stream = { .fd = -1 }, .timer = { .run = on_time } };
+		s->links[i] =
+			(struct server_link){ .server = s, .stream = { .fd = -1 }, .timer = { .run = server_on_time } };
 	/* Unique among the servers with high probability, and never 0. */
 	s->link->number = random_next(random) | 1;
 	server_address_init(&s->address, loop, resolver, &s->where, &address_ops, s);

@@ -51,7 +51,7 @@ struct servers {
 	struct server *list[];
 };
 
-static bool has(const struct servers *servers, const struct server *server)
+static bool has_taken(const struct servers *servers, const struct server *server)
 {
 	for (int i = 0; i < servers->count; i++) {
 		if (servers->list[i] == server)
@@ -75,11 +75,12 @@ static bool has_name(const struct ring_server *one, const struct ring_server *ot
  * Returns a server of `before` at this place that `servers` does not have yet; NULL if there is
  * none.
  */
-static struct server *find(const struct servers *before, const struct ring_server *where, const struct servers *servers)
+static struct server *find_former(
+	const struct servers *before, const struct ring_server *where, const struct servers *servers)
 {
 	for (int i = 0; before && i < before->count; i++) {
 		struct server *s = before->list[i];
-		if (is_at(&s->where, where) && has_name(&s->where, where) && !has(servers, s))
+		if (is_at(&s->where, where) && has_name(&s->where, where) && !has_taken(servers, s))
 			return s;
 	}
 	return NULL;
@@ -89,7 +90,7 @@ static struct server *find(const struct servers *before, const struct ring_serve
  * Returns the index of the first server of the ring at the same place, or the number of its
  * servers if there is none.
  */
-static int find_in_ring(const struct ring *ring, const struct ring_server *where)
+static int index_in_ring(const struct ring *ring, const struct ring_server *where)
 {
 	int i = 0;
 
@@ -109,7 +110,7 @@ static const struct ring_server **list_servers(struct servers *servers, struct s
 	for (int i = 0; i < *count; i++)
 		list[i] = ring_server(rings.ring, i);
 	for (int i = 0; rings.former && i < ring_count(rings.former); i++) {
-		int at = find_in_ring(rings.ring, ring_server(rings.former, i));
+		int at = index_in_ring(rings.ring, ring_server(rings.former, i));
 		is_lost = rings.lost && rings.lost[i];
 		if (at == ring_count(rings.ring) && !is_lost) {
 			at = (*count)++;
@@ -153,7 +154,7 @@ struct servers *servers_create(struct loop *loop, struct resolver *resolver, str
 	list = list_servers(servers, rings, &count);
 	servers->count = count;
 	for (int i = 0; i < count; i++) {
-		servers->list[i] = find(before, list[i], servers);
+		servers->list[i] = find_former(before, list[i], servers);
 		if (servers->list[i])
 			servers->list[i]->users++;
 		else
@@ -184,7 +185,7 @@ void servers_free(struct servers *servers)
 	free(servers);
 }
 
-static void one_settled(void *arg)
+static void servers_on_settled(void *arg)
 {
 	struct servers *servers = arg;
 
@@ -205,16 +206,16 @@ void servers_start(struct servers *servers, void (*settled)(void *arg), void *ar
 		if (servers->list[i]->users > 1)
 			continue;
 		servers->unsettled++;
-		server_start(servers->list[i], one_settled, servers);
+		server_start(servers->list[i], servers_on_settled, servers);
 	}
-	one_settled(servers);
+	servers_on_settled(servers);
 }
 
 /*
  * Returns the server of a key on a ring. The place of a key is the key itself or that of its
  * collection; the server is `behind` servers further on the ring.
  */
-static int look_up(const struct servers *servers, const struct ring *ring, struct slice key)
+static int look_up_place(const struct servers *servers, const struct ring *ring, struct slice key)
 {
 	uint16_t next[SERVER_PLACES];
 	unsigned behind;
@@ -232,7 +233,7 @@ static inline int find_route(const struct servers *servers, struct slice key)
 	struct route *route = &servers->routes[hash_key(key, servers->seed) % ROUTES];
 
 	if (!slice_equal(slice_of(route->key, route->n), key)) {
-		route->server = (uint16_t)look_up(servers, servers->ring, key);
+		route->server = (uint16_t)look_up_place(servers, servers->ring, key);
 		route->n = (uint8_t)key.n;
 		memcpy(route->key, key.p, key.n);
 	}
@@ -247,8 +248,8 @@ int servers_place(struct servers *servers, struct slice key, int *former)
 
 	if (!fits || !slice_equal(slice_of(route->key, route->n), key)) {
 		route = fits ? route : &other;
-		route->server = (uint16_t)look_up(servers, moving->ring, key);
-		route->former = moving->servers[look_up(servers, moving->former, key)];
+		route->server = (uint16_t)look_up_place(servers, moving->ring, key);
+		route->former = moving->servers[look_up_place(servers, moving->former, key)];
 		if (fits) {
 			route->n = (uint8_t)key.n;
 			memcpy(route->key, key.p, key.n);
@@ -269,7 +270,7 @@ int servers_index(struct servers *servers, struct slice key)
 		bool is_early = servers->loop->unix_time < servers->moving->at && former < servers->count;
 		return is_early ? former : here;
 	}
-	return look_up(servers, servers->ring, key);
+	return look_up_place(servers, servers->ring, key);
 }
 
 /* Answers a call to a lost server: reads miss, and writes fail. */

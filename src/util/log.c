@@ -90,7 +90,7 @@ static size_t write_time(char *line, size_t size)
  * socket that polls writable has room for a line: POLLOUT means at least PIPE_BUF bytes.
  * Returns false if the line was dropped.
  */
-static bool write_line(const char *line, size_t n)
+static bool write_to_stderr(const char *line, size_t n)
 {
 	static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
 	struct pollfd at = { .fd = STDERR_FILENO, .events = POLLOUT };
@@ -129,7 +129,7 @@ static bool send_to_stderr(enum log_level level, const char *text)
 		n = write_time(line, sizeof(line));
 		n += (size_t)snprintf(line + n, sizeof(line) - n, "%s: %s\n", levels[level].name, text);
 	}
-	return write_line(line, n);
+	return write_to_stderr(line, n);
 }
 
 static bool send_line(enum log_level level, const char *text)
@@ -155,7 +155,7 @@ static void emit(enum log_level level, const char *text)
 }
 
 /* Returns whether the period in which lines of the kind are counted is over. */
-static bool is_over(const struct log_kind *kind, uint64_t now)
+static bool is_period_over(const struct log_kind *kind, uint64_t now)
 {
 	return now - kind->since >= (kind->rare ? LOG_RARE_SECONDS : LOG_SECONDS);
 }
@@ -174,7 +174,7 @@ static bool take_left_out(bool any, uint64_t now, struct log_kind *copy)
 	struct log_kind **at, *kind;
 
 	pthread_mutex_lock(&lock);
-	for (at = &left_out; *at && !any && !is_over(*at, now); at = &(*at)->next)
+	for (at = &left_out; *at && !any && !is_period_over(*at, now); at = &(*at)->next)
 		;
 	kind = *at;
 	if (kind) {
@@ -205,7 +205,7 @@ static bool admit(struct log_kind *kind, enum log_level level, uint64_t now)
 
 	pthread_mutex_lock(&lock);
 	kind->level = level;
-	if (is_over(kind, now) && !kind->left_out) {
+	if (is_period_over(kind, now) && !kind->left_out) {
 		kind->since = now;
 		kind->lines = 0;
 	}
@@ -245,12 +245,12 @@ void log_write(struct log_kind *kind, enum log_level level, const char *format, 
 /* Writes no time, since that needs the C library's time zones, which may allocate. */
 void alloc_failed(size_t size)
 {
-	static const char before[] = "error: no memory: ", after[] = " bytes were asked for; the process ends\n";
+	static const char before[] = "error: out of memory: an allocation of ", after[] = " bytes failed; aborting\n";
 	char line[sizeof(before) + NUM_U64_MAX + sizeof(after)], *at = line;
 
 	at = slice_write(at, SLICE(before));
 	at += num_format_u64(at, size);
 	at = slice_write(at, SLICE(after));
-	(void)write_line(line, (size_t)(at - line));
+	(void)write_to_stderr(line, (size_t)(at - line));
 	abort();
 }

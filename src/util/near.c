@@ -1,22 +1,14 @@
 #include "util/near.h"
 
+#include "util/num.h"
+
 enum { FAR = NEAR_BYTES };
-
-static char lower(char c)
-{
-	return c >= 'A' && c <= 'Z' ? (char)(c + 'a' - 'A') : c;
-}
-
-static size_t least(size_t a, size_t b)
-{
-	return a < b ? a : b;
-}
 
 static bool is_prefix(struct slice a, struct slice b)
 {
 	size_t same = 0;
 
-	while (same < a.n && same < b.n && lower(a.p[same]) == lower(b.p[same]))
+	while (same < a.n && same < b.n && slice_lower(a.p[same]) == slice_lower(b.p[same]))
 		same++;
 	return same == a.n;
 }
@@ -40,10 +32,10 @@ static size_t edits(struct slice a, struct slice b)
 	for (size_t i = 1; i <= a.n; i++) {
 		row[0] = i;
 		for (size_t j = 1; j <= b.n; j++) {
-			char x = lower(a.p[i - 1]), y = lower(b.p[j - 1]);
-			row[j] = least(least(above[j], row[j - 1]) + 1, above[j - 1] + (x != y));
-			if (i > 1 && j > 1 && x == lower(b.p[j - 2]) && y == lower(a.p[i - 2]))
-				row[j] = least(row[j], before[j - 2] + 1);
+			char x = slice_lower(a.p[i - 1]), y = slice_lower(b.p[j - 1]);
+			row[j] = num_least_size(num_least_size(above[j], row[j - 1]) + 1, above[j - 1] + (x != y));
+			if (i > 1 && j > 1 && x == slice_lower(b.p[j - 2]) && y == slice_lower(a.p[i - 2]))
+				row[j] = num_least_size(row[j], before[j - 2] + 1);
 		}
 		spare = before;
 		before = above;
@@ -65,8 +57,8 @@ static size_t distance(struct slice word, struct slice name)
 		return FAR;
 	found = edits(word, name);
 	if (word.n >= 3 && is_prefix(word, name))
-		found = least(found, 1);
-	return found <= least((word.n + 3) / 4, 3) ? found : FAR;
+		found = num_least_size(found, 1);
+	return found <= num_least_size((word.n + 3) / 4, 3) ? found : FAR;
 }
 
 void near_offer(struct near *near, struct slice name)
@@ -85,7 +77,7 @@ void near_offer(struct near *near, struct slice name)
 		return;
 	near->names[at] = name;
 	near->distances[at] = found;
-	near->count = least(near->count + 1, NEAR_NAMES);
+	near->count = num_least_size(near->count + 1, NEAR_NAMES);
 }
 
 void near_hint(const struct near *near, char text[NEAR_HINT])

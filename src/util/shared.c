@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "util/alloc.h"
+#include "util/num.h"
 
 struct shared *shared_create(struct buf *text)
 {
@@ -97,24 +98,19 @@ int shared_chunks_vectors(const struct shared_chunks *chunks, const struct buf *
 	return n;
 }
 
-static size_t least(size_t a, size_t b)
-{
-	return a < b ? a : b;
-}
-
 void shared_chunks_written(struct shared_chunks *chunks, struct buf *out, size_t n)
 {
 	struct shared_chunk *chunk;
 
 	while (n && (chunk = STAILQ_FIRST(&chunks->list))) {
-		size_t own = least(n, chunk->before);
+		size_t own = num_least_size(n, chunk->before);
 		buf_consume(out, own);
 		chunk->before -= own;
 		chunks->covered -= own;
 		n -= own;
 		if (chunk->before)
 			return;
-		size_t shared = least(n, buf_size(&chunk->text->text) - chunk->sent);
+		size_t shared = num_least_size(n, buf_size(&chunk->text->text) - chunk->sent);
 		chunk->sent += shared;
 		chunks->waiting -= shared;
 		n -= shared;

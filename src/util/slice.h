@@ -34,6 +34,12 @@ static inline bool slice_starts(struct slice s, struct slice prefix)
 	return s.n >= prefix.n && (prefix.n == 0 || memcmp(s.p, prefix.p, prefix.n) == 0);
 }
 
+/* Returns the small letter of an ASCII letter; other bytes are unchanged. */
+static inline char slice_lower(char c)
+{
+	return (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+}
+
 /* Returns the slice without its first `n` bytes; it must have as many. */
 static inline struct slice slice_skip(struct slice s, size_t n)
 {

@@ -13,17 +13,17 @@ static uint8_t *chain_of(struct topk *t, uint64_t hash)
 	return &t->first[hash % TOPK_ENTRIES];
 }
 
-static struct slice key_of(const struct topk_key *e)
+static struct slice entry_key(const struct topk_key *e)
 {
 	return slice_of(e->key, e->n);
 }
 
 /* Returns the number of the entry plus 1; 0 if there is none. */
-static unsigned find(struct topk *t, struct slice key, uint64_t hash)
+static unsigned find_key(struct topk *t, struct slice key, uint64_t hash)
 {
 	unsigned at = *chain_of(t, hash);
 
-	while (at && (t->hashes[at - 1] != hash || !slice_equal(key_of(&t->entries[at - 1]), key)))
+	while (at && (t->hashes[at - 1] != hash || !slice_equal(entry_key(&t->entries[at - 1]), key)))
 		at = t->next[at - 1];
 	return at;
 }
@@ -61,7 +61,7 @@ void topk_add(struct topk *t, struct slice key, uint64_t hash, uint64_t weight)
 	size_t i;
 
 	key.n = key.n < TOPK_KEY ? key.n : TOPK_KEY;
-	at = find(t, key, hash);
+	at = find_key(t, key, hash);
 	i = at ? at - 1 : make_place(t);
 	if (!at) {
 		t->entries[i].n = (uint8_t)key.n;
@@ -99,7 +99,7 @@ size_t topk_entries(const struct topk *t, struct topk_key out[TOPK_ENTRIES])
 
 /* --- merging --- */
 
-static int by_key(const void *left, const void *right)
+static int topk_by_key(const void *left, const void *right)
 {
 	const struct topk_key *a = left, *b = right;
 	int order = memcmp(a->key, b->key, a->n < b->n ? a->n : b->n);
@@ -107,11 +107,11 @@ static int by_key(const void *left, const void *right)
 	return order ? order : (a->n > b->n) - (a->n < b->n);
 }
 
-static int by_weight(const void *left, const void *right)
+static int topk_by_weight(const void *left, const void *right)
 {
 	const struct topk_key *a = left, *b = right;
 
-	return a->weight == b->weight ? by_key(a, b) : a->weight < b->weight ? 1 : -1;
+	return a->weight == b->weight ? topk_by_key(a, b) : a->weight < b->weight ? 1 : -1;
 }
 
 void topk_join(void *into, const void *from)
@@ -125,15 +125,15 @@ size_t topk_merge(void *list, size_t count, size_t size, void (*join)(void *into
 
 	if (count == 0)
 		return 0;
-	qsort(list, count, size, by_key);
+	qsort(list, count, size, topk_by_key);
 	for (size_t i = 1; i < count; i++) {
 		entry += size;
-		if (by_key(last, entry) == 0)
+		if (topk_by_key(last, entry) == 0)
 			join(last, entry);
 		else
 			memmove(last += size, entry, size);
 	}
 	count = (size_t)(last - (char *)list) / size + 1;
-	qsort(list, count, size, by_weight);
+	qsort(list, count, size, topk_by_weight);
 	return count;
 }

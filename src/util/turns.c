@@ -16,7 +16,7 @@ bool turns_are_empty(const struct turns *turns)
 	return TAILQ_EMPTY(&turns->known) && TAILQ_EMPTY(&turns->fresh);
 }
 
-static struct turn_list *line_of(struct turns *turns, const struct turn *turn)
+static struct turn_list *list_of(struct turns *turns, const struct turn *turn)
 {
 	return turn->was_known ? &turns->known : &turns->fresh;
 }
@@ -26,14 +26,14 @@ void turns_wait(struct turns *turns, struct turn *turn)
 	assert(!turn->waits);
 	turn->waits = true;
 	turn->was_known = turn->is_known;
-	TAILQ_INSERT_TAIL(line_of(turns, turn), turn, link);
+	TAILQ_INSERT_TAIL(list_of(turns, turn), turn, link);
 }
 
 void turns_leave(struct turns *turns, struct turn *turn)
 {
 	assert(turn->waits);
 	turn->waits = false;
-	TAILQ_REMOVE(line_of(turns, turn), turn, link);
+	TAILQ_REMOVE(list_of(turns, turn), turn, link);
 }
 
 struct turn *turns_next(struct turns *turns)

@@ -66,7 +66,7 @@ size_t balance_choose(struct balance *all, size_t count, size_t own, uint64_t li
  * Returns whether cores were idle since the end of the last window, in which the load had
  * reached the limit, too. The reported idle time may decrease slightly.
  */
-static bool is_worth_it(const struct balance *b, uint64_t idle, uint64_t window)
+static bool is_worth_moving(const struct balance *b, uint64_t idle, uint64_t window)
 {
 	return b->full && idle * 100 >= b->idle * 100 + window * IDLE_PERCENT;
 }
@@ -86,7 +86,7 @@ bool balance_turn(struct balance *all, size_t count, size_t own, uint64_t limit,
 	*to = own;
 	if (full) {
 		idle = machine_idle_ms(now);
-		if (is_worth_it(b, idle, window))
+		if (is_worth_moving(b, idle, window))
 			*to = least_loaded(all, count, now);
 		if (load_of(&all[*to], now) * 2 >= load)
 			*to = own;

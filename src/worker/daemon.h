@@ -8,8 +8,8 @@
 
 #include "client/common.h"
 #include "collection/large.h"
-#include "collection/push_board.h"
 #include "config/settings.h"
+#include "waiting/push_board.h"
 
 /*
  * Messages from a worker, one byte each. DAEMON_SETTLED: it has tried to connect to all

@@ -5,47 +5,47 @@
 
 #include "collection/account.h"
 #include "collection/machines.h"
-#include "collection/push_board.h"
 #include "collection/text/part_key.h"
 #include "command/lookup.h"
-#include "command/waiting.h"
 #include "measure/meter.h"
 #include "upstream/address.h"
 #include "util/alloc.h"
 #include "util/log.h"
 #include "util/random.h"
+#include "waiting/push_board.h"
+#include "waiting/waiting.h"
 
 /* --- functions for machines and tasks --- */
 
-static void send_call(struct env *env, const struct call *call, struct waiter *waiter)
+static void generation_call(struct env *env, const struct call *call, struct waiter *waiter)
 {
 	servers_call(((struct generation *)env)->servers, call, waiter);
 }
 
-static void move_call(struct env *env, const struct call *call, struct waiter *waiter)
+static void generation_move_call(struct env *env, const struct call *call, struct waiter *waiter)
 {
 	moves_call(((struct generation *)env)->moving.moves, call, waiter);
 }
 
-static void send_moved(struct env *env, const struct call *call, struct waiter *waiter)
+static void generation_send_moved(struct env *env, const struct call *call, struct waiter *waiter)
 {
 	struct generation *g = (struct generation *)((char *)env - offsetof(struct generation, moving));
 
 	servers_call(g->servers, call, waiter);
 }
 
-static void call_moved_later(struct env *env, struct waiter *waiter, unsigned ms)
+static void generation_call_moved_later(struct env *env, struct waiter *waiter, unsigned ms)
 {
 	loop_wake(((struct moving_calls *)env)->all->loop, waiter, ms);
 }
 
-static int place(void *arg, struct slice key, int *former)
+static int generation_place(void *arg, struct slice key, int *former)
 {
 	return servers_place(arg, key, former);
 }
 
 /* While clients send requests, sliced work pauses for a millisecond between two slices. */
-static void call_later(struct env *env, struct waiter *waiter, unsigned ms)
+static void generation_call_later(struct env *env, struct waiter *waiter, unsigned ms)
 {
 	struct generation *g = (struct generation *)env;
 	uint64_t bytes_read = meter_get(g->all->meter, COUNT_bytes_read);
@@ -55,18 +55,18 @@ static void call_later(struct env *env, struct waiter *waiter, unsigned ms)
 	loop_wake(g->all->loop, waiter, ms ? ms : busy);
 }
 
-static bool is_over(struct env *env)
+static bool generation_is_over(struct env *env)
 {
 	env->grain = WORK_GRAIN;
 	return work_is_over(&((struct generation *)env)->all->loop->work);
 }
 
-static void pause(struct env *env, struct waiter *waiter, const struct account *account)
+static void generation_pause(struct env *env, struct waiter *waiter, const struct account *account)
 {
 	loop_wake_in_turn(((struct generation *)env)->all->loop, account ? account->payer : NULL, waiter);
 }
 
-static void note_size(struct env *env, struct slice key, uint64_t members, uint64_t bytes)
+static void generation_note_size(struct env *env, struct slice key, uint64_t members, uint64_t bytes)
 {
 	notes_add_large(&((struct generation *)env)->all->meter->notes, key, members, bytes, env->unix_time);
 }
@@ -75,7 +75,7 @@ static void note_size(struct env *env, struct slice key, uint64_t members, uint6
  * A client of an earlier generation may push to a list on which clients of the current one are
  * blocked.
  */
-static void pushed(struct env *env, struct slice key)
+static void generation_on_push(struct env *env, struct slice key)
 {
 	struct generations *all = ((struct generation *)env)->all;
 
@@ -84,9 +84,9 @@ static void pushed(struct env *env, struct slice key)
 		all->pushes.tell(all->pushes.arg);
 }
 
-static void tell(struct host *host)
+static void generation_tell(struct env *env)
 {
-	struct generations *all = ((struct generation *)host)->all;
+	struct generations *all = ((struct generation *)env)->all;
 
 	all->pushes.tell(all->pushes.arg);
 }
@@ -97,13 +97,13 @@ static void count_rule(struct generation *g, const struct collection_rule *rule,
 		rule_count_add(g->rule_counts[rule - g->settings->config.rules.collections], fact);
 }
 
-static void was_read(struct env *env, const struct collection_rule *rule, bool exists)
+static void generation_on_read(struct env *env, const struct collection_rule *rule, bool exists)
 {
 	count_rule((struct generation *)env, rule, exists ? RULE_hits : RULE_misses);
 }
 
 /* With plain_verbs the lanes count, since a get reads the set or list. */
-static void looked_up(struct host *host, unsigned counter, struct slice key)
+static void generation_on_lookup(struct host *host, unsigned counter, struct slice key)
 {
 	struct generation *g = generation_of(host);
 	const struct collection_rule *rule = rules_collection(host->env.rules, key);
@@ -153,14 +153,14 @@ static void init_host(struct generation *g)
 
 	g->host = *all->functions;
 	g->host.env = (struct env){
-		.call = send_call,
-		.later = call_later,
-		.is_over = is_over,
-		.pause = pause,
+		.call = generation_call,
+		.later = generation_call_later,
+		.is_over = generation_is_over,
+		.pause = generation_pause,
 		.grain = WORK_GRAIN,
-		.measured = note_size,
-		.was_read = was_read,
-		.pushed = pushed,
+		.measured = generation_note_size,
+		.was_read = generation_on_read,
+		.pushed = generation_on_push,
 		.now = all->loop->now,
 		.unix_time = all->loop->unix_time,
 		.random = random_next(&all->random),
@@ -171,8 +171,7 @@ static void init_host(struct generation *g)
 		.pool = &all->pool,
 		.large = all->large,
 	};
-	g->host.tell = tell;
-	g->host.looked_up = looked_up;
+	g->host.looked_up = generation_on_lookup;
 	g->collection_options = (struct collection_options){
 		.base_size = config->base_size,
 		.segment_size = config->segment_size,
@@ -184,7 +183,13 @@ static void init_host(struct generation *g)
 		.lease_time = config->lease_time,
 	};
 	g->host.lanes = lanes_create(&g->host.env, &machines);
-	g->host.waiting = waiting_create(&g->host, all->pushes.board, config->max_waiting);
+	g->host.waiting = waiting_create(&(struct waiting_options){
+		.env = &g->host.env,
+		.board = all->pushes.board,
+		.max = config->max_waiting,
+		.calls_max = g->host.calls_max,
+		.tell = generation_tell,
+	});
 }
 
 /* Routes the calls of lanes and tasks through `moves`. */
@@ -195,17 +200,17 @@ static void init_moving(struct generation *g)
 
 	m->all = g->all;
 	m->env = g->host.env;
-	m->env.call = send_moved;
-	m->env.later = call_moved_later;
+	m->env.call = generation_send_moved;
+	m->env.later = generation_call_moved_later;
 	m->env.random = random_next(&g->all->random);
 	m->moves = moves_create(&(struct moves_options){
 		.env = &m->env,
-		.place = place,
+		.place = generation_place,
 		.arg = g->servers,
 		.at = settings->move_at,
 		.margin = (int64_t)settings->config.move_margin,
 	});
-	g->host.env.call = move_call;
+	g->host.env.call = generation_move_call;
 }
 
 /* --- one generation --- */
@@ -233,12 +238,12 @@ static bool nothing_moves(const struct generation *g)
 	return !g->moving.moves || moves_idle(g->moving.moves);
 }
 
-static bool is_idle(const struct generation *g)
+static bool is_unused(const struct generation *g)
 {
 	return g->users == 0 && lanes_idle(g->host.lanes) && waiting_idle(g->host.waiting) && nothing_moves(g);
 }
 
-static void destroy(struct generation *g)
+static void free_generation(struct generation *g)
 {
 	if (g->moving.moves)
 		moves_destroy(g->moving.moves);
@@ -285,7 +290,7 @@ static void publish_moves(struct generations *all)
 }
 
 /* Copies the counters of the lanes to the meter, where other threads may read them. */
-static void publish(struct generations *all)
+static void publish_counts(struct generations *all)
 {
 	uint64_t incomplete = meter_get(all->meter, COUNT_incomplete_sets);
 	size_t cache = machines_cache_memory(all->current->host.lanes);
@@ -298,7 +303,7 @@ static void publish(struct generations *all)
 		cache += machines_cache_memory(g->host.lanes);
 	}
 	if (s.incomplete_sets > incomplete)
-		log_warn("%llu sets had lost a part, and count as missing",
+		log_warn("%llu sets have lost a part, and count as missing",
 			(unsigned long long)(s.incomplete_sets - incomplete));
 #define LANES(name, ...) meter_set(all->meter, COUNT_##name, s.name);
 #include "measure/facts.def"
@@ -328,7 +333,7 @@ void generations_turn(struct generations *all)
 	set_clock(all->current);
 	TAILQ_FOREACH(g, &all->retired, link)
 		set_clock(g);
-	publish(all);
+	publish_counts(all);
 	if (all->current->moving.moves || !TAILQ_EMPTY(&all->retired))
 		publish_moves(all);
 }
@@ -345,20 +350,20 @@ static void set_retire_timer(struct generations *all)
 		loop_after(all->loop, &all->retire, LOOK_MS);
 }
 
-static void on_retire(struct loop_job *job)
+static void generation_on_retire(struct loop_job *job)
 {
 	struct generations *all = (struct generations *)((char *)job - offsetof(struct generations, retire));
 	struct generation *g, *next;
 
 	for (g = TAILQ_FIRST(&all->retired); g; g = next) {
 		next = TAILQ_NEXT(g, link);
-		if (!is_idle(g))
+		if (!is_unused(g))
 			continue;
 		TAILQ_REMOVE(&all->retired, g, link);
 		add_stats(&all->past.lanes, g);
 		add_moves(&all->past.moves, g);
 		servers_stop(g->servers, false);
-		destroy(g);
+		free_generation(g);
 	}
 	publish_moves(all);
 	set_retire_timer(all);
@@ -422,7 +427,7 @@ void generations_init(struct generations *all, struct names *names)
 {
 	TAILQ_INIT(&all->retired);
 	all->resolver = resolver_create(all->loop, names);
-	all->retire.run = on_retire;
+	all->retire.run = generation_on_retire;
 }
 
 /* Stops the servers. Calls that are pending until keys move are continued, and fail. */
@@ -455,9 +460,9 @@ void generations_fini(struct generations *all)
 
 	while ((g = TAILQ_FIRST(&all->retired))) {
 		TAILQ_REMOVE(&all->retired, g, link);
-		destroy(g);
+		free_generation(g);
 	}
-	destroy(all->current);
+	free_generation(all->current);
 	resolver_destroy(all->resolver);
 	pool_free(&all->pool);
 }

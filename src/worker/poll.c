@@ -31,7 +31,7 @@ bool poll_is_due(const struct poll *p)
  * A reply has several kilobytes, and thousands may be due. So only some of them are sent in one
  * turn.
  */
-static void on_replies(struct loop_job *job)
+static void poll_on_replies(struct loop_job *job)
 {
 	struct poll *p = (struct poll *)((char *)job - offsetof(struct poll, replies));
 	struct clients_wait *wait;
@@ -45,14 +45,14 @@ static void on_replies(struct loop_job *job)
 }
 
 /* Publishes the sums of the servers that have answered, and replies to all pending clients. */
-static void publish(struct poll *p)
+static void publish_sums(struct poll *p)
 {
 	p->sums.at = p->asked;
 	pthread_mutex_lock(&p->daemon->lock);
 	p->meter->sums = p->sums;
 	pthread_mutex_unlock(&p->daemon->lock);
 	loop_forget(p->loop, &p->patience);
-	on_replies(&p->replies);
+	poll_on_replies(&p->replies);
 }
 
 /*
@@ -79,7 +79,7 @@ static void add_sums(struct sums *sums, struct slice stats)
 	}
 }
 
-static void answered(struct waiter *waiter, const struct result *r)
+static void poll_on_answer(struct waiter *waiter, const struct result *r)
 {
 	struct poll *p = ((struct poll_part *)waiter)->poll;
 
@@ -87,25 +87,25 @@ static void answered(struct waiter *waiter, const struct result *r)
 		add_sums(&p->sums, r->line);
 	if (--p->pending) {
 		if (p->is_late)
-			publish(p);
+			publish_sums(p);
 		return;
 	}
 	generation_leave(p->generation);
 	free(p->parts);
 	p->parts = NULL;
 	p->is_late = false;
-	publish(p);
+	publish_sums(p);
 }
 
-static void on_patience(struct loop_job *job)
+static void poll_on_patience(struct loop_job *job)
 {
 	struct poll *p = (struct poll *)((char *)job - offsetof(struct poll, patience));
 
 	p->is_late = true;
-	publish(p);
+	publish_sums(p);
 }
 
-static void ask(struct poll *p, struct generation *g)
+static void ask_servers(struct poll *p, struct generation *g)
 {
 	int count = servers_count(g->servers);
 
@@ -116,7 +116,7 @@ static void ask(struct poll *p, struct generation *g)
 	p->pending = (size_t)count;
 	p->parts = xcalloc(p->pending, sizeof(*p->parts));
 	for (int i = 0; i < count; i++) {
-		p->parts[i] = (struct poll_part){ { answered, { "", 0 } }, p };
+		p->parts[i] = (struct poll_part){ { poll_on_answer, { "", 0 } }, p };
 		servers_call(g->servers, &(struct call){ .verb = CALL_STATS, .server = i }, &p->parts[i].waiter);
 	}
 	loop_after(p->loop, &p->patience, POLL_PATIENCE_MS);
@@ -126,7 +126,7 @@ void poll_wait(struct poll *p, struct generation *g, struct clients_wait *wait)
 {
 	STAILQ_INSERT_TAIL(&p->waiting, wait, link);
 	if (!p->parts)
-		ask(p, g);
+		ask_servers(p, g);
 }
 
 void poll_init(struct poll *p, struct daemon *daemon, struct meter *meter, struct loop *loop)
@@ -135,8 +135,8 @@ void poll_init(struct poll *p, struct daemon *daemon, struct meter *meter, struc
 		.daemon = daemon,
 		.meter = meter,
 		.loop = loop,
-		.patience = { .run = on_patience },
-		.replies = { .run = on_replies },
+		.patience = { .run = poll_on_patience },
+		.replies = { .run = poll_on_replies },
 	};
 	STAILQ_INIT(&p->waiting);
 }

@@ -21,7 +21,7 @@ enum {
 	DRAIN_MS = 10
 };
 
-static void notify(struct worker *w, char news)
+static void send_news(struct worker *w, char news)
 {
 	(void)!write(w->daemon->news, &news, 1);
 }
@@ -40,7 +40,7 @@ static void balance(struct worker *w)
 	clients_watch(&w->clients);
 }
 
-static void begin_turn(void *arg)
+static void worker_begin_turn(void *arg)
 {
 	struct worker *w = arg;
 
@@ -50,7 +50,7 @@ static void begin_turn(void *arg)
 	balance(w);
 }
 
-static void settle(void *arg)
+static void worker_settle(void *arg)
 {
 	struct worker *w = arg;
 
@@ -82,7 +82,7 @@ static void set_generation(struct worker *w, struct generation *g)
  * Called after an attempt to connect to every server, at the start or of the next generation.
  * Clients then move to that generation.
  */
-static void on_settled(void *arg)
+static void worker_on_settled(void *arg)
 {
 	struct worker *w = arg;
 
@@ -91,11 +91,11 @@ static void on_settled(void *arg)
 		clients_set_generation(&w->clients, w->next);
 	}
 	w->next = NULL;
-	notify(w, DAEMON_SETTLED);
+	send_news(w, DAEMON_SETTLED);
 }
 
 /* The main thread sends the next WORKER_RELOAD only after DAEMON_SETTLED. */
-static void reload(struct worker *w)
+static void apply_settings(struct worker *w)
 {
 	struct settings *before = w->settings;
 
@@ -106,22 +106,22 @@ static void reload(struct worker *w)
 	meter_set_threshold(&w->meter, worker_config(w)->slow_threshold);
 	settings_release(before);
 	if (settings_same_data(w->generations.current->settings, w->settings)) {
-		notify(w, DAEMON_SETTLED);
+		send_news(w, DAEMON_SETTLED);
 		return;
 	}
 	w->next = generation_create(&w->generations, w->settings);
-	servers_start(w->next->servers, on_settled, w);
+	servers_start(w->next->servers, worker_on_settled, w);
 }
 
 /* --- stopping --- */
 
-static void stop(struct worker *w)
+static void stop_clients(struct worker *w)
 {
 	clients_close(&w->clients);
 	loop_stop(&w->loop);
 }
 
-static void stop_if_drained(void *arg)
+static void worker_stop_if_drained(void *arg)
 {
 	struct worker *w = arg;
 
@@ -129,16 +129,16 @@ static void stop_if_drained(void *arg)
 		loop_stop(&w->loop);
 }
 
-static void on_deadline(struct loop_job *job)
+static void worker_on_deadline(struct loop_job *job)
 {
 	struct worker *w = (struct worker *)((char *)job - offsetof(struct worker, deadline));
 
 	if (w->loop.now >= w->drain_until) {
-		log_warn("shutdown_timeout is over: unfinished requests are dropped");
-		stop(w);
+		log_warn("shutdown_timeout is over: dropping unfinished requests");
+		stop_clients(w);
 	} else {
 		loop_after(&w->loop, &w->deadline, DRAIN_MS);
-		stop_if_drained(w);
+		worker_stop_if_drained(w);
 	}
 }
 
@@ -150,19 +150,19 @@ static void drain(struct worker *w)
 	loop_after(&w->loop, &w->deadline, DRAIN_MS);
 	clients_drain(&w->clients);
 	generations_end_waits(&w->generations);
-	stop_if_drained(w);
+	worker_stop_if_drained(w);
 }
 
 /* --- new clients --- */
 
 /* Refuses an accepted socket that was counted as a connection, and frees its session. */
-static void reject(struct daemon *d, int fd, struct tls *tls)
+static void reject_client(struct daemon *d, int fd, struct tls *tls)
 {
 	static const char full[] = "ERROR Too many open connections\r\n";
 
 	atomic_fetch_sub(&d->clients.connections, 1);
 	atomic_fetch_add(&d->rejected, 1);
-	log_rare("a client was refused: max_connections are open");
+	log_rare("a client was refused: max_connections is reached");
 	if (!tls)
 		(void)!send(fd, full, sizeof(full) - 1, MSG_NOSIGNAL);
 	tls_destroy(tls);
@@ -174,7 +174,7 @@ static void reject(struct daemon *d, int fd, struct tls *tls)
  * authenticated may lose its place; with replace_idle, the client that has been idle longest
  * may.
  */
-static void find_place(const struct worker *own, int fd, struct tls *tls)
+static void replace_elsewhere(const struct worker *own, int fd, struct tls *tls)
 {
 	struct daemon *d = own->daemon;
 	struct worker *worker = d->workers[0];
@@ -185,7 +185,7 @@ static void find_place(const struct worker *own, int fd, struct tls *tls)
 	}
 	if (!(worker_config(own)->replace_idle || clients_have_stranger(&worker->clients)) ||
 		atomic_load(&d->replacing) >= DAEMON_REPLACING) {
-		reject(d, fd, tls);
+		reject_client(d, fd, tls);
 		return;
 	}
 	atomic_fetch_add(&d->replacing, 1);
@@ -204,7 +204,7 @@ void worker_accept(int fd, struct tls *tls, void *arg)
 		return;
 	}
 	if ((uint64_t)atomic_fetch_add(&d->clients.connections, 1) >= worker_config(own)->max_connections) {
-		find_place(own, fd, tls);
+		replace_elsewhere(own, fd, tls);
 		return;
 	}
 	atomic_fetch_add(&d->accepted, 1);
@@ -216,7 +216,7 @@ void worker_accept(int fd, struct tls *tls, void *arg)
 }
 
 /* The accepting thread has already counted the new client. */
-static void replace(struct worker *w, int fd, struct tls *tls)
+static void replace_client(struct worker *w, int fd, struct tls *tls)
 {
 	struct daemon *d = w->daemon;
 
@@ -225,20 +225,20 @@ static void replace(struct worker *w, int fd, struct tls *tls)
 		atomic_fetch_add(&d->accepted, 1);
 		clients_open(&w->clients, fd, tls, true);
 	} else {
-		reject(d, fd, tls);
+		reject_client(d, fd, tls);
 	}
 }
 
 /* --- functions for clients --- */
 
-static struct reply command(void *arg, const struct request *request, struct buf *text)
+static struct reply worker_command(void *arg, const struct request *request, struct buf *text)
 {
 	struct worker *w = arg;
 
 	return w->daemon->command(w, request, text);
 }
 
-static bool reclaim_elsewhere(void *arg)
+static bool worker_reclaim_elsewhere(void *arg)
 {
 	struct worker *w = arg, *whose = w;
 	const struct daemon *d = w->daemon;
@@ -259,7 +259,7 @@ static bool reclaim_elsewhere(void *arg)
 }
 
 /* Used as pushes.tell of the generations. */
-static void tell_of_push(void *arg)
+static void worker_tell_of_push(void *arg)
 {
 	struct worker *w = arg;
 	const struct daemon *d = w->daemon;
@@ -270,30 +270,37 @@ static void tell_of_push(void *arg)
 	}
 }
 
-static void move(void *to, int fd, struct tls *tls)
+static void worker_move(void *to, int fd, struct tls *tls)
 {
 	worker_send(to, (struct mail){ WORKER_ADOPT, fd, tls });
 }
 
-static bool must_wait(void *arg)
+static bool worker_must_wait(void *arg)
 {
 	const struct worker *w = arg;
 
 	return poll_is_due(&w->poll);
 }
 
-static void await(void *arg, struct clients_wait *wait)
+static void worker_await(void *arg, struct clients_wait *wait)
 {
 	struct worker *w = arg;
 
 	poll_wait(&w->poll, w->generations.current, wait);
 }
 
-static const struct clients_ops clients_ops = { command, must_wait, await, stop_if_drained, reclaim_elsewhere, move };
+static const struct clients_ops clients_ops = {
+	worker_command,
+	worker_must_wait,
+	worker_await,
+	worker_stop_if_drained,
+	worker_reclaim_elsewhere,
+	worker_move,
+};
 
 /* --- messages --- */
 
-static void take(struct worker *w, struct mail mail)
+static void take_mail(struct worker *w, struct mail mail)
 {
 	switch (mail.kind) {
 	case WORKER_TAKE:
@@ -303,7 +310,7 @@ static void take(struct worker *w, struct mail mail)
 		clients_open(&w->clients, mail.fd, mail.tls, false);
 		break;
 	case WORKER_REPLACE:
-		replace(w, mail.fd, mail.tls);
+		replace_client(w, mail.fd, mail.tls);
 		break;
 	case WORKER_RECLAIM:
 		atomic_store(&w->asked_to_reclaim, false);
@@ -314,7 +321,7 @@ static void take(struct worker *w, struct mail mail)
 		generations_look_for_pushes(&w->generations);
 		break;
 	case WORKER_RELOAD:
-		reload(w);
+		apply_settings(w);
 		break;
 	case WORKER_CALL:
 		w->errand.run(w->errand.arg);
@@ -324,13 +331,13 @@ static void take(struct worker *w, struct mail mail)
 		drain(w);
 		break;
 	case WORKER_STOP:
-		stop(w);
+		stop_clients(w);
 		break;
 	}
 }
 
 /* A message is small enough for a pipe to write and read it atomically. */
-static void on_mail(evutil_socket_t fd, short what, void *arg)
+static void worker_on_mail(evutil_socket_t fd, short what, void *arg)
 {
 	struct worker *w = arg;
 	struct mail mails[64];
@@ -339,12 +346,12 @@ static void on_mail(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	loop_enter(&w->loop);
 	for (ssize_t i = 0; i < n / (ssize_t)sizeof(mails[0]); i++)
-		take(w, mails[i]);
+		take_mail(w, mails[i]);
 }
 
 /* --- the thread --- */
 
-static void *run(void *arg)
+static void *worker_run(void *arg)
 {
 	struct worker *w = arg;
 
@@ -352,10 +359,10 @@ static void *run(void *arg)
 	 * The balance measures the CPU time of the calling thread, so this must run in the new
 	 * thread.
 	 */
-	begin_turn(w);
-	servers_start(w->generations.current->servers, on_settled, w);
+	worker_begin_turn(w);
+	servers_start(w->generations.current->servers, worker_on_settled, w);
 	loop_run(&w->loop);
-	notify(w, DAEMON_EXITED);
+	send_news(w, DAEMON_EXITED);
 	return NULL;
 }
 
@@ -367,7 +374,7 @@ static void init_generations(struct worker *w, uint64_t seed)
 		.loop = &w->loop,
 		.meter = &w->meter,
 		.large = d->large,
-		.pushes = { d->board, tell_of_push, w },
+		.pushes = { d->board, worker_tell_of_push, w },
 		.news = d->servers.news,
 		.threads = d->threads,
 		.functions = &clients_functions,
@@ -398,7 +405,7 @@ struct worker *worker_start(struct daemon *daemon, size_t number, uint64_t seed)
 	w->daemon = daemon;
 	w->number = number;
 	w->settings = settings_share(daemon->settings);
-	w->deadline.run = on_deadline;
+	w->deadline.run = worker_on_deadline;
 	loop_init(&w->loop);
 	meter_init(&w->meter, &w->loop, random_next(&seed));
 	meter_set_threshold(&w->meter, worker_config(w)->slow_threshold);
@@ -406,15 +413,15 @@ struct worker *worker_start(struct daemon *daemon, size_t number, uint64_t seed)
 	set_limits(w);
 	init_generations(w, seed);
 	init_clients(w);
-	w->loop.turn.begin = begin_turn;
-	w->loop.turn.settle = settle;
+	w->loop.turn.begin = worker_begin_turn;
+	w->loop.turn.settle = worker_settle;
 	w->loop.turn.arg = w;
 	if (pipe(w->mailbox) < 0 || sem_init(&w->errand.done, 0, 0) < 0)
 		abort();
 	evutil_make_socket_nonblocking(w->mailbox[0]);
-	event_assign(&w->mail, w->loop.base, w->mailbox[0], EV_READ | EV_PERSIST, on_mail, w);
+	event_assign(&w->mail, w->loop.base, w->mailbox[0], EV_READ | EV_PERSIST, worker_on_mail, w);
 	event_add(&w->mail, NULL);
-	if (pthread_create(&w->thread, NULL, run, w) != 0)
+	if (pthread_create(&w->thread, NULL, worker_run, w) != 0)
 		abort();
 	return w;
 }

@@ -42,8 +42,8 @@ static void find_host(struct conn *conn, const char *host, uint16_t number)
 }
 
 /*
- * Has connection ${number} to 127.0.0.1 come from an address of its own: each has ports of its own, and a port cannot be used
- * again for a while.
+ * Makes connection ${number} to 127.0.0.1 originate from a separate address: each address has its
+ * own ports, and a port cannot be reused for a while.
  */
 static void spread(struct conn *conn, size_t number)
 {
@@ -63,7 +63,10 @@ static void connect_to(struct conn *conn)
 	bool good = fd >= 0;
 
 	if (good && conn->from.sin_family == AF_INET) {
-		/* The port is chosen with the connection: one of another peer may be used at the same time. */
+		/*
+		 * The port is chosen on connecting: a port for another peer may be reused at the
+		 * same time.
+		 */
 		good = setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on)) == 0 &&
 			bind(fd, (const struct sockaddr *)&conn->from, sizeof(conn->from)) == 0;
 	}
@@ -74,7 +77,7 @@ static void connect_to(struct conn *conn)
 	conn->fd = fd;
 }
 
-/* Certificates are not checked: it is speed that is measured. */
+/* Certificates are not verified, since only speed is measured. */
 static void shake_hands(struct conn *conn, SSL_CTX *context)
 {
 	conn->tls = SSL_new(context);
@@ -116,7 +119,7 @@ void conn_close(struct conn *conn)
 	free(conn->times);
 }
 
-/* The result of a call of OpenSSL, as send and recv would give it. */
+/* Converts the result of an OpenSSL call to that of send and recv. */
 static ssize_t result_of(const struct conn *conn, int done)
 {
 	if (done > 0)
@@ -177,7 +180,7 @@ void conn_flush(struct conn *conn)
 
 void conn_send(struct conn *conn, struct pool *pool, uint64_t count, uint64_t time)
 {
-	/* What is unwritten must be one piece of the pool, so a new piece waits for the old. */
+	/* Unsent bytes must be contiguous in the pool, so a new piece waits for the old one. */
 	while (count && conn->unwritten_size == 0) {
 		size_t first = conn->next_send;
 		size_t last = pool->count - first < count ? pool->count : first + (size_t)count;

@@ -23,12 +23,12 @@ struct conn {
 	int fd;
 	struct sockaddr_storage to;
 	socklen_t to_size;
-	struct sockaddr_in from; /* of many short connections; else AF_UNSPEC */
+	struct sockaddr_in from; /* of many short connections; otherwise AF_UNSPEC */
 	struct ssl_st *tls;      /* NULL for plain text */
 	bool wants_write;        /* epoll watches for room to write */
 	uint64_t sent;
 	uint64_t received;
-	uint64_t quota;   /* requests to send in all */
+	uint64_t quota;   /* total number of requests to send */
 	size_t next_send; /* indices into the pool */
 	size_t next_reply;
 	const char *unwritten;
@@ -40,7 +40,7 @@ struct conn {
 	char stash[CONN_STASH_SIZE]; /* a piece of a line, kept for the next read */
 };
 
-/* Opens connection ${number} of those that ${options} describe, with TLS unless ${tls} is NULL. */
+/* Opens connection ${number} according to ${options}, with TLS unless ${tls} is NULL. */
 void conn_open(struct conn *conn, const struct options *options, size_t number, struct ssl_ctx_st *tls);
 
 /* Closes a connection without requests in flight or TLS, and opens it again. */
@@ -53,13 +53,13 @@ static inline uint64_t conn_in_flight(const struct conn *conn)
 	return conn->sent - conn->received;
 }
 
-/* Hands ${count} requests to the socket, which became due at ${time}. */
+/* Writes ${count} requests, which became due at ${time}, to the socket. */
 void conn_send(struct conn *conn, struct pool *pool, uint64_t count, uint64_t time);
 
-/* As recv. With TLS it gives all that has come, if that is less than ${size}. */
+/* Like recv. With TLS it returns all received bytes, if they are fewer than ${size}. */
 ssize_t conn_receive(struct conn *conn, char *to, size_t size);
 
-/* Writes what conn_send could not. */
+/* Writes the bytes that conn_send could not write. */
 void conn_flush(struct conn *conn);
 
 #endif

@@ -4,11 +4,13 @@
  *
  *   warming ---- warm-up over ----> measuring ---- time is up ----> draining ----> done
  *
- * Draining sends nothing more and waits for what is owed, so that a reply that never comes is seen.
+ * Draining sends nothing more and waits for the pending replies, so that a missing reply is
+ * detected.
  *
- * In an open loop (options->rate) a request counts when it was due while measuring, whenever it is sent and answered, and its
- * latency counts from when it was due. So a server that stalls cannot hide it by keeping requests from being sent, or by being
- * in the middle of it when time is up: measuring goes on until all that became due in time is answered.
+ * In an open loop (options->rate) a request counts if it was due during the measurement, whenever
+ * it is sent and answered, and its latency counts from the time when it was due. So a server that
+ * stalls cannot hide it by delaying requests, or by stalling at the end: measuring continues until
+ * all requests that were due in time have been answered.
  */
 #include "engine.h"
 #include "conn.h"
@@ -25,7 +27,7 @@
 #include <unistd.h>
 
 #define SECOND UINT64_C(1000000000)
-#define PATIENCE (10 * SECOND) /* how long a silent server is waited for */
+#define PATIENCE (10 * SECOND) /* timeout of a silent server */
 #define SHORTEST_TICK UINT64_C(20000)
 #define READ_SIZE ((size_t)256 << 10)
 #define MAX_EVENTS 128
@@ -38,14 +40,14 @@ struct engine {
 	struct result *result;
 	struct conn *conns;
 	int epoll;
-	int timer; /* open loop only, else -1 */
+	int timer; /* open loop only, otherwise -1 */
 	enum phase phase;
 	uint64_t now;
 	uint64_t started;
 	uint64_t phase_end; /* 0: when all requests are answered */
 	uint64_t measured_from;
 	uint64_t last_reply;
-	uint64_t released; /* open loop: requests whose time has come */
+	uint64_t released; /* open loop: requests that are due */
 	char *buffer;
 	SSL_CTX *tls; /* or NULL */
 };
@@ -68,7 +70,7 @@ static bool is_open_loop(const struct engine *engine)
 	return engine->options->rate > 0;
 }
 
-/* The CPU time of a process so far. */
+/* Returns the CPU time of a process so far. */
 static double cpu_us(pid_t pid)
 {
 	clockid_t clock;
@@ -78,7 +80,7 @@ static double cpu_us(pid_t pid)
 	return (double)clock_ns(clock) / 1e3;
 }
 
-/* Adds the CPU time of all processes so far, or with a ${sign} of -1 takes it away. */
+/* Adds the CPU time of all processes so far, or subtracts it with a ${sign} of -1. */
 static void add_cpu(const struct engine *engine, int sign)
 {
 	const struct numbers *pids = &engine->options->pids;
@@ -114,7 +116,7 @@ static void watch(const struct engine *engine, int operation, int fd, bool writa
 		err(1, "epoll");
 }
 
-/* When request ${index} of ${conn} is due: the requests of all connections take turns. */
+/* Returns when request ${index} of ${conn} is due: the requests of all connections take turns. */
 static uint64_t due_time(const struct engine *engine, const struct conn *conn, uint64_t index)
 {
 	uint64_t turn = index * engine->options->conns + (uint64_t)(conn - engine->conns);
@@ -122,7 +124,7 @@ static uint64_t due_time(const struct engine *engine, const struct conn *conn, u
 	return engine->started + seconds_ns((double)turn / engine->options->rate);
 }
 
-/* Open loop: how many requests of ${conn} have become due. */
+/* Open loop: returns how many requests of ${conn} are due. */
 static uint64_t due_count(const struct engine *engine, const struct conn *conn)
 {
 	uint64_t place = (uint64_t)(conn - engine->conns), due;
@@ -133,7 +135,7 @@ static uint64_t due_count(const struct engine *engine, const struct conn *conn)
 	return due < conn->quota ? due : conn->quota;
 }
 
-/* Sends on ${conn} whatever may be sent now. */
+/* Sends all requests on ${conn} that may be sent now. */
 static void pump(struct engine *engine, struct conn *conn)
 {
 	const struct options *options = engine->options;
@@ -180,7 +182,7 @@ static void count(struct engine *engine, const struct conn *conn, enum reply_out
 	struct result *result = engine->result;
 	uint64_t since = conn->times[conn->received & conn->mask];
 
-	/* An error is one whenever it comes; all else counts only while it is measured. */
+	/* An error always counts; everything else counts only during the measurement. */
 	result->errors += outcome == REPLY_ERROR;
 	if (engine->phase != MEASURING || (is_open_loop(engine) && since < engine->measured_from))
 		return;
@@ -189,7 +191,7 @@ static void count(struct engine *engine, const struct conn *conn, enum reply_out
 	hist_add(&result->latency, engine->now - since);
 }
 
-/* Reads replies from ${at} to ${end} and keeps the piece of a line that is left. */
+/* Reads replies from ${at} to ${end} and keeps an incomplete line. */
 static void consume(struct engine *engine, struct conn *conn, const char *at, const char *end)
 {
 	const struct pool *pool = engine->pool;
@@ -229,7 +231,7 @@ static void receive(struct engine *engine, struct conn *conn)
 	char *fresh;
 	ssize_t length;
 
-	/* With TLS the socket does not tell of what was left. */
+	/* With TLS the socket does not report buffered bytes. */
 	do {
 		fresh = engine->buffer + conn->stash_size;
 		length = conn_receive(conn, fresh, READ_SIZE);
@@ -256,7 +258,7 @@ static void tick(struct engine *engine)
 	if (engine->phase != WARMING && engine->phase_end && until > engine->phase_end)
 		until = engine->phase_end;
 	elapsed = (double)(until - engine->started) / (double)SECOND;
-	/* The first is due at once; the slack keeps rounding from putting one off by a tick. */
+	/* The first is due immediately; the slack prevents that rounding delays one by a tick. */
 	due = (uint64_t)(elapsed * engine->options->rate + 1.001);
 	if (due > engine->released + engine->options->conns) {
 		engine->released = due;
@@ -266,7 +268,7 @@ static void tick(struct engine *engine)
 		pump(engine, &engine->conns[engine->released++ % engine->options->conns]);
 }
 
-/* For each request a connection: the one whose reply has come is closed. */
+/* A connection for each request: a connection is closed after its reply. */
 static void renew(struct engine *engine, struct conn *conn)
 {
 	if (!engine->options->reconnect || conn->sent == 0 || conn_in_flight(conn) || conn->sent == conn->quota ||
@@ -292,7 +294,7 @@ static void handle(struct engine *engine, const struct epoll_event *event)
 	pump(engine, conn);
 }
 
-/* Requests in flight; in an open loop all that became due and are not answered, sent or not. */
+/* Returns the requests in flight; in an open loop all due requests without a reply, sent or not. */
 static uint64_t owed(const struct engine *engine)
 {
 	uint64_t sum = 0;
@@ -337,7 +339,7 @@ static bool phase_ended(const struct engine *engine)
 	return owed(engine) == 0 || engine->now > engine->phase_end + PATIENCE;
 }
 
-/* Moves from phase to phase; true while the run goes on. */
+/* Moves from phase to phase. Returns true while the run continues. */
 static bool advance(struct engine *engine)
 {
 	bool ended = phase_ended(engine);
@@ -357,7 +359,7 @@ static bool advance(struct engine *engine)
 	return false;
 }
 
-/* Ticks at the very moments requests are due, or as often as is sensible at a high rate. */
+/* Ticks exactly when requests are due, or at a reasonable maximum rate. */
 static void start_timer(struct engine *engine)
 {
 	uint64_t step = seconds_ns(1 / engine->options->rate);

@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-/* Values up to 2^HIST_MAX_BITS - 1 are told apart; larger ones count as the largest. */
+/* Values up to 2^HIST_MAX_BITS - 1 are distinguished; larger ones count as the largest. */
 #define HIST_SUB_BITS 7
 #define HIST_MAX_BITS 42
 #define HIST_BUCKETS ((HIST_MAX_BITS - HIST_SUB_BITS + 1) << HIST_SUB_BITS)
@@ -17,7 +17,9 @@ struct hist {
 
 void hist_add(struct hist *hist, uint64_t value);
 
-/* The value below which ${fraction} (0 to 1) of all values lie; 0 for an empty histogram. */
+/*
+ * Returns the value below which ${fraction} (0 to 1) of all values are; 0 for an empty histogram.
+ */
 uint64_t hist_quantile(const struct hist *hist, double fraction);
 
 #endif

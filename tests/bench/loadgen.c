@@ -1,7 +1,7 @@
 /*
- * loadgen: loads a memcached or Redis server, or a proxy that speaks like one, and reports
- * throughput, latency and what the servers spent. One thread, one event loop; the requests are
- * rendered before the run, so that little but system calls is left to do during it.
+ * loadgen: loads a memcached or Redis server, or a compatible proxy, and reports throughput,
+ * latency and the CPU time of the servers. One thread, one event loop; the requests are rendered
+ * before the run, so that little except system calls is done during it.
  */
 #include "engine.h"
 #include "options.h"
@@ -12,7 +12,7 @@
 
 #define LOAD_DEPTH 8
 
-/* Stores what the op needs to find; anything but a clean success is a failure. */
+/* Stores the data that the op needs. Anything but success is a failure. */
 static void prefill(const struct options *options, struct result *result)
 {
 	struct options load = *options;

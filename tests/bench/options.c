@@ -9,14 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What an option takes, and where in the options it goes. */
+/* The argument of an option, and where it is stored. */
 enum kind { FLAG, TEXT, SIZE, COUNT, REAL, PROTO, LIST, HELP };
 
 static const struct row {
 	enum kind kind;
 	const char *name, *argument, *help;
 	size_t at;
-	uint64_t low, high; /* of a number; of a list: how many numbers at most, and the highest */
+	uint64_t low, high; /* of a number; of a list: the maximum length, and the maximum number */
 } rows[] = {
 #define AT(member) offsetof(struct options, member)
 #define GAP "\n                         "
@@ -74,7 +74,10 @@ _Noreturn static void refuse(const char *name, const char *text)
 	errx(2, "--%s: bad argument '%s' (see --help)", name, text);
 }
 
-/* Takes a number that begins at ${at} in ${text} and ends at ${stop} or with the text; gives its end. */
+/*
+ * Parses a number that begins at ${at} in ${text} and ends at ${stop} or at the end of the text.
+ * Returns its end.
+ */
 static const char *take_number(
 	const char *name, const char *text, const char *at, char stop, uint64_t low, uint64_t high, uint64_t *value)
 {

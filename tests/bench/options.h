@@ -16,7 +16,7 @@ struct numbers {
 
 struct options {
 	const char *host;
-	const char *socket;   /* the path of a Unix socket, in place of host and ports; or NULL */
+	const char *socket;   /* the path of a Unix socket, instead of host and ports; or NULL */
 	struct numbers ports; /* connections take turns */
 	struct workload workload;
 	size_t conns;
@@ -33,7 +33,9 @@ struct options {
 	struct numbers pids;
 };
 
-/* Fills ${options} from the command line; exits with a message when it is wrong or asks for help. */
+/*
+ * Fills ${options} from the command line. Exits with a message if it is invalid or asks for help.
+ */
 void options_parse(struct options *options, int argc, char **argv);
 
 #endif

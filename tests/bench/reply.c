@@ -1,6 +1,6 @@
 /*
- * Reads replies as cheaply as can be while still noticing any that is wrong. Bodies are skipped,
- * not kept, so that a value of any size passes through a small buffer.
+ * Reads replies as cheaply as possible while still detecting any wrong one. Bodies are skipped,
+ * not stored, so that a value of any size passes through a small buffer.
  */
 #include "reply.h"
 
@@ -8,15 +8,16 @@
 #include <string.h>
 
 /*
- * The header line of each kind of reply begins with a word, and the rest has a form: k is a word, which is the key if one is
- * named; n a number, of which the last counts; f a run of flags, one of which names the key; * anything.
+ * The header line of each kind of reply begins with a word, followed by a form: k is a word, which
+ * is the key if a key is expected; n a number, of which the last one counts; f flags, one of which
+ * is the key; * anything.
  */
 static const struct header {
 	const char *word;
 	const char *rest;
 	const char *misses[2];
-	const char *malformed; /* why a line is wrong that only begins with the word */
-	bool body;             /* of so many bytes as the number says */
+	const char *malformed; /* the error if only the first word of a line is right */
+	bool body;             /* of the size in the number */
 } headers[] = {
 	[REPLY_STORED] = { "STORED", "", { "NOT_STORED", "NOT_FOUND" }, NULL, false },
 	[REPLY_DELETED] = { "DELETED", "", { "NOT_FOUND" }, NULL, false },
@@ -47,7 +48,10 @@ static enum reply_outcome garbage(struct cursor *cursor, const char *why)
 	return REPLY_GARBAGE;
 }
 
-/* Takes a decimal number from *at; false when there is none or it ends neither at ' ' nor ${end}. */
+/*
+ * Parses a decimal number from *at. Returns false if there is none or it ends neither at ' ' nor
+ * ${end}.
+ */
 static bool take_number(const char **at, const char *end, size_t *value)
 {
 	const char *p = *at;
@@ -73,7 +77,10 @@ static bool flags_name(const char *at, const char *end, const char *key)
 	return false;
 }
 
-/* Whether a line has the ${form} of a rest; ${named} becomes false if the line names another key than ${key}. */
+/*
+ * Returns whether the rest of a line has the ${form}; sets ${named} to false if the line has
+ * another key than ${key}.
+ */
 static bool fits(const char *at, const char *end, const char *form, const char *key, size_t *number, bool *named)
 {
 	for (; *form != '\0'; form++) {
@@ -103,7 +110,7 @@ static bool fits(const char *at, const char *end, const char *form, const char *
 	return at == end;
 }
 
-/* What a value that was read, or was missing, makes of the reply: more values may follow. */
+/* Continues after a value, or a missing one: more values may follow. */
 static enum reply_outcome end_value(struct reply *reply, const struct reply_want *want, enum reply_outcome outcome)
 {
 	if (want->kind == REPLY_VALUES)
@@ -115,7 +122,7 @@ static enum reply_outcome end_value(struct reply *reply, const struct reply_want
 	return reply->found < want->items ? REPLY_MISS : REPLY_HIT;
 }
 
-/* Enters a body of ${size} bytes, with a CRLF behind it except in the binary protocol. */
+/* Enters a body of ${size} bytes, followed by CRLF except in the binary protocol. */
 static enum reply_outcome enter_body(
 	struct reply *reply, const struct reply_want *want, struct cursor *cursor, size_t size)
 {
@@ -133,7 +140,10 @@ static enum reply_outcome enter_body(
 	return reply->skip ? REPLY_MORE : REPLY_HIT;
 }
 
-/* A line that is not the header: the end of the reply, a miss, an error, or else garbage because of ${why}. */
+/*
+ * A line that is not the header: the end of the reply, a miss, an error, or otherwise garbage
+ * because of ${why}.
+ */
 static enum reply_outcome other_line(struct reply *reply, const struct reply_want *want, struct cursor *cursor,
 	const char *end, const struct header *header, const char *why)
 {
@@ -186,7 +196,7 @@ static enum reply_outcome read_line(struct reply *reply, const struct reply_want
 	return REPLY_MORE;
 }
 
-/* A number in network byte order. */
+/* Returns a number in network byte order. */
 static size_t big_endian(const char *at, size_t bytes)
 {
 	size_t number = 0;
@@ -248,7 +258,7 @@ enum reply_outcome reply_parse(struct reply *reply, const struct reply_want *wan
 	enum reply_outcome outcome;
 	const char *before;
 
-	/* A step that needs more bytes than there are moves nothing. */
+	/* A step that needs more bytes than are available consumes nothing. */
 	do {
 		before = cursor->at;
 		if (reply->skip)

@@ -6,7 +6,7 @@
 
 #define REPLY_KEY_SIZE 8
 
-/* The kinds of right answer; each kind of request has one. */
+/* The kinds of correct replies; each kind of request has one. */
 enum reply_kind {
 	REPLY_STORED,       /* STORED; a miss is NOT_STORED or NOT_FOUND */
 	REPLY_DELETED,      /* DELETED; a miss is NOT_FOUND */
@@ -22,42 +22,42 @@ enum reply_kind {
 	REPLY_RESP_ARRAY,   /* *<n> of $<n> blocks */
 };
 
-/* What the answer to a request must be like. */
+/* The expected reply to a request. */
 struct reply_want {
 	enum reply_kind kind;
 	size_t items;   /* values or array elements, at least one */
 	size_t body;    /* bytes of each value; REPLY_ANY_SIZE: not checked */
-	bool key_named; /* the header of a value must name the key */
+	bool key_named; /* the header of a value must contain the key */
 	bool key_first; /* a value begins with its key */
 };
 
 #define REPLY_ANY_SIZE ((size_t)-1)
 
 enum reply_outcome {
-	REPLY_MORE, /* not all here yet */
+	REPLY_MORE, /* incomplete so far */
 	REPLY_HIT,
-	REPLY_MISS,    /* right, but nothing was found or done */
-	REPLY_ERROR,   /* an error line; in step all the same */
-	REPLY_GARBAGE, /* not an answer to this request: nothing after it can be trusted */
+	REPLY_MISS,    /* correct, but nothing was found or done */
+	REPLY_ERROR,   /* an error line; still in step */
+	REPLY_GARBAGE, /* not a reply to this request: all later bytes are unreliable */
 };
 
-/* Where parsing stands inside one reply. All zero before each reply; the parser leaves it so. */
+/* The parser's position inside one reply. All zero before each reply; the parser resets it. */
 struct reply {
-	size_t skip;  /* bytes of the body still to come, with the CRLF behind it */
-	size_t found; /* values seen */
-	size_t left;  /* array elements still to come */
+	size_t skip;  /* remaining bytes of the body, including the CRLF */
+	size_t found; /* values read so far */
+	size_t left;  /* remaining array elements */
 };
 
-/* The bytes to read. */
+/* The bytes to parse. */
 struct cursor {
 	const char *at;
 	const char *end;
-	const char *key;  /* that was asked for, of REPLY_KEY_SIZE bytes */
-	const char *line; /* after REPLY_ERROR and REPLY_GARBAGE: the line in question */
-	const char *why;  /* and what is wrong with it */
+	const char *key;  /* the requested key, of REPLY_KEY_SIZE bytes */
+	const char *line; /* after REPLY_ERROR and REPLY_GARBAGE: the line */
+	const char *why;  /* and the reason */
 };
 
-/* Goes on reading one reply, and moves ${cursor} past what it used. */
+/* Continues to parse one reply, and moves ${cursor} past the consumed bytes. */
 enum reply_outcome reply_parse(struct reply *reply, const struct reply_want *want, struct cursor *cursor);
 
 #endif

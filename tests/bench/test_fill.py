@@ -1,4 +1,4 @@
-"""What stores and counts for the benchmark: it must notice what is not stored, and leave out what is its own."""
+"""Filling and counting for the benchmark: missing data must be detected, and the meter's own traffic excluded."""
 import unittest
 from types import SimpleNamespace
 
@@ -59,7 +59,7 @@ class Clients(unittest.TestCase):
 
 
 class Memcached:
-    """Counts as memcached does: a request when it has come, and the reply to it only afterwards."""
+    """Counts like memcached: a request when it arrives, and the reply to it only afterwards."""
 
     def __init__(self):
         self.read = self.written = self.gets = 0

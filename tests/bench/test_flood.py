@@ -1,4 +1,4 @@
-"""The flood beside a row: it keeps its window full and no fuller, counts replies, and notices what is no reply."""
+"""The flood next to a row: it keeps its window full but not overfull, counts replies, and detects invalid ones."""
 import time
 import unittest
 
@@ -11,7 +11,7 @@ REPLY = b"2020010100 7\r\nEND\r\n"
 
 
 class Counters:
-    """Answers the request with which a flood begins, then one with each of the replies, and no more."""
+    """Replies to the request with which a flood begins, then to one with each of the replies, and no more."""
 
     def __init__(self, *replies):
         self.seen, self.replies = 0, [REPLY, *replies]
@@ -26,7 +26,7 @@ class Counters:
 
 
 class Hanging(Counters):
-    """Answers one request of the flood, and ends the connection at the next."""
+    """Replies to one request of the flood, and closes the connection at the next."""
 
     def __init__(self):
         super().__init__(REPLY)
@@ -38,7 +38,7 @@ class Hanging(Counters):
 
 
 def wait_for(flood, is_reached):
-    """Until that is so, or the flood is over; a test that would wait for ever fails."""
+    """Waits until this holds, or the flood has ended; a test that would wait for ever fails."""
     limit = time.monotonic() + PATIENCE
     while not is_reached() and flood.is_alive():
         flood.join(0.01)

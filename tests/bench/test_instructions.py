@@ -1,4 +1,4 @@
-"""Counts of instructions: what is too high, what is counted again, what is compared. Nothing is counted here."""
+"""Counts of instructions: counts that are too high, are repeated, are compared. Nothing is counted here."""
 import contextlib
 import io
 import json
@@ -13,7 +13,7 @@ MADE = {"compiler": "one"}
 
 
 class Counted(instructions.Counter):
-    """Counts what it is told to."""
+    """Returns the given counts."""
 
     def __init__(self, counts):
         self.counts = list(counts)

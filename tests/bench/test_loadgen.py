@@ -1,4 +1,4 @@
-"""The load generator against servers that misbehave: it must notice wrong replies, and must not overlook a stall."""
+"""The load generator against misbehaving servers: it must detect wrong replies, and include stalls."""
 import contextlib
 import json
 import os
@@ -16,13 +16,13 @@ OWN_HOST = "127.%d.%d.%d" % (1 + os.getpid() % 250, os.getpid() // 250 % 250, 1 
 
 
 class Scripted(threading.Thread):
-    """Serves the connections to its port: each line of one is a request, answer(number, line) its reply."""
+    """Serves the connections to its port: each line of one is a request, and answer(number, line) its reply."""
     proto = "memcache"
 
     def __init__(self, answer, listener=None):
         super().__init__(name="scripted", daemon=True)
         self.answer, self.listener = answer, listener or socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]  # of a Unix socket a letter of its path, which nobody uses
+        self.port = self.listener.getsockname()[1]  # of a Unix socket: a letter of its path, which is not used
         self.start()
 
     @staticmethod
@@ -35,14 +35,14 @@ class Scripted(threading.Thread):
                 threading.Thread(target=self.serve, args=self.listener.accept()[:1], daemon=True).start()
 
     def serve(self, conn):
-        with conn, conn.makefile("rb") as stream, contextlib.suppress(OSError):  # the generator has seen enough
+        with conn, conn.makefile("rb") as stream, contextlib.suppress(OSError):  # the generator has received enough
             for number, request in enumerate(self.requests(stream)):
                 conn.sendall(self.answer(number, request))
 
     def stop(self):
-        """Nobody waits for connections any more when this returns: close alone does not wake the thread that does.
+        """Returns when the thread no longer accepts connections: close alone does not wake it.
 
-        If the process were stopped and went on, that thread would take connections from whoever has the descriptor then.
+        Otherwise that thread would later accept connections from the next owner of the descriptor.
         """
         self.listener.shutdown(socket.SHUT_RDWR)
         self.join()
@@ -54,7 +54,7 @@ def run_loadgen(*options):
 
 
 def serve_alone(answer, server=Scripted):
-    """A server at an address of this process: others that look for a server of theirs do not find this one."""
+    """Returns a server at an address of this process, so that other processes do not connect to it by mistake."""
     return server(answer, socket.create_server((OWN_HOST, 0)))
 
 
@@ -66,7 +66,7 @@ def load(answer, *options, server=Scripted):
 
 
 def record(lines, answer):
-    """The answer, which also keeps the lines."""
+    """Returns the reply, and records the lines."""
     def both(number, line):
         lines.append(line)
         return answer(number, line)
@@ -77,7 +77,7 @@ class OpenLoop(unittest.TestCase):
     STALL = 0.5
 
     def stalling(self):
-        """Answers at once, but for the 20th request, and whatever waits behind it."""
+        """Replies immediately, except to the 20th request, which delays all later ones."""
         def answer(number, _):
             if number == 20:
                 time.sleep(self.STALL)
@@ -87,7 +87,7 @@ class OpenLoop(unittest.TestCase):
     ATTEMPTS = 50
 
     def measure(self, *options):
-        """Again where the generator itself stood still when the time was up, on a busy machine: it asked for less then."""
+        """Repeated if the generator itself was delayed at the end, on a busy machine: it sent fewer requests then."""
         for _ in range(self.ATTEMPTS):
             found = json.loads(load(self.stalling(), "--rate", "100", "--seconds", "0.4", *options).stdout)
             if found["requests"] >= 39:
@@ -95,7 +95,7 @@ class OpenLoop(unittest.TestCase):
         return found
 
     def test_a_stall_counts_for_all_that_was_due(self):
-        # The end comes in the middle of the stall; what was due before it counts nevertheless.
+        # The run ends in the middle of the stall; requests that were due before the end are counted.
         for depth in ("1", "64"):
             with self.subTest(depth=depth):
                 found = self.measure("--depth", depth)
@@ -125,7 +125,7 @@ class Replies(unittest.TestCase):
         self.assertIn("SERVER_ERROR busy", ran.stdout)
 
     def test_events(self):
-        # A data block is a line of its own, which is not answered.
+        # A data block is a separate line, without a reply.
         def answer(_, line):
             return f"EVENT {line.split()[1]}::2026112106::7\r\n".encode() if line.startswith("evadd ") else b""
         ran = load(answer, "--op", "evadd", "--requests", "20")
@@ -210,7 +210,7 @@ class Mixes(unittest.TestCase):
                 self.assertEqual({words[0] for words in asked}, set(verbs))
                 for verb, percent in verbs.items():
                     self.assertAlmostEqual(sum(words[0] == verb for words in asked) / 20, percent, delta=4)
-                    # Of all members there are, whatever is asked of them.
+                    # Any of all members, for any command.
                     members = {int(words[2][1:8]) for words in asked if words[0] == verb}
                     self.assertLess(max(members), 100)
                     self.assertGreater(len(members), 80)
@@ -220,7 +220,7 @@ class Mixes(unittest.TestCase):
             with self.subTest(op=op):
                 asked = self.ask(op, "--members", "5000000")
                 self.assertEqual([{words[0] for words in asked[turn::2]} for turn in (0, 1)], [{"sadd"}, {verb}])
-                # None of those that are there already, and hardly any of them twice.
+                # No existing members, and hardly any twice.
                 members = [int(words[2][1:8]) for words in asked[::2]]
                 self.assertGreaterEqual(min(members), 5000000)
                 self.assertGreater(len(set(members)), 990)
@@ -242,13 +242,13 @@ class Ports(unittest.TestCase):
 
 
 class Connections(unittest.TestCase):
-    """Counts them at a server that answers every request, by TCP and by a Unix socket."""
+    """Counts the connections at a server that replies to every request, by TCP and by a Unix socket."""
 
     def load(self, *options):
         return run_loadgen("--conns", "3", "--requests", "30", "--json", *options)
 
     def check(self, where, listener, *options, conns):
-        """A connection counts with the first request of the generator, since others may connect to the port."""
+        """A connection counts with the first request of the generator, since other processes may connect to the port."""
         firsts = []
 
         def answer(number, line):

@@ -1,4 +1,4 @@
-"""The parts of the benchmark that compute: from samples to a verdict, a table, a chart, a comparison."""
+"""The computing parts of the benchmark: from samples to a verdict, a table, a chart, a comparison."""
 import copy
 import json
 import os
@@ -21,7 +21,7 @@ def sample(rate, cpu=5.0, p99=300.0, **more):
 
 
 def document(cells):
-    """From {(row, server): samples}."""
+    """Returns a document from {(row, server): samples}."""
     named = {row.name: row for row in rows.ROWS}
     samples = {(row, server, "op"): taken for (row, server), taken in cells.items()}
     chosen = [named[name] for name in dict.fromkeys(row for row, _ in cells)]
@@ -216,7 +216,7 @@ class Chart(unittest.TestCase):
         return xml.dom.minidom.parseString(chart.svg(made))
 
     def test_bars(self):
-        """Those of what the servers pay stand first."""
+        """The rows about the CPU time of servers are first."""
         drawn = self.parse({("get-16", server): taken for (_, server), taken in USUAL.items()})
         bars = [(one.getAttribute("class"), float(one.getAttribute("width"))) for one in drawn.getElementsByTagName("rect")]
         self.assertEqual([kind for kind, _ in bars], ["bar own", "bar", "bar", "bar"] * 2)
@@ -259,7 +259,7 @@ class Chart(unittest.TestCase):
 
 class Turns(unittest.TestCase):
     class Lab:
-        """Servers that answer, and are not there."""
+        """Servers that reply, and servers that are missing."""
         def __init__(self, unknown=()):
             self.unknown, self.missing = unknown, {name: "not installed" for name in ("redis", "valkey", "nutcracker+redis")}
             self.servers = {}
@@ -276,7 +276,7 @@ class Turns(unittest.TestCase):
             pass
 
     def order(self, names, unknown=(), only=()):
-        """What is measured, in which order."""
+        """Records what is measured, in which order."""
         seen = []
         run = rounds.Run(self.Lab(unknown), dict(SETTINGS, rounds=2), "loadgen")
         rounds.say = lambda _: None

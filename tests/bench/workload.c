@@ -1,6 +1,6 @@
 /*
- * Renders requests ahead of the run. All draws come from one fixed seed, so that every peer gets
- * the same keys and members in the same order.
+ * Renders requests before the run. All random draws use one fixed seed, so that every peer
+ * receives the same keys and members in the same order.
  */
 #include "workload.h"
 
@@ -23,7 +23,7 @@ struct form {
 
 #define OPS_RUN 100
 
-/* What an op needs to find on the server. */
+/* The data that an op needs on the server. */
 enum load {
 	LOAD_NOTHING,
 	LOAD_VALUE,   /* each key holds a value */
@@ -33,7 +33,7 @@ enum load {
 	LOAD_MEMBERS, /* each key holds a set of all members */
 	LOAD_ITEM,    /* each key holds a list of one item */
 	LOAD_ITEMS,   /* each key holds a list of all members */
-	LOAD_APART,   /* somebody else has stored what makes for replies of all members */
+	LOAD_APART,   /* other code has stored what makes for replies of all members */
 	LOADS,
 };
 
@@ -43,12 +43,13 @@ struct op {
 	enum load load;
 	struct form major[2]; /* memcache, RESP */
 	struct form minor[2];
-	unsigned minor_percent; /* this many of a hundred requests, drawn at random, are ${minor} */
-	bool alternating;       /* instead, each second one is ${minor} */
-	bool new_members;       /* members are not of those that were loaded */
-	bool keyed;             /* the key is a command: its value is any number */
-	unsigned keys;          /* keys named by one request; 0: others than the workload's */
-	unsigned items;         /* members in a reply, where it is not all that there are */
+	/* this many of a hundred requests, chosen at random, are ${minor} */
+	unsigned minor_percent;
+	bool alternating; /* instead, every second one is ${minor} */
+	bool new_members; /* members are not among the loaded ones */
+	bool keyed;       /* the key is a command: its value is any number */
+	unsigned keys;    /* number of keys in one request; 0: others than the workload's */
+	unsigned items;   /* members in a reply, if not all */
 };
 
 #define TEN_KEYS "%k %k %k %k %k %k %k %k %k %k"
@@ -62,7 +63,7 @@ struct op {
 #define RPUSH { { "rpush %k %m", REPLY_STORED }, { "RPUSH %k %m", REPLY_RESP_NUMBER } }
 #define SISMEMBER { { "sismember %k %m", REPLY_NUMBER }, { "SISMEMBER %k %m", REPLY_RESP_NUMBER } }
 
-/* What the generator can ask for, ended by an op without a name: a new op is an entry here. */
+/* The ops of the generator, ended by one without a name: a new op is an entry here. */
 static const struct op ops[] = {
 	{ "get", LOAD_VALUE,
 	  { { "get %k", REPLY_VALUES }, { "GET %k", REPLY_RESP_BULK } }, .keys = 1 },
@@ -122,7 +123,7 @@ static const struct op ops[] = {
 	{ .name = NULL },
 };
 
-/* How to bring each load about, by protocol. */
+/* How to store each load, by protocol. */
 static const struct form loads[LOADS][2] = {
 	[LOAD_VALUE] = { { "set %k 0 0 %n\r\n%v", REPLY_STORED }, { "SET %k %v", REPLY_RESP_OK } },
 	[LOAD_COUNTER] = { { "set %k 0 0 1\r\n0", REPLY_STORED }, { "SET %k 0", REPLY_RESP_OK } },
@@ -134,17 +135,18 @@ static const struct form loads[LOADS][2] = {
 };
 /* clang-format on */
 
-/* Enough to reach most keys often, small enough to stay near the processor's caches. */
+/* Enough to reach most keys often, small enough to stay in the processor's caches. */
 #define POOL_REQUESTS 65536
 #define POOL_BYTES ((size_t)32 << 20)
 #define MAX_KEYS_NAMED 100
-#define KEYS_DRAWN 10 /* for each request at least, so that all ops of few keys have the same ones */
+/* for each request at least, so that all ops with few keys have the same ones */
+#define KEYS_DRAWN 10
 #define REQUEST_OVERHEAD 64
 
 /* A text that grows. */
 struct text {
 	FILE *stream;
-	char *bytes; /* these two hold what was flushed */
+	char *bytes; /* these two have the flushed text */
 	size_t length;
 };
 
@@ -155,10 +157,10 @@ struct renderer {
 	struct text scratch;
 };
 
-/* What one request is made of. */
+/* The arguments of one request. */
 struct draw {
 	size_t keys[MAX_KEYS_NAMED];
-	size_t member; /* the first of a run */
+	size_t member; /* the first of several */
 	size_t run;
 };
 
@@ -199,7 +201,7 @@ static void add_member(FILE *out, const struct workload *work, size_t member)
 	add_filler(out, work->member_size - WORKLOAD_MIN_MEMBER);
 }
 
-/* A value begins with its key, so that a reply that went to the wrong request is noticed. */
+/* A value begins with its key, so that a reply to another request is detected. */
 static void add_value(FILE *out, const struct workload *work, size_t key)
 {
 	char name[REPLY_KEY_SIZE + 1];
@@ -251,7 +253,7 @@ static void expand(FILE *out, const struct workload *work, const char *form, con
 	}
 }
 
-/* Nothing that a form expands to holds a space, so the words are the arguments. */
+/* No expansion of a form contains a space, so the words are the arguments. */
 static void add_resp(FILE *out, const struct text *words)
 {
 	const char *at = words->bytes, *end = words->bytes + words->length;
@@ -271,7 +273,10 @@ static void add_resp(FILE *out, const struct text *words)
 	}
 }
 
-/* Finds the first name of ${number} in the request that begins at ${start}; 0 when there is none. */
+/*
+ * Finds the first name of ${number} in the request that begins at ${start}. Returns 0 if there is
+ * none.
+ */
 static uint16_t place_of(const struct text *out, size_t start, char letter, size_t number)
 {
 	const char *from = out->bytes + start, *found;
@@ -339,7 +344,7 @@ static const struct op *find_op(const struct workload *work)
 	errx(2, "unknown op %s (see --help)", work->op);
 }
 
-/* Whether request number ${index} is of the minor form. */
+/* Returns whether request number ${index} is of the minor form. */
 static bool is_minor(const struct op *op, bool resp, size_t index, uint64_t *random)
 {
 	if (op->minor[resp].text == NULL)
@@ -404,7 +409,8 @@ void workload_render(const struct workload *work, struct pool *pool)
 	keys = op->keys > KEYS_DRAWN ? op->keys : KEYS_DRAWN;
 	fitting = POOL_BYTES / (work->value_size + work->member_size + REQUEST_OVERHEAD * (keys / KEYS_DRAWN)) + 1;
 	count = count < fitting ? count : fitting;
-	count += count % 2; /* behind the last comes the first again, and those that alternate still do */
+	/* the last is followed by the first again, and alternating ones still alternate */
+	count += count % 2;
 	*pool = (struct pool){ .members = work->members, .random = 1 };
 	if (op->new_members) {
 		pool->first_member = work->members;

@@ -1,11 +1,12 @@
 /*
- * Two connections of clients, and two servers: any bytes from both sides, cut anywhere, while connections break, clients go and
- * time passes.
+ * Two connections of clients, and two servers: any bytes from both sides, cut anywhere, while
+ * connections break, clients disconnect and time passes.
  *
  *     client bytes -> request_parse -> task_start -> lanes -> dialect -> pipeline -> server bytes, and back
  *
- * Each request is answered once, by a reply of the form that its command has, with keys that it named and values that a server gave
- * for them. What is encoded for a call is that call alone. What is left in memory at the end is found by the sanitizer.
+ * Each request is answered once, by a reply in the form of its command, with keys of the request and
+ * values that a server returned for them. The encoding of a call is only that call. The sanitizer
+ * finds memory that is leaked at the end.
  */
 #include "command/start.h"
 #include "fake.h"
@@ -13,9 +14,9 @@
 #include "upstream/pipeline.h"
 
 enum { CLIENTS = 2, SERVERS = 2, REQUESTS_MAX = 96, CALLS_MAX = 30000, ROUNDS_MAX = 200000, GIVEN = 4096 };
-enum { HELD_MAX = 8 << 20 }; /* bytes of replies and calls that wait */
+enum { HELD_MAX = 8 << 20 }; /* bytes of pending replies and calls */
 
-/* --- what a server gave --- */
+/* --- values from servers --- */
 
 static uint64_t given[GIVEN];
 static size_t given_count;
@@ -49,8 +50,8 @@ static bool was_given(struct slice key, struct slice value)
 enum { SCRIPTED_CALLS = 1 << 16, SCRIPTED_VALUE_MAX = 4096 };
 
 /*
- * The calls that a server was sent, in a pipeline as the daemon has one, and bytes that it sends back. It keeps no items: a choice
- * says what it replies to a call.
+ * The calls to a server, in a pipeline like the daemon's, and the bytes that it returns. It stores
+ * no items: the input determines its replies.
  */
 struct scripted_server {
 	struct fake *fake;
@@ -58,12 +59,13 @@ struct scripted_server {
 	bool lies; /* it sent something on this connection that no memcached sends */
 	struct pipeline pipeline;
 	struct pipeline_peer peer;
-	struct buf out, in;           /* what is not written yet; what has come and is not decoded yet */
-	size_t calls[SCRIPTED_CALLS]; /* those of this connection, as the fake counts them */
+	/* unsent bytes; received bytes that have not been decoded yet */
+	struct buf out, in;
+	size_t calls[SCRIPTED_CALLS]; /* those of this connection, by the fake's count */
 	size_t count, replied;        /* of them */
 };
 
-/* Takes the result of a call to the fake, which gives it to the call's own waiter. */
+/* Passes the result of a call to the fake, and thus to the call's waiter. */
 struct scripted_waiter {
 	struct waiter waiter;
 	struct scripted_server *server;
@@ -83,7 +85,7 @@ static void scripted_result(struct waiter *waiter, const struct result *r)
 	fake_result(s->fake, call, r);
 }
 
-/* What is encoded for a call is that call and nothing else, whatever bytes the client chose. */
+/* The encoding of a call is that call and nothing else, whatever bytes the client chose. */
 static void scripted_check_encoded(const struct call *call, struct slice bytes)
 {
 	static const struct request_limits limits = { 1 << 16, 1 << 20, 10 };
@@ -127,7 +129,7 @@ static void scripted_write(struct scripted_server *s, size_t n)
 	pipeline_written(&s->pipeline, n);
 }
 
-/* The connection breaks; the next one is there at once. */
+/* The connection breaks; the next one is established immediately. */
 static void scripted_fail(struct scripted_server *s, enum result_status status)
 {
 	struct pipeline_peer peer = s->peer;
@@ -140,7 +142,10 @@ static void scripted_fail(struct scripted_server *s, enum result_status status)
 	pipeline_fail(&s->pipeline, status, &peer);
 }
 
-/* Some of the bytes on the way arrive: at a place of their own, so that one too many is noticed. */
+/*
+ * Some of the bytes in flight arrive: in a separate buffer, so that a read beyond its end is
+ * detected.
+ */
 static void scripted_read(struct scripted_server *s, struct slice bytes)
 {
 	char *copy;
@@ -151,13 +156,13 @@ static void scripted_read(struct scripted_server *s, struct slice bytes)
 	n = pipeline_read(&s->pipeline, slice_of(copy, buf_size(&s->in)), &s->peer);
 	MUST(n >= -1 && n <= (ssize_t)buf_size(&s->in));
 	free(copy);
-	/* No client can make a server say what breaks the connection for all. */
+	/* No client can make a server send bytes that break the connection for all. */
 	MUST(n >= 0 || s->lies);
 	if (n < 0)
 		scripted_fail(s, RESULT_LOST);
 	else
 		buf_consume(&s->in, (size_t)n);
-	/* More than this it cannot wait for. */
+	/* More bytes than this cannot be pending. */
 	MUST(buf_size(&s->in) <= SCRIPTED_VALUE_MAX + 2 * DIALECT_LINE_MAX);
 }
 
@@ -189,7 +194,7 @@ static void scripted_hit(
 		BUF_ADD(out, "END\r\n");
 }
 
-/* Some versions of memcached decode a base64 key, and print it as it is. */
+/* Some versions of memcached decode a base64 key, and print it without encoding. */
 static void scripted_echo(const struct call *call, struct buf *out)
 {
 	struct slice flags = call->line, flag;
@@ -284,7 +289,7 @@ struct asked {
 	bool quiet;
 };
 
-/* It stays when its client has gone: tasks may still carry it. */
+/* It is kept after its client has disconnected: tasks may still refer to it. */
 struct owner {
 	struct account account;
 	struct owner *next;
@@ -299,7 +304,7 @@ static struct client {
 	struct buf in;
 	struct request_progress progress;
 	size_t skip;
-	bool closing, stuck; /* stuck: it takes no replies */
+	bool closing, stuck; /* stuck: it reads no replies */
 } clients[CLIENTS];
 
 static struct fake f;
@@ -462,7 +467,10 @@ static void carry_out(struct client *c, struct request *request)
 		forget(asked);
 }
 
-/* One request off the front of what has come, as client.c does. Gives its size, or 0 when it must wait. */
+/*
+ * Removes one request from the received bytes, like client.c. Returns its size, or 0 if it must
+ * wait.
+ */
 static size_t take_request(struct client *c, struct slice in)
 {
 	static const struct request_limits limits = { .max_line = 2100, .max_value = 300, .max_keys = 50 };
@@ -620,7 +628,7 @@ static void disturb(uint8_t how, struct slice *in)
 		scripted_fail(s, RESULT_TIMED_OUT);
 		break;
 	case 2:
-		/* Another version comes up. */
+		/* The server returns with another version. */
 		scripted_fail(s, RESULT_LOST);
 		s->meta = !s->meta;
 		break;
@@ -704,7 +712,7 @@ static void start(bool meta, bool small)
 	}
 }
 
-/* All calls are answered by misses in the end, and all waits end: then nothing goes on. */
+/* At the end all calls are answered by misses, and all timers expire: then nothing continues. */
 static void finish(void)
 {
 	size_t rounds = 0;

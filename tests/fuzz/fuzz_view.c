@@ -1,7 +1,8 @@
 /*
- * Views of sets. By the first byte: what stands in the input is the base and the items, whatever that is; or the items are what
- * the base says they are by check and counts, but their members are not where they should be; or it is a set as it should be,
- * that changes, and what is answered is compared with the sorted array.
+ * Views of sets. The first byte selects the kind: the base and the items are arbitrary input; or
+ * the items match the references of the base by check and counts, but their members are in the
+ * wrong places; or it is a valid set that changes, and the answers are compared with the sorted
+ * array.
  */
 #include "collection/set/answer.h"
 #include "collection/text/fences.h"
@@ -36,7 +37,7 @@ static enum oplog_form update(struct slice base)
 	return form;
 }
 
-/* --- whatever stands there --- */
+/* --- arbitrary input --- */
 
 static struct slice member_of(struct slice *in)
 {
@@ -61,7 +62,10 @@ static void random_request(struct set_request *r, struct slice *in)
 	r->sign = input_byte(in) % 2 ? "-" : NULL;
 }
 
-/* An item as it is in the cupboard, or where there is none as it stands in the input. False when it is refused. */
+/*
+ * Loads an item from the cupboard, or from the input if there is none. Returns false if it is
+ * rejected.
+ */
 static bool load(struct slice *in)
 {
 	bool good = view.want_count > 0;
@@ -84,7 +88,7 @@ static void ask(struct slice *in)
 
 	random_request(&r, in);
 	while (!set_answer(&view, &r)) {
-		/* What is wanted in vain is wanted of somebody. */
+		/* A missing item is wanted again. */
 		MUST(view.want_count > 0 && ++rounds < ROUNDS_MAX);
 		if (!load(in))
 			break;
@@ -119,14 +123,14 @@ static void any_bytes(struct slice *in)
 	buf_free(&longer);
 }
 
-/* --- items that are what the references say, and yet make no sense together --- */
+/* --- items that match their references, but are inconsistent --- */
 
 static int by_name(const void *a, const void *b)
 {
 	return member_compare(*(const struct slice *)a, *(const struct slice *)b);
 }
 
-/* A table of members from the input, which is in itself as it must be, or whatever stands there. */
+/* A table of members from the input, which is valid by itself, or arbitrary bytes. */
 static struct slice put_table(struct slice *in, struct fence *fence)
 {
 	struct slice members[MEMBERS_MAX], id;
@@ -193,7 +197,7 @@ static void add_words(struct buf *base, struct slice *in, size_t most)
 	}
 }
 
-/* Makes a reference say something else of the same item, which a base may say all the same. */
+/* Changes a reference to the same item, so that it contradicts the item. */
 static void alter(struct oplog_run *run, unsigned how)
 {
 	uint64_t many = how & 4 ? UINT32_MAX : run->entries + 1;
@@ -207,7 +211,7 @@ static void alter(struct oplog_run *run, unsigned how)
 	run->bytes += how & 8;
 }
 
-/* Refers to some runs. Gives whether to one of them twice, which makes a base corrupt. */
+/* Refers to some runs. Returns whether one of them twice, which makes a base corrupt. */
 static bool add_runs(struct buf *base, struct slice *in, const struct oplog_run *runs, size_t count)
 {
 	enum { ALTERED = 128 };

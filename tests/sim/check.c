@@ -5,8 +5,8 @@
 #include "world.h"
 
 /*
- * Records whether the set is there. Its stored members must be the true ones; when an item is gone, so must those that were
- * stored before.
+ * Records whether the set exists. Its stored members must be the true ones; if an item is missing,
+ * this holds for the members stored before.
  */
 static void check_stored(struct world *w, int key)
 {
@@ -196,7 +196,7 @@ static void check_second(struct world *w)
 	lists_time(w);
 }
 
-/* A base is removed when a client asks for that, or when it refers to an item that is gone. */
+/* A base is removed when a client requests that, or when it refers to a missing item. */
 static void check_removed(struct world *w, const struct message *message, int key, int list)
 {
 	const struct call *call = &message->call;
@@ -288,7 +288,7 @@ static void check_stored_reply(struct sim_op *op)
 	w->past[op->number].done = op->log_executed;
 }
 
-/* Each delete that is said to be done took away a set of its own. */
+/* Each delete that is reported as done removed a set of its own. */
 static void check_deleted(struct sim_op *op)
 {
 	unsigned *deleted = &op->world->deleted[op->key];

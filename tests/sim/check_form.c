@@ -1,10 +1,12 @@
 /*
- * The checks of sets in other encodings than oplog. After each executed call form.c reads the stored bytes. A member may change
- * only when a command behind the call asks for that. So a compaction changes nothing, and no command undoes another.
+ * The checks of sets in encodings other than oplog. After each executed call, form.c reads the
+ * stored bytes. A member may change only if a command of the call requests it. So a compaction
+ * changes nothing, and no command undoes another.
  *
- * The history of each member is known. An acknowledged command must have been in effect at some moment between command and
- * reply. Or another command under way wanted the contrary, and took effect right behind it. Each member in the reply to a read
- * must have been true at some moment between command and reply.
+ * The history of each member is known. An acknowledged command must have been in effect at some
+ * moment between command and reply; or another command in flight had the opposite effect right
+ * after it. Each member in the reply to a read must have been true at some moment between command
+ * and reply.
  */
 #include <stdio.h>
 
@@ -23,7 +25,7 @@ static uint64_t mask_of(const struct sim_op *op)
 
 static const uint64_t everything = (1ull << SIM_MEMBERS) - 1;
 
-/* --- commands and what they want --- */
+/* --- commands and their effects --- */
 
 void form_issued(struct sim_op *op)
 {
@@ -92,8 +94,9 @@ void form_sent(struct world *w, struct message *m)
 }
 
 /*
- * Whether another command under way, other than an earlier one of this client, wanted the contrary. A pop of a member may also
- * come right before another command that removes it, unless that is a pop too.
+ * Returns whether another command in flight, other than an earlier one of this client, had the
+ * opposite effect. A pop of a member may also precede another command that removes it, unless that
+ * is a pop too.
  */
 static bool opposed(const struct sim_op *op, int member, bool want)
 {
@@ -113,7 +116,7 @@ static bool opposed(const struct sim_op *op, int member, bool want)
 	return false;
 }
 
-/* --- what is stored --- */
+/* --- stored members --- */
 
 static void take_over(struct world *w, int key, uint64_t members, enum form_state state)
 {
@@ -136,7 +139,7 @@ static void take_over(struct world *w, int key, uint64_t members, enum form_stat
 	w->form_truth.members[key] = members;
 }
 
-/* Members that commands without a reply want in, or out. */
+/* Members that commands without a reply add, or remove. */
 static uint64_t under_way(const struct world *w, int key, bool want)
 {
 	uint64_t members = 0;
@@ -158,7 +161,7 @@ static void find_sset(struct world *w, int key, uint64_t members)
 		uint64_t differ = mask_of(op) ^ members;
 		if (op->command != COMMAND_SSET || op->key != key)
 			continue;
-		/* Others under way may come right behind it, at the same moment. */
+		/* Other commands in flight may follow it, at the same moment. */
 		if (differ && w->form->exempt & EXEMPT_SSET_RACES)
 			differ &= ~((members & under_way(w, key, true)) | (~members & under_way(w, key, false)));
 		op->executed[0] |= !differ;
@@ -183,7 +186,7 @@ static const char *wrong_change(
 			return "a set of which a part is gone is taken for whole";
 		return NULL;
 	}
-	/* A list may be evicted before it is named, and what is left of a lost set is cleared away. */
+	/* A list may be evicted before it is named, and the rest of a lost set is deleted. */
 	if (state != FORM_WHOLE && was == FORM_WHOLE)
 		return note(m)->wants.ends || (state == FORM_LOST && w->evictions) ||
 				!(before & ~w->form_truth.damaged[key])
@@ -205,7 +208,7 @@ static const char *wrong_change(
 	return in ? "a member came in that nobody adds" : out ? "a member went that nobody removes" : NULL;
 }
 
-/* A call of a delete took the set away, and with it members that nobody else was removing. */
+/* A call of a delete removed the set, and with it members that no other command was removing. */
 static void find_wiped(struct world *w, int key, const struct message *m)
 {
 	struct form_command *c = &w->form_truth.commands[note(m)->asked];
@@ -219,7 +222,7 @@ static void find_wiped(struct world *w, int key, const struct message *m)
 	c->wiped |= members != 0;
 }
 
-/* Of a lost flip nothing is left that a delete could say it has deleted. */
+/* A lost flip leaves nothing that a delete could report as deleted. */
 static bool took_away(const struct world *w, int key, const struct message *m, enum form_state state)
 {
 	enum form_state was = w->form_truth.state[key];
@@ -247,7 +250,10 @@ static void follow(struct world *w, int key, const struct message *m)
 	if (changed || state != w->form_truth.state[key])
 		lan_say(&w->lan, "key %d is %d %012llx, was %d %012llx\n", key, (int)state, (unsigned long long)members,
 			(int)w->form_truth.state[key], (unsigned long long)w->form_truth.members[key]);
-	/* Who read it before it was lost may put it back, and what is written while it is lost may show when it is not. */
+	/*
+	 * A proxy that read it before the loss may restore it, and a write during the loss may
+	 * appear when it is restored.
+	 */
 	if (state == FORM_MISSING && m)
 		w->form_truth.damaged[key] = 0;
 	else if (m && state == FORM_LOST)
@@ -305,7 +311,7 @@ static uint64_t first(const struct history *h, uint64_t from, bool value)
 	return 0;
 }
 
-/* The set was lost, or came to an end, while the operation was under way. */
+/* The set was lost, or expired, while the operation was in flight. */
 static bool ended(const struct sim_op *op)
 {
 	const struct form_truth *t = &op->world->form_truth;

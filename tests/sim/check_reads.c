@@ -1,7 +1,8 @@
 /*
- * Checks of replies to reads. A set in oplog is read at one moment, and all of the reply must have been true then. That moment
- * lies after the command and the earlier writes of its client, and before the reply and the later writes of its client. A set
- * in another encoding is read in parts, so each member has a moment of its own. So is any set that is read in blocks.
+ * Checks of replies to reads. A set in oplog is read at one moment, and the whole reply must have
+ * been true then. That moment is after the command and the earlier writes of its client, and
+ * before the reply and the later writes of its client. A set in another encoding is read in parts,
+ * so each member has a moment of its own. So is any set that is read in blocks.
  */
 #include "../unit/parts.h"
 #include "protocol/commands.h"
@@ -9,14 +10,15 @@
 #include "world.h"
 
 struct answer {
-	bool missing;                            /* there is no set */
-	bool nothing;                            /* no member is listed: there is none in the range, or no set */
-	bool said[SIM_MEMBERS], in[SIM_MEMBERS]; /* members that the reply tells about, and what it tells */
+	bool missing; /* there is no set */
+	/* no member is listed: there is none in the range, or no set */
+	bool nothing;
+	bool said[SIM_MEMBERS], in[SIM_MEMBERS]; /* members in the reply, and their states in it */
 	bool counts;
-	uint64_t number; /* of the members in the range that was asked for */
+	uint64_t number; /* of the members in the requested range */
 };
 
-/* --- what the reply says --- */
+/* --- the reply --- */
 
 static void say(struct answer *a, int member, bool in)
 {
@@ -159,7 +161,10 @@ static uint64_t count_at(const struct truth_set *set, const struct sim_question 
 	return count;
 }
 
-/* Whether the whole answer was true at that moment. A proxy may still have a set in memory when an item of it is gone. */
+/*
+ * Returns whether the whole reply was true at that moment. A proxy may still have a set in memory
+ * when an item of it is missing.
+ */
 static bool fits(const struct sim_op *op, const struct answer *a, uint64_t tick)
 {
 	const struct truth_set *set = &op->world->truth.sets[op->key];
@@ -221,7 +226,10 @@ static bool was_in(const struct sim_op *op, int member, bool in)
 	return truth_was(&op->world->truth.sets[op->key].members[member], check_since(op, op->before[member]), in);
 }
 
-/* The number is at least that of the members that were always in, and at most that of those that were ever in. */
+/*
+ * The number is at least that of the members that were always in the set, and at most that of all
+ * that ever were.
+ */
 static void check_number(const struct sim_op *op, uint64_t number)
 {
 	uint64_t least = 0, most = 0;
@@ -310,8 +318,10 @@ static bool next_value(struct slice *rest, int key, struct slice *members)
 	return true;
 }
 
-/* Each set is one of those that were asked for, in that order, and read at a moment of its own. A missing one is left out,
- * and so is one that cannot be read: then the reply ends with an error. */
+/*
+ * Each set is one of the requested ones, in that order, and read at a moment of its own. A missing
+ * one is omitted, and so is one that cannot be read: then the reply ends with an error.
+ */
 static void check_many(struct sim_op *op)
 {
 	struct slice rest = buf_slice(&op->reply), keys = buf_slice(&op->many->keys), members;

@@ -35,8 +35,8 @@ static command_id choose_in_form(struct world *w, int key, uint64_t dice)
 }
 
 /*
- * Each member of keys 0 and 1 has one writer, except that other encodings also pop members of key 1. All clients write all
- * members of key 2, replace it, pop from it, touch and delete it.
+ * Each member of keys 0 and 1 has one writer, except that other encodings also pop members of key
+ * 1. All clients write all members of key 2, replace it, pop from it, touch and delete it.
  */
 static command_id choose_command(struct world *w, int key)
 {
@@ -110,7 +110,7 @@ static int any_member(const struct sim_op *op)
 
 /* --- reads --- */
 
-/* Most are members that the client writes itself: of these the check knows more. */
+/* Most are members that the client writes itself: the check knows more about these. */
 static void ask_for_members(struct sim_op *op, size_t count, struct buf *line)
 {
 	struct sim_question *q = &op->question;
@@ -237,7 +237,7 @@ static void write_line(struct sim_op *op, struct buf *line)
 	BUF_ADD(line, "\r\n");
 }
 
-/* Keeps what the checks need of a write after its reply. */
+/* Records the data that the checks need about a write after its reply. */
 static void remember(struct sim_op *op)
 {
 	struct world *w = op->world;
@@ -254,7 +254,7 @@ static void remember(struct sim_op *op)
 
 /* --- commands of many keys --- */
 
-/* With so many keys a command reads in stages. */
+/* With this number of keys a command reads in stages. */
 static bool has_many_keys(struct world *w, command_id command)
 {
 	return command == COMMAND_GAT || (command == COMMAND_SMEMBERS && !w->form && world_chance(w, 10));

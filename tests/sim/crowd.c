@@ -9,7 +9,7 @@
 #include "util/alloc.h"
 
 enum {
-	SLOTS = 8,           /* commands in flight at each proxy, each of a client of its own */
+	SLOTS = 8,           /* commands in flight at each proxy, each of a separate client */
 	LATENCY_LEAST = 100, /* microseconds, each way */
 	LATENCY_SPREAD = 4900,
 	ITEM_MAX = 1024 * 1024
@@ -25,7 +25,7 @@ struct crowd;
 struct slot {
 	struct crowd_proxy *proxy;
 	unsigned number;
-	bool adds, in; /* what is asked; what was acknowledged last */
+	bool adds, in; /* the change in flight; the last acknowledged one */
 	struct buf reply;
 	struct account account;
 };
@@ -43,7 +43,7 @@ struct crowd {
 	size_t base_max;
 	uint64_t done;
 	bool ending;
-	bool blind; /* no look at a size tells anything */
+	bool blind; /* a read of the size has no effect */
 	const char *wrong;
 };
 
@@ -140,9 +140,9 @@ static void start_proxy(struct crowd *c, unsigned number)
 	}
 }
 
-/* --- what must be true --- */
+/* --- invariants --- */
 
-/* One proxy reads the set when all is over: each member must be as its client was told last. */
+/* One proxy reads the set at the end: each member must have the last acknowledged state. */
 static void check_members(struct crowd *c)
 {
 	struct slot reader = { .proxy = &c->proxies[0] };
@@ -161,7 +161,7 @@ static void check_members(struct crowd *c)
 	buf_free(&reader.reply);
 }
 
-/* Counts rewrites, and frees what there is. */
+/* Counts rewrites, and frees everything. */
 static uint64_t end(struct crowd *c)
 {
 	uint64_t compactions = 0;

@@ -1,16 +1,10 @@
 /*
- * Dates of sets in other encodings than oplog. In some histories clients touch sets with dates that lie a round number of
- * seconds apart, and the clocks of servers and proxies differ. Whoever rewrites an item, it never ends more than NEAR seconds
- * off such a date.
+ * Dates of sets in encodings other than oplog. In some histories clients touch sets with dates
+ * that differ by a round number of seconds, and the clocks of servers and proxies differ.
+ * Whichever proxy rewrites an item, it never expires more than NEAR seconds off such a date.
  *
- * A touch that was answered settles the date of a set, if nobody else gave it one meanwhile. A rewrite that keeps the time to live
- * of before corrects that. So once nothing is under way, the first item without which the set would be another ends at that date.
- * If a connection breaks, nobody may be there to correct it. No date is set twice: a rewrite would not see a touch that gives back
- * the date of before.
- *
- * Two proxies that rewrite an item at once may undo a touch, as COMPACTION in setlistd-encodings(7) says: each may take the correction of
- * the other for a touch of a client. Such a correction is counted in world.undone. It follows a CAS of its proxy, and meanwhile the other
- * proxy has written or corrected the same item.
+ * A touch with a reply determines the date of a set, unless another command set one meanwhile. A
+ * rewrite that keeps the earlier time to live corrects that.
  */
 #include <stdio.h>
 
@@ -41,8 +35,9 @@ int64_t dates_choose(struct world *w)
 }
 
 /*
- * If a touch comes between the read and the CAS of a rewrite, the rewrite touches the item once more. If its replies take more
- * than a second, or the server reads its clock more than a second after the time to live, it cannot know the date exactly.
+ * If a touch is executed between the read and the CAS of a rewrite, the rewrite touches the item
+ * once more. If its replies take more than a second, or the server reads its clock more than a
+ * second after the time to live, it cannot know the date exactly.
  */
 static bool is_excused(struct world *w, const struct message *m, int key)
 {
@@ -110,7 +105,7 @@ static void follow_rewrites(struct world *w, const struct message *m, int key)
 	}
 }
 
-/* Commands that may give the set of `key` a time to live, and had no reply yet at tick `since`. */
+/* Commands that may set the time to live of the set `key`, and had no reply yet at tick `since`. */
 static bool is_dated_since(const struct world *w, int key, uint64_t since, size_t except)
 {
 	for (size_t i = 1; i <= w->commands; i++) {

@@ -6,7 +6,10 @@
 
 #include "world.h"
 
-/* The value of an item whose name is made as by printf; its `p` is NULL where there is none. */
+/*
+ * Returns the value of an item whose key is formatted as by printf; its `p` is NULL if the item is
+ * missing.
+ */
 static struct slice item(struct world *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 static struct slice item(struct world *w, const char *format, ...)
@@ -134,7 +137,7 @@ static bool skip_guard(struct slice *list)
 	return guarded;
 }
 
-/* A removal of `^` at the head of the active list says that there is more in the other one. */
+/* A removal of `^` at the head of the active list means that the other list has more entries. */
 static enum form_state read_both(struct slice inactive, struct slice active, uint64_t *members)
 {
 	skip_guard(&inactive);

@@ -108,14 +108,14 @@ static void drop(struct message *m)
 	m->gone = true;
 }
 
-/* --- what proxies send --- */
+/* --- sending --- */
 
 static struct lan_proxy *proxy_of(struct env *env)
 {
 	return ((struct lan_host *)env)->proxy;
 }
 
-/* Nothing overtakes what was on this wire before. */
+/* A message never overtakes an earlier one on its connection. */
 static uint64_t arrival(struct lan *lan, uint64_t *last, const struct message *m)
 {
 	uint64_t at = lan->hooks->arrival(lan, m, *last);
@@ -197,7 +197,10 @@ static void call_later(struct env *env, struct waiter *waiter, unsigned ms)
 	wake(env, waiter, (uint64_t)ms * 1000);
 }
 
-/* Slices and the pauses between them are of random lengths, so that anything may come between any two steps. */
+/*
+ * Slices and the pauses between them have random lengths, so that anything may happen between any
+ * two steps.
+ */
 static bool is_over(struct env *env)
 {
 	struct lan_proxy *p = proxy_of(env);
@@ -266,7 +269,7 @@ bool lan_ask(struct lan_host *host, int client, struct slice line, void *owner)
 		task_start(&host->host, &request, owner);
 }
 
-/* --- what arrives --- */
+/* --- arrivals --- */
 
 struct memcached_item *lan_find(struct lan *lan, struct slice key)
 {
@@ -358,7 +361,7 @@ void lan_step(struct lan *lan)
 	}
 }
 
-/* --- what breaks --- */
+/* --- failures --- */
 
 static int compare_numbers(const void *a, const void *b)
 {
@@ -367,7 +370,7 @@ static int compare_numbers(const void *a, const void *b)
 	return first->number < second->number ? -1 : first->number > second->number;
 }
 
-/* The messages for which a proxy waits: from this server. The caller frees the list. */
+/* Returns the pending messages of a proxy: from this server. The caller frees the list. */
 static struct message **waiting_for(const struct lan *lan, const struct lan_proxy *p, int server, size_t *count)
 {
 	struct message **list = xmalloc((lan->count + 1) * sizeof(*list));
@@ -506,7 +509,7 @@ uint64_t lan_last_arrival(const struct lan_proxy *p)
 	return last;
 }
 
-/* The first message for which a proxy waits. */
+/* Returns the first message that a proxy waits for. */
 static struct message *first_of(const struct lan *lan, const struct lan_proxy *p)
 {
 	struct message *first = NULL;
@@ -539,7 +542,7 @@ void lan_kill(struct lan_proxy *p)
 	TAILQ_REMOVE(&lan->proxies, p, link);
 }
 
-/* --- what is under way --- */
+/* --- calls in flight --- */
 
 const struct message *lan_last_call(const struct lan *lan, const struct lan_proxy *p, struct slice key)
 {

@@ -1,4 +1,4 @@
-/* What is true of a set that somebody loads, and what clients are told of its lease. */
+/* The true state of a set that is being loaded, and the replies to clients about its lease. */
 #include "leases.h"
 
 #include "protocol/commands.h"
@@ -6,9 +6,9 @@
 
 enum { SKEW = 1 /* seconds by which the clock of a proxy may be ahead */ };
 
-/* --- what clients send --- */
+/* --- commands of clients --- */
 
-/* Late loads come too, and whatever else there is for sets. */
+/* Late loads are sent too, and all other commands for sets. */
 int leases_choose(struct world *w)
 {
 	static const command_id while_loading[] = { COMMAND_SLOAD, COMMAND_SLOAD, COMMAND_SLOAD, COMMAND_SFILL,
@@ -46,7 +46,7 @@ void leases_write_line(struct sim_op *op, struct buf *line)
 	buf_printf(line, " %.*s", STORED_TOKEN, op->token);
 }
 
-/* --- what is written --- */
+/* --- writes --- */
 
 bool leases_word(struct world *w, int key, int member, bool added)
 {
@@ -78,14 +78,14 @@ static void begin(struct world *w, const struct stored_lease *is)
 	l->runs = true;
 }
 
-/* Whether the message may be of this command: one whose proxy is gone may have sent it too. */
+/* Returns whether the message may belong to this command: a killed proxy may have sent it too. */
 static bool may_be_of(const struct sim_op *op, const struct message *m, command_id command)
 {
 	return op->command == command && op->key == LEASES_KEY && (op->ended || op->proxy == m->proxy) &&
 		memcmp(op->token, op->world->leases.truth.token, STORED_TOKEN) == 0;
 }
 
-/* Whether all that was loaded, and what the command loads, is what is loaded now. */
+/* Returns whether the loaded members are now all earlier ones and those of the command. */
 static bool adds_up(const struct sim_op *op, const bool was[SIM_MEMBERS], const bool is[SIM_MEMBERS])
 {
 	for (int i = 0; i < SIM_MEMBERS; i++) {
@@ -215,7 +215,7 @@ void leases_check(struct world *w, int key, enum stored_state state)
 			(unsigned long long)w->truth.tick);
 }
 
-/* --- what clients are told --- */
+/* --- replies to clients --- */
 
 static void told_lease(struct sim_op *op)
 {

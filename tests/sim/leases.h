@@ -1,6 +1,7 @@
 /*
- * Leases in the simulated world. Set s3 is often missing. Clients take its lease, load it, and add and remove members meanwhile; they
- * also use tokens of leases that have ended. The truth says what was loaded and what the words are, at each moment.
+ * Leases in the simulated world. Set s3 is often missing. Clients take its lease, load it, and add
+ * and remove members meanwhile; they also use tokens of expired leases. The truth records the
+ * loaded members and the words at each moment.
  */
 #ifndef SIM_LEASES_H
 #define SIM_LEASES_H
@@ -30,27 +31,33 @@ struct leases {
 		bool told;
 	} given[LEASES_GIVEN];
 	size_t given_count;
-	/* The numbers of the last leases that clients were told of, each and all, from 1 on; 0 for none. */
+	/*
+	 * The numbers of the last leases that clients received, for each client and in total, from
+	 * 1 on; 0 for none.
+	 */
 	size_t last[SIM_CLIENTS], last_told;
 };
 
-/* A command for this set; the rest of its line, for those that have a token. */
+/* Chooses a command for this set; the rest of its line, for commands with a token. */
 int leases_choose(struct world *w);
 void leases_write_line(struct sim_op *op, struct buf *line);
 
-/* Whether somebody loaded the set at some moment since that tick. */
+/* Returns whether a client was loading the set at some moment since that tick. */
 bool leases_ran(const struct world *w, int key, uint64_t since);
 
-/* A word was appended. False if no lease runs. */
+/* A word was appended. Returns false if there is no lease. */
 bool leases_word(struct world *w, int key, int member, bool added);
 
-/* A base was written whole: true if that concerns a lease, and all is said about it. */
+/*
+ * A base was written completely. Returns true if this concerns a lease, and all its effects were
+ * recorded.
+ */
 bool leases_written(struct world *w, const struct message *m, int key, struct slice before);
 
-/* What is stored now: checks it if somebody loads it, else no lease runs. */
+/* Checks the stored base if the set is being loaded; otherwise there is no lease. */
 void leases_check(struct world *w, int key, enum stored_state state);
 
-/* Whether the command is one of a lease, whose reply is checked here. */
+/* Returns whether the command belongs to a lease, whose reply is checked here. */
 bool leases_reply(struct sim_op *op);
 
 #endif

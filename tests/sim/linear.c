@@ -65,7 +65,7 @@ static uint64_t bit(size_t op)
 	return UINT64_C(1) << op;
 }
 
-/* An operation that begins behind the first reply that is missing cannot be next. */
+/* An operation that begins after the first missing reply cannot be next. */
 static uint64_t first_reply(const struct search *s, uint64_t done)
 {
 	const struct linear *l = s->linear;

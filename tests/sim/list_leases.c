@@ -1,4 +1,4 @@
-/* What is true of a list that somebody loads, and what clients are told of its lease. */
+/* The true state of a list that is being loaded, and the replies to clients about its lease. */
 #include "lists.h"
 #include "protocol/commands.h"
 #include "stored_set.h"
@@ -10,7 +10,7 @@ static struct list_lease *lease_of(struct world *w)
 	return &w->lists->lease;
 }
 
-/* --- what clients send --- */
+/* --- commands of clients --- */
 
 command_id list_leases_choose(struct world *w)
 {
@@ -36,14 +36,17 @@ void list_leases_write_token(struct sim_op *op, struct buf *line)
 	buf_printf(line, " %.*s", STORED_TOKEN, op->token);
 }
 
-/* --- what is stored --- */
+/* --- stored items --- */
 
 bool list_leases_is(struct slice base)
 {
 	return memmem(base.p, base.n, "@list.2 ", 8) != NULL;
 }
 
-/* Reads `head @list.2 @fill.<token>.<deadline>.<seconds> @segment* log`. False if a segment is gone. */
+/*
+ * Parses `head @list.2 @fill.<token>.<deadline>.<seconds> @segment* log`. Returns false if a
+ * segment is missing.
+ */
 static bool read_base(struct world *w, struct slice base, struct list_lease *out)
 {
 	static struct list_sequence s;
@@ -97,7 +100,7 @@ static void begin(struct world *w, const struct list_lease *is)
 	l->runs = true;
 }
 
-/* Whether the message may be of this command: one whose proxy is gone may have sent it too. */
+/* Returns whether the message may belong to this command: a killed proxy may have sent it too. */
 static bool may_be_of(const struct sim_op *op, const struct message *m, command_id command)
 {
 	return op->command == command && op->list && op->list->list == LOADED_LIST &&
@@ -105,7 +108,7 @@ static bool may_be_of(const struct sim_op *op, const struct message *m, command_
 		memcmp(op->token, lease_of(op->world)->token, STORED_TOKEN) == 0;
 }
 
-/* Whether the items are those of the command, which have numbers that follow on one another. */
+/* Returns whether the items are those of the command, which have consecutive numbers. */
 static bool are_of(const struct sim_op *op, const int *items, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -152,7 +155,10 @@ static void taken_over(struct world *w, const struct list_lease *is)
 	begin(w, is);
 }
 
-/* What others pushed stands around what was loaded, and behind that is what the last command loads. */
+/*
+ * The elements that others pushed are around the loaded ones, which are followed by those of the
+ * last command.
+ */
 static bool is_fill(const struct sim_op *op, const struct list_sequence *now)
 {
 	const struct list_lease *l = lease_of(op->world);
@@ -174,14 +180,14 @@ static void completed(struct world *w, const struct message *m)
 	struct sim_op *op;
 
 	if (!lists_read_stored(w, LOADED_LIST, &now)) {
-		/* It is lost: what it had is not known. */
+		/* It is lost: its content is unknown. */
 		TAILQ_FOREACH(op, &w->ops, link) {
 			if (may_be_of(op, m, COMMAND_LFILL))
 				op->executed[0] = true;
 		}
 		return;
 	}
-	/* Without elements of its own, any of several may be it. */
+	/* Without elements, it may belong to any of several commands. */
 	TAILQ_FOREACH(op, &w->ops, link) {
 		if (may_be_of(op, m, COMMAND_LFILL) && is_fill(op, &now))
 			op->executed[0] = found = true;
@@ -211,7 +217,7 @@ static void word(struct world *w, const struct message *m, struct slice log)
 	}
 }
 
-/* --- what is executed --- */
+/* --- executed calls --- */
 
 static void written(struct world *w, const struct message *m)
 {
@@ -234,7 +240,7 @@ static void written(struct world *w, const struct message *m)
 			!(w->stray >= 0 && (!m->proxy || m->proxy->index == w->stray)))
 			world_fail(w, "a list became one that somebody loads", "tick %llu",
 				(unsigned long long)w->truth.tick);
-		/* What is left of a list that has lost a segment counts as pushed meanwhile. */
+		/* The rest of a list that has lost a segment counts as pushed meanwhile. */
 		l->count = is.count;
 		l->front = is.front;
 		memcpy(l->words, is.words, is.count * sizeof(int));
@@ -284,7 +290,7 @@ bool list_leases_check(struct world *w, struct slice base)
 	return true;
 }
 
-/* --- what clients are told --- */
+/* --- replies to clients --- */
 
 static void told_lease(struct sim_op *op)
 {

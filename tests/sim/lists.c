@@ -1,4 +1,4 @@
-/* What is true of lists, and what is stored of them. */
+/* The true state of lists, and their stored form. */
 #include "lists.h"
 
 #include <stdlib.h>
@@ -40,7 +40,7 @@ static size_t seen(struct world *w, int list, size_t *first)
 	return over ? SIM_LIST_MAX : t->count;
 }
 
-/* What was beyond may go, and is handed to nobody then. */
+/* Elements beyond the limit may be dropped, and are then never returned. */
 static void excuse(struct world *w, int list)
 {
 	const struct truth_list *t = lists_of(w, list);
@@ -91,7 +91,7 @@ void lists_fini(struct world *w)
 	free(w->lists);
 }
 
-/* --- what is stored --- */
+/* --- stored items --- */
 
 int lists_item_number(struct world *w, struct slice name)
 {
@@ -218,7 +218,7 @@ void lists_time(struct world *w)
 		lists_check(w, i);
 }
 
-/* --- what is executed --- */
+/* --- executed calls --- */
 
 /* When the proxy has lost the connection, a call may be executed after later commands of its client. */
 void lists_pushed(struct world *w, const struct message *message, int n)
@@ -269,7 +269,7 @@ static bool removes(struct world *w, struct slice base, int item)
 	return false;
 }
 
-/* Whether all items that are gone are removed in the log, as a pop of random items does it. */
+/* Returns whether all missing items are removed in the log, as by a pop of random items. */
 static bool is_random_pop(
 	struct world *w, const struct truth_list *t, const struct list_sequence *now, struct slice base)
 {
@@ -284,7 +284,7 @@ static bool is_random_pop(
 	return at == now->count;
 }
 
-/* Only pops change this list: the items that they took from an end are gone there. */
+/* Only pops change this list: items popped from an end are missing there. */
 static void check_popped(
 	struct world *w, const struct message *message, struct truth_list *t, const struct list_sequence *now)
 {
@@ -300,7 +300,10 @@ static void check_popped(
 		taken(w, message, 0, t->items[i]);
 }
 
-/* What is beyond the limit may go in any rewrite, also while a push or a removal changes what that is. */
+/*
+ * Items beyond the limit may be dropped by any rewrite, also while a push or a removal changes
+ * which ones these are.
+ */
 static void check_limited(struct world *w, const struct message *message, const struct list_sequence *now)
 {
 	const struct truth_list *t = lists_of(w, SIM_LIMITED);
@@ -345,7 +348,10 @@ static void take_missing(struct world *w, const struct message *message, int lis
 	}
 }
 
-/* Items are gone between a common start and a common end, or before and behind; or one item replaces another. */
+/*
+ * Items are missing between a common beginning and a common end, or at both ends; or one item
+ * replaces another.
+ */
 static void check_changed(
 	struct world *w, const struct message *message, struct truth_list *t, const struct list_sequence *now)
 {

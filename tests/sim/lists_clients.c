@@ -1,4 +1,4 @@
-/* What clients ask of lists, and the replies that they get. */
+/* The commands of clients on lists, and their replies. */
 #include "../unit/parts.h"
 #include "lists.h"
 #include "protocol/commands.h"
@@ -42,7 +42,10 @@ static bool is_sequence(const struct list_version *v, const void *arg)
 	return !v->absent && v->count == s->count && memcmp(v->items, s->items, s->count * sizeof(int)) == 0;
 }
 
-/* A list that has lost a segment may be there again, after a pop of what was in it by a proxy that has it in memory. */
+/*
+ * A list that has lost a segment may be complete again, after a pop of its elements by a proxy
+ * that has it in memory.
+ */
 static bool may_be_there(const struct list_version *v, const void *arg)
 {
 	(void)arg;
@@ -196,7 +199,10 @@ static void delivered(struct sim_op *op, const struct list_sequence *got)
 	}
 }
 
-/* Items that one client pushed at the tail must keep their order; those that it pushed at the head must reverse it. */
+/*
+ * Items that one client pushed at the tail must keep their order; those that it pushed at the head
+ * must reverse it.
+ */
 static void check_order(struct world *w, int list)
 {
 	const struct truth_list *t = lists_of(w, list);
@@ -218,7 +224,7 @@ static void check_order(struct world *w, int list)
 	}
 }
 
-/* Items whose pop failed with an unknown outcome may be gone. */
+/* Items whose pop failed with an unknown outcome may be missing. */
 static void forgive(struct world *w, const struct lan_proxy *proxy, int list)
 {
 	for (int i = 0; i < w->lists->item_count; i++) {

@@ -46,7 +46,7 @@ static const struct collection_rule rules[] = {
 	RULE("l1", MONTH),
 };
 
-/* In a third of the histories parts lie on both servers. */
+/* In a third of the histories, parts are on both servers. */
 void lives_init(struct world *w, uint64_t seed)
 {
 	size_t n = 0;
@@ -87,7 +87,7 @@ int64_t lives_choose(struct world *w)
 	}
 }
 
-/* --- what is right --- */
+/* --- the correct times --- */
 
 static bool is_near(int64_t is, int64_t expires, int64_t drift)
 {
@@ -121,9 +121,9 @@ static void set_end(struct life *life, int64_t expires, int64_t drift)
 	life->drift = drift;
 }
 
-/* --- what is executed --- */
+/* --- executed calls --- */
 
-/* The server gives a new base flags, as if a client had created it with them. */
+/* The server sets flags of a new base, as if a client had created it with them. */
 static void made(struct world *w, struct life *life, struct memcached_item *item)
 {
 	item->flags = life->flags = (uint32_t)w->truth.tick + 1;
@@ -158,7 +158,7 @@ static bool may_be_sset(const struct world *w, int i)
 
 enum { SLOW = 10 };
 
-/* What was read ahead is computed as if it were read now. */
+/* A read ahead is treated as if it were read now. */
 static void take_ahead(struct world *w, struct rewriter *by)
 {
 	if (by->ahead)
@@ -166,7 +166,7 @@ static void take_ahead(struct world *w, struct rewriter *by)
 	by->ahead = false;
 }
 
-/* When nobody waits for the CAS, nobody corrects it. */
+/* If no task waits for the CAS, it is not corrected. */
 static void rewritten(struct world *w, const struct message *m, int i, const struct memcached_item *before)
 {
 	struct life *life = &w->lives[i];
@@ -191,15 +191,18 @@ static void rewritten(struct world *w, const struct message *m, int i, const str
 		by->gave = by->gave_last = item->expires;
 		by->drift = life->drift;
 		life->drift += second(w) - by->read;
-		/* Request limits do not let a rewrite take so long. Then a short touch meanwhile looks like none. */
+		/*
+		 * Timeouts do not let a rewrite take that long. Otherwise a short touch meanwhile
+		 * would be undetectable.
+		 */
 		if (second(w) - by->read > SLOW)
 			set_end(life, item->expires, life->drift);
 	}
 }
 
 /*
- * When clocks differ, proxies that correct a date at the same time may each take the correction of the other for such a
- * difference. The date is then off by more than NEAR.
+ * If clocks differ, proxies that correct a date at the same time may each mistake the correction
+ * of the other for such a difference. The date is then off by more than NEAR.
  */
 static bool is_mutual(const struct world *w, int64_t right, int64_t expires, int64_t drift)
 {
@@ -207,9 +210,9 @@ static bool is_mutual(const struct world *w, int64_t right, int64_t expires, int
 }
 
 /*
- * Whether a time to live that another client has set looks to the proxy like one that the proxy gave itself. memcached shows
- * only the seconds that are left, so unless it has the server's clock, the proxy must take any end for its own that the time in
- * flight can explain.
+ * Returns whether a time to live that another client has set looks to the proxy like its own.
+ * memcached returns only the remaining seconds, so unless it has the server's clock, the proxy
+ * must treat any end as its own that the time in flight can explain.
  */
 static bool looks_own(const struct world *w, const struct rewriter *by, int64_t expires)
 {
@@ -219,8 +222,9 @@ static bool looks_own(const struct world *w, const struct rewriter *by, int64_t 
 }
 
 /*
- * A correction overrides what another client has set since the CAS. Then it is followed by another one, unless what was set is what
- * the proxy gave before. If that is near, another one may follow.
+ * A correction overrides the time that another client has set since the CAS. Then another
+ * correction follows, unless that time equals the proxy's previous one. If it is near, another one
+ * may follow.
  */
 static bool must_follow(
 	const struct world *w, struct rewriter *by, const struct life *life, int64_t expires, int64_t drift)
@@ -237,8 +241,9 @@ static bool must_follow(
 }
 
 /*
- * A correction set the right end, give or take NEAR. If the end that it replaced was neither that nor one that the proxy gave
- * before, the proxy has seen a touch and may correct once more. Until its next command on the base, that may override any touch.
+ * A correction set the right end, give or take NEAR. If the end that it replaced was neither that
+ * nor an earlier one of the proxy, the proxy has detected a touch and may correct once more. Until
+ * its next command on the base, that may override any touch.
  */
 static bool may_follow(struct rewriter *by, const struct life *life, int64_t replaced, int64_t expires)
 {
@@ -249,7 +254,10 @@ static bool may_follow(struct rewriter *by, const struct life *life, int64_t rep
 	return true;
 }
 
-/* Two proxies that correct at the same time: each may take what the other gives for the touch of a client. */
+/*
+ * Two proxies that correct at the same time: each may mistake the time of the other for the touch
+ * of a client.
+ */
 static void mix(struct life *life, struct rewriter *by)
 {
 	for (int p = 0; p < LIVES_PROXIES; p++) {
@@ -259,7 +267,7 @@ static void mix(struct life *life, struct rewriter *by)
 	}
 }
 
-/* The proxy may see what its correction has overridden, and give it back. */
+/* The proxy may detect the time that its correction has overridden, and restore it. */
 static void override(struct life *life, struct rewriter *by, int64_t drift)
 {
 	by->doubts = true;
@@ -267,7 +275,7 @@ static void override(struct life *life, struct rewriter *by, int64_t drift)
 	set_end(life, by->before, drift);
 }
 
-/* So it may with what that overrides in turn. */
+/* The same for the time that this overrides in turn. */
 static void give_back(struct life *life, struct rewriter *by, int64_t expires)
 {
 	by->doubts = true;
@@ -379,7 +387,7 @@ void lives_executed(struct world *w, const struct message *m, const struct memca
 	struct memcached_item *item = i < 0 ? NULL : find(w, i);
 	bool done = m->result.status == RESULT_DONE;
 
-	/* This bug lets a touch come between the last read of a rewrite and its CAS. */
+	/* This mutation lets a touch happen between the last read of a rewrite and its CAS. */
 	if (!item || w->mutation == MUTATION_STALE_CAS)
 		return;
 	if (m->call.verb == CALL_GET && m->proxy)
@@ -397,7 +405,7 @@ void lives_executed(struct world *w, const struct message *m, const struct memca
 	check(w, i);
 }
 
-/* --- who asked --- */
+/* --- the commands of calls --- */
 
 static bool names(const struct sim_op *op, struct slice key)
 {
@@ -426,7 +434,7 @@ static bool may_send(const struct sim_op *op, const struct call *call)
 	}
 }
 
-/* Whether it is behind a write of the same proxy, of which nobody knows the outcome. */
+/* Returns whether it follows a write of the same proxy with an unknown outcome. */
 static bool is_behind(struct world *w, const struct message *m)
 {
 	const struct message *last = m->call.verb == CALL_GET ? lan_last_call(&w->lan, m->proxy, m->call.key) : NULL;

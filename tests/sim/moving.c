@@ -12,9 +12,10 @@
 enum {
 	EVENTS_MAX = 200000,
 	ITEM_MAX = 1500,
-	BEFORE = 10000, /* milliseconds from the first proxy that knows a change to the time */
-	RELOADS = 5000, /* all proxies know it */
-	BEHIND = 3000,  /* and clients go on for so long after the time */
+	/* milliseconds from the first proxy with a change to the time of the move */
+	BEFORE = 10000,
+	RELOADS = 5000, /* all proxies have it */
+	BEHIND = 3000,  /* and clients continue for this long after the time */
 	ROUNDS = 4      /* of the tool */
 };
 
@@ -42,7 +43,7 @@ uint64_t moving_now(const struct moving *w)
 	return lan_ms(&w->lan);
 }
 
-/* --- what goes wrong --- */
+/* --- faults --- */
 
 static void lose(struct moving *w, int key)
 {
@@ -52,7 +53,10 @@ static void lose(struct moving *w, int key)
 		op->lost = true;
 }
 
-/* A proxy may have a part in memory that is gone, and another one not: then they tell different things. */
+/*
+ * A proxy may have a part in memory that is missing, and another one not: then their replies
+ * differ.
+ */
 static void spoil(struct moving *w, int key)
 {
 	w->keys[key].spoiled = true;
@@ -162,7 +166,7 @@ static void trouble(struct moving *w)
 
 static const uint64_t FOREVER = UINT64_MAX;
 
-/* Lets everything come that comes until then. */
+/* Delivers everything that arrives until then. */
 static void run_until(struct moving *w, uint64_t time)
 {
 	uint64_t next;
@@ -246,7 +250,7 @@ static void plan_changes(struct moving *w, int changes)
 
 /* --- the tool, which has everything used once --- */
 
-/* Whether the item, or what it is a part of, has another server now. */
+/* Returns whether the item, or the set that it is a part of, has another server now. */
 static bool is_moving(const struct moving_config *c, struct slice item)
 {
 	bool is_part;
@@ -256,7 +260,7 @@ static bool is_moving(const struct moving_config *c, struct slice item)
 		moving_place(&c->former, item) != moving_place(&c->ring, item);
 }
 
-/* A part of what has moved may be left over. */
+/* A part of a moved set may be left over. */
 static bool is_left(const struct moving_config *c, int server, struct slice item)
 {
 	bool is_part;
@@ -311,7 +315,10 @@ static void sweep(struct moving *w, const struct moving_config *c)
 	}
 }
 
-/* Two logs that are too large for one item cannot be joined. Then what only the former server has is not there at the end. */
+/*
+ * Two logs that are too large for one item cannot be joined. Then data that only the former server
+ * has is missing at the end.
+ */
 static bool cannot_be_joined(struct moving *w, const struct moving_ring *ring, const struct memcached_item *item)
 {
 	struct slice name = buf_slice(&item->key);
@@ -325,7 +332,10 @@ static bool cannot_be_joined(struct moving *w, const struct moving_ring *ring, c
 	return true;
 }
 
-/* Parts without a base may be anywhere. All else is where the ring says, and no mark is left. */
+/*
+ * Parts without a base may be on any server. Everything else is on its server in the ring, and no
+ * mark is left.
+ */
 static void check_places(struct moving *w, const struct moving_ring *ring)
 {
 	for (int server = 0; server < MOVING_SERVERS; server++) {
@@ -347,7 +357,7 @@ static void check_places(struct moving *w, const struct moving_ring *ring)
 
 /* --- a change --- */
 
-/* A change of the ring, as it goes on. */
+/* A change of the ring, step by step. */
 struct ring_change {
 	const struct moving_config *config;
 	size_t number; /* of its first configuration */
@@ -366,7 +376,7 @@ static int any_client(struct moving *w)
 	return -1;
 }
 
-/* Most commands come near the time. */
+/* Most commands are sent near the time. */
 static uint64_t time_of_command(struct moving *w)
 {
 	uint64_t dice = moving_random(w, 100);
@@ -383,7 +393,10 @@ static int compare_times(const void *a, const void *b)
 	return first < second ? -1 : first > second;
 }
 
-/* Whoever has the change before did not have the former ring taken away may get this one at once. */
+/*
+ * A proxy that had the previous change, and still has the former ring, may get this one
+ * immediately.
+ */
 static void reload(struct moving *w, struct ring_change *c)
 {
 	for (int i = 0; i < MOVING_PROXIES; i++) {
@@ -426,7 +439,7 @@ static void run_commands(struct moving *w, struct ring_change *c)
 	reload(w, c);
 }
 
-/* The proxy that was forgotten gets the configuration, and the clock that is wrong is set. */
+/* The proxy with the old configuration gets the new one, and the wrong clock is set. */
 static void remember(struct moving *w, struct ring_change *c)
 {
 	for (int i = 0; i < MOVING_PROXIES; i++) {
@@ -479,9 +492,10 @@ static bool knows_ring(const struct moving *w, int client)
 }
 
 /*
- * Whether the set must have the last word of the member's only writer. The words of the new server decide about their members. So an
- * addition on the former server is lost if the new one still has an older removal. A removal is lost if the proxy that was forgotten makes a
- * new set on the former server, where a compaction drops it.
+ * Returns whether the set must have the last word of the member's only writer. The words of the
+ * new server decide about their members. So an addition on the former server is lost if the new
+ * one still has an older removal. A removal is lost if the proxy with the old configuration
+ * creates a new set on the former server, where a compaction drops it.
  */
 static bool must_show(const struct moving *w, const struct moving_key *k, int member)
 {
@@ -492,7 +506,7 @@ static bool must_show(const struct moving *w, const struct moving_key *k, int me
 	return k->words[member] == 1 && !k->removed[member] && !k->contested[member];
 }
 
-/* What nobody may have changed since its writer was told. */
+/* Data that no client can have changed since the reply to its writer. */
 static void check_words(struct moving *w, const struct moving_op *op)
 {
 	const struct moving_key *k = &w->keys[op->key];
@@ -531,7 +545,7 @@ static void note_end(struct moving *w, int key, const struct moving_ring *ring)
 		op->got.number = (uint64_t)(item->expires - (int64_t)(moving_now(w) / 1000));
 }
 
-/* All proxies have the last ring alone, and each reads all. */
+/* All proxies have only the last ring, and each reads everything. */
 static void end(struct moving *w, size_t last)
 {
 	for (int i = 0; i < MOVING_PROXIES; i++)

@@ -1,4 +1,4 @@
-/* The clients of moving.h: what they ask, and what they are told. */
+/* The clients of moving.h: their commands and replies. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -8,7 +8,7 @@
 #include "util/alloc.h"
 #include "util/num.h"
 
-/* So much room is left for what is no command, and for the reads at the end. */
+/* Space reserved for events that are not commands, and for the reads at the end. */
 enum { OPS_MAX = LINEAR_OPS - 22, START_SECOND = 1700000000 };
 
 #define BUCKET "2023111422"
@@ -29,7 +29,7 @@ static const struct {
 	{ MOVING_NUMBER, "n0" },
 };
 
-/* Of a hundred commands so many are of each kind. */
+/* The number of commands of each kind in a hundred. */
 struct weight {
 	command_id command;
 	unsigned weight;
@@ -53,7 +53,10 @@ static const struct weight weights[][20] = {
 		{ COMMAND_GETS, 10 } },
 };
 
-/* Where a proxy does not know the ring. The owner of a member alone writes it, and nothing is taken out of a list. */
+/*
+ * If a proxy does not have the new ring, only the owner of a member writes it, and nothing is
+ * removed from a list.
+ */
 static const struct weight stale_weights[][8] = {
 	[MOVING_SET] = { { COMMAND_SADD, 50 }, { COMMAND_SREM, 30 }, { COMMAND_SMEMBERS, 20 } },
 	[MOVING_LIST_KEY] = { { COMMAND_RPUSH, 50 }, { COMMAND_LPUSH, 30 }, { COMMAND_LRANGE, 20 } },
@@ -117,7 +120,10 @@ static bool has_former_ring(const struct moving *w, int proxy)
 	return proxy == w->forgotten && w->proxies[proxy].config == 0;
 }
 
-/* Where reads are stale, each member has one writer. Only the proxy that was forgotten also removes members of others. */
+/*
+ * If reads are stale, each member has one writer. Only the proxy with the old configuration also
+ * removes members of others.
+ */
 static int member_of(struct moving_op *op)
 {
 	struct moving *w = op->world;
@@ -240,7 +246,7 @@ static void write_text(struct moving_op *op, char *value, size_t size, bool imit
 		snprintf(value, size, "%c%d.", 'a' + op->client, (int)w->commands);
 }
 
-/* <flags>:<value> for what replaces an item, else the value. */
+/* <flags>:<value> for commands that replace an item, otherwise the value. */
 static void write_data(struct moving_op *op)
 {
 	struct moving *w = op->world;
@@ -319,7 +325,7 @@ static void write_line(struct moving_op *op)
 	BUF_ADD(&op->line, "\r\n");
 }
 
-/* --- asking --- */
+/* --- sending --- */
 
 static struct moving_op *new_op(struct moving *w, int client, int key)
 {
@@ -417,7 +423,7 @@ struct moving_op *moving_note(struct moving *w, int key)
 	return op;
 }
 
-/* --- what they are told --- */
+/* --- replies --- */
 
 static void read_members(struct moving_op *op)
 {
@@ -461,7 +467,7 @@ static void read_item(struct moving_op *op, struct slice flags)
 	buf_free(&text);
 }
 
-/* VALUE <key> <flags> <bytes> [<cas>], and the value behind it. */
+/* VALUE <key> <flags> <bytes> [<cas>], followed by the value. */
 static void read_value(struct moving_op *op, struct slice line, struct slice rest)
 {
 	struct slice flags, key = slice_token(&line);

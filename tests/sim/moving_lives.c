@@ -1,8 +1,9 @@
 /*
- * Touches that a rewrite undoes without knowing. A rewrite that has overridden the touch of a client corrects that by a touch of its own.
- * If another client meanwhile gives the item the time to live that the rewrite has given it, the item looks as if nobody had touched it
- * since, and memcached has no touch that compares. So that second touch is undone, as STORAGE in setlistd-protocol(7) says. At the end
- * the time to live of such a key is not known.
+ * Touches that a rewrite undoes without detecting it. A rewrite that has overridden the touch of a
+ * client corrects that by a touch of its own. If another client meanwhile sets the time to live
+ * that the rewrite has set, the item looks as if it had not been touched since, and memcached has
+ * no touch that compares. So that second touch is undone, as described in STORAGE in
+ * setlistd-protocol(7). At the end the time to live of such a key is unknown.
  */
 #include "moving.h"
 #include "protocol/commands.h"

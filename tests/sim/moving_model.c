@@ -1,10 +1,11 @@
 /*
- * What the commands of moving.h do to an object, and what they reply.
+ * The effects of the commands of moving.h on an object, and their replies.
  *
- *     set       a: its members, a bit each   b: 1 if it is there
+ *     set       a: its members, a bit each   b: 1 if it exists
  *     list      a: the number of the text of its elements, a byte each; 0 if it is missing
  *     counter   a: the number + 1, or 0
- *     item      a: the number of the text <flags>:<value>, or 0     b: its cas id, 0 as long as no client knows it
+ *     item      a: the number of the text <flags>:<value>, or 0
+ *               b: its cas id, 0 as long as no client has received it
  *
  * c is the time to live that a client has set.
  */
@@ -17,7 +18,7 @@
 #include "util/hash.h"
 #include "util/num.h"
 
-enum { APART = 1000 /* seconds; two times to live that are given differ by more, and no history takes as long */ };
+enum { APART = 1000 /* seconds; two times to live that are set differ by more, and no history takes as long */ };
 
 /* --- texts --- */
 
@@ -45,7 +46,7 @@ struct slice moving_text_of(const struct moving *w, size_t number)
 	return buf_slice(&w->texts[number - 1].bytes);
 }
 
-/* --- what all have --- */
+/* --- common to all --- */
 
 struct step {
 	struct moving *world;
@@ -93,7 +94,7 @@ static enum linear_step compact(const struct step *t)
 	return says(t, is_there(t) ? "OK" : "NOT_FOUND");
 }
 
-/* What is there at the end, and how long it will live: got.number is 0 for ever. */
+/* The state at the end, and its time to live: got.number is 0 for ever. */
 static enum linear_step is_final(const struct step *t)
 {
 	int64_t left = (int64_t)t->op->got.number;
@@ -373,7 +374,10 @@ static enum linear_step count(struct step *t)
 	return says_number(t, number);
 }
 
-/* A client that knows the cas id of the item has it from a reply to gets, which is in the order before. */
+/*
+ * A client that has the cas id of the item received it in a reply to gets, which precedes this in
+ * the order.
+ */
 static enum linear_step compare(struct step *t)
 {
 	if (!t->s.a)
@@ -530,7 +534,10 @@ static bool only_reads(const struct moving_op *op)
 	}
 }
 
-/* Whether a proxy that was forgotten has the key on another server than the others. */
+/*
+ * Returns whether a proxy with the old configuration has the key on another server than the
+ * others.
+ */
 static bool has_two_places(const struct moving *w, const struct moving_key *k)
 {
 	const struct moving_config *c = &w->configs[1];
@@ -549,7 +556,10 @@ void moving_check_key(struct moving *w, int key)
 	for (size_t i = 0; i < k->count; i++) {
 		struct moving_op *op = k->ops[i];
 		bool reads = only_reads(op);
-		/* A read without a reply says nothing; nor does another cas id, where no client compares. */
+		/*
+		 * A read without a reply shows nothing; nor does another cas id, if no client
+		 * compares it.
+		 */
 		if ((!op->replied && (reads || op->command == COMMAND_GETS)) || (op->moved && w->stale))
 			continue;
 		h.ops[h.count] = op;

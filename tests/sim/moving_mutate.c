@@ -3,7 +3,7 @@
 #include "moving.h"
 #include "protocol/commands.h"
 
-/* What moves ask for; GUARD is the look of a guard. */
+/* The calls of moves; GUARD is the read of a guard. */
 enum { LOOK = 0, GUARD = WANT_CAS, ALL = WANT_VALUE | WANT_CAS | WANT_TTL };
 
 /* Whether the message goes to the former server of a key that moves, after the time. */
@@ -40,7 +40,10 @@ static bool is_end(struct moving *w, const struct message *m)
 	return item && item->flags == MARK_FLAGS;
 }
 
-/* Makes what was appended to a claim an item, where it should be dropped. False if it is not dropped, or if nothing was. */
+/*
+ * Turns data that was appended to a claim into an item, where it should be dropped. Returns false
+ * if it is not dropped, or if there is none.
+ */
 static bool keep_words(struct moving *w, struct message *m)
 {
 	struct memcached_item *item = moving_item(w, m->server, m->call.key);
@@ -173,7 +176,7 @@ static void take_for_claim(struct message *m)
 	m->result.value = buf_slice(&m->value);
 }
 
-/* An early read: the answer is what the item was when it was looked for. */
+/* An early read: the reply is the state of the item when it was looked up. */
 static bool answer_early(struct moving *w, struct message *m)
 {
 	int key = moving_find_key(w, m->call.key);

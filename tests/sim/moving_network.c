@@ -1,4 +1,4 @@
-/* What moving.h makes of the network: rings, calls that are late, and mutations. */
+/* The hooks of moving.h for the network: rings, late calls, and mutations. */
 #include "collection/text/part_key.h"
 #include "moving.h"
 #include "util/hash.h"
@@ -6,7 +6,7 @@
 /* Microseconds. No call is later than the margin leaves it. */
 enum { MS = 1000, LATE = (MOVING_MARGIN * 1000 - 2 * MOVING_APART - 100) * MS };
 
-/* --- where items lie --- */
+/* --- placement of items --- */
 
 int moving_place(const struct moving_ring *ring, struct slice key)
 {
@@ -53,7 +53,10 @@ static uint64_t delay(struct lan *lan)
 	return lan_random(lan, 100) < 6 ? lan_random(lan, 40 * MS) : lan_random(lan, 3 * MS);
 }
 
-/* Calls that are sent at once arrive apart. Claims that come late are rare; more of them show sooner what becomes of one. */
+/*
+ * Calls that are sent together arrive separately. Late claims are rare; more of them show sooner
+ * whether one is handled correctly.
+ */
 static uint64_t arrival(struct lan *lan, const struct message *m, uint64_t last)
 {
 	const struct moving *w = lan->arg;
@@ -67,7 +70,10 @@ static uint64_t arrival(struct lan *lan, const struct message *m, uint64_t last)
 	return at < lan->now + LATE ? at : lan->now + LATE;
 }
 
-/* A read of a time to live and the write behind it, of one key, are in one packet: nothing comes between them. */
+/*
+ * A read of a time to live and the following write of the same key are in one packet: nothing is
+ * executed between them.
+ */
 static bool is_in_packet(struct lan *lan, const struct message *last, const struct message *m)
 {
 	if (last->answered || moving_generation(last) != moving_generation(m) ||
@@ -100,7 +106,10 @@ static bool execute(struct lan *lan, struct message *m)
 	return moving_mutate_execute(w, m);
 }
 
-/* Counts claims that come so late that another proxy has moved the item, and a client has deleted it. */
+/*
+ * Counts claims that arrive so late that another proxy has moved the item, and a client has
+ * deleted it.
+ */
 static void executed(struct lan *lan, struct message *m)
 {
 	struct moving *w = lan->arg;
@@ -143,7 +152,7 @@ struct moving_generation *moving_generation(const struct message *m)
 	return m->proxy ? ((struct lan_host *)m->env)->owner : NULL;
 }
 
-/* Its cas ids go on, since clients cannot tell them apart. */
+/* Its cas ids continue, since clients cannot distinguish them. */
 void moving_restart(struct moving *w, int server)
 {
 	uint64_t cas = w->lan.servers[server].cas;

@@ -25,7 +25,7 @@ static void task_ended(struct task *task)
 	moving_answered(op);
 }
 
-/* For a proxy that ends nothing waits any more. */
+/* When a proxy ends, nothing waits for its calls any more. */
 static void set_clock(const struct lan_proxy *p, struct env *env)
 {
 	enum { LATER = 1000000 };

@@ -1,17 +1,20 @@
 /*
- * A plain item while one proxy has the former ring alone: what it writes undoes nothing that another proxy has acknowledged.
+ * A plain item while one proxy has only the former ring: its writes undo no acknowledged write of
+ * another proxy.
  *
- *     a: what the new server has   b: what the former one has   c: bits
+ *     a: the item on the new server   b: that on the former one   c: bits
  *
- * The proxy that was forgotten works on b. The others work on b until the time, and then on a. At any moment one of them may move the item:
- * a stays if it is there, and b is dropped; else b goes to a. A deletion, for which the former server is asked, moves the item first. If
- * the mover is killed before it deletes b, a is a copy that becomes the item when the other proxy has deleted b.
+ * The proxy with the old configuration works on b. The others work on b until the time of the move,
+ * and then on a. At any moment one of them may move the item: a stays if it exists, and b is
+ * dropped; otherwise b moves to a. A deletion, which reads the former server too, moves the item
+ * first. If the mover is killed before it deletes b, a is a copy that becomes the item when the
+ * other proxy has deleted b.
  */
 #include "moving.h"
 #include "protocol/commands.h"
 #include "util/num.h"
 
-/* The time has come; `a` is a copy whose mover has not finished, so that no client has seen it. */
+/* The time has come; `a` is a copy whose mover has not finished, so that no client has read it. */
 enum { MOVES = 1, COPY = 2 };
 
 static uint64_t number_of(const struct moving *w, uint64_t text)
@@ -42,7 +45,9 @@ static void move(const struct moving *w, enum moving_kind kind, struct linear_st
 	s->c = finishes ? MOVES : MOVES | COPY;
 }
 
-/* The choices of the proxy that was forgotten: what others do with the item right before. */
+/*
+ * The choices for the proxy with the old configuration: what others do with the item right before.
+ */
 static enum linear_step step_former(
 	struct moving *w, const struct moving_op *op, unsigned choice, struct linear_state *s)
 {
@@ -67,7 +72,10 @@ static enum linear_step step_former(
 	return moving_step_item(w, op, &s->b);
 }
 
-/* Whether a write of the proxy that was forgotten, or of the others, may have been at the same time as the command. */
+/*
+ * Returns whether a write of the proxy with the old configuration, or of the others, may have been
+ * concurrent with the command.
+ */
 static bool meets_write(const struct moving *w, const struct moving_op *command, bool former)
 {
 	const struct moving_key *k = &w->keys[command->key];
@@ -82,7 +90,10 @@ static bool meets_write(const struct moving *w, const struct moving_op *command,
 	return false;
 }
 
-/* Whether the command, if it works on `a`, must have moved the item. A deletion may have asked the former server before a write there. */
+/*
+ * Returns whether the command, if it works on `a`, must have moved the item. A deletion may have
+ * read the former server before a write there.
+ */
 static bool must_move(const struct moving *w, const struct moving_op *op, const struct linear_state *s)
 {
 	if (!s->b)
@@ -90,7 +101,10 @@ static bool must_move(const struct moving *w, const struct moving_op *op, const 
 	return op->command == COMMAND_DELETE ? !meets_write(w, op, true) : op->command == COMMAND_GET && s->c & COPY;
 }
 
-/* Whether the command may have read the former server. It may have asked the new one before a write there. */
+/*
+ * Returns whether the command may have read the former server. It may have read the new one before
+ * a write there.
+ */
 static bool may_peek(const struct moving *w, const struct moving_op *op, const struct linear_state *s)
 {
 	return op->command == COMMAND_GET && (!s->a || s->c & COPY || meets_write(w, op, false));

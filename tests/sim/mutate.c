@@ -24,7 +24,7 @@ static void write_once(struct call *call)
 	buf_free(&once);
 }
 
-/* A read of the pointer right behind an append returns the pointer as it was before the append. */
+/* A read of the pointer right after an append returns the pointer from before the append. */
 static void skip_check(struct world *w, struct message *m)
 {
 	int key = form_key(w->form, m->call.key);
@@ -77,7 +77,7 @@ void mutate_execute(struct world *w, struct message *m)
 {
 	const struct memcached_item *item = note(m)->stale ? world_find(w, m->call.key) : NULL;
 
-	/* Sooner or later a server that has restarted gives the same id to another item. */
+	/* Eventually a server that has restarted assigns the same id to another item. */
 	if (item)
 		m->call.number = item->cas;
 	mutate_runs_execute(w, m);

@@ -20,13 +20,13 @@ static bool of_lists(const struct world *w)
 		w->mutation == MUTATION_LIST_OLD_TOKEN;
 }
 
-/* Whether clients load what has this key, and the bug is for that. */
+/* Returns whether clients load the collection with this key, and the mutation applies to it. */
 static bool is_meant(const struct world *w, struct slice key)
 {
 	return of_lists(w) ? lists_index(key) == LOADED_LIST : world_set(key) == LEASES_KEY;
 }
 
-/* Whether somebody loads it. */
+/* Returns whether it is being loaded. */
 static bool is_loading(const struct world *w, struct slice base)
 {
 	return of_lists(w) ? list_leases_is(base) : stored_lease_is(base);
@@ -45,7 +45,7 @@ static struct slice log_of(struct slice base)
 	return log;
 }
 
-/* The members in the log of the new base that are not words of the old one go behind these. */
+/* The members in the log of the new base that are not words of the old one follow these. */
 static void put_behind(struct world *w, struct call *call)
 {
 	struct slice words = log_of(stored(w, call->key)), log = log_of(call->value);
@@ -59,7 +59,10 @@ static void put_behind(struct world *w, struct call *call)
 	buf_free(&turned);
 }
 
-/* What others pushed at the tail goes in front: the log of a list moves to its head. */
+/*
+ * Elements that others pushed at the tail are placed in front: the log of a list moves to its
+ * head.
+ */
 static void put_in_front(struct call *call)
 {
 	struct slice log = log_of(call->value), front = slice_of(call->value.p, call->value.n - log.n);
@@ -101,7 +104,7 @@ static const char *token_of(struct world *w, const struct message *m)
 	return NULL;
 }
 
-/* The proxy sees the token that its client has, or a deadline that has passed. */
+/* The proxy reads the token of its client, or a deadline that has passed. */
 void mutate_leases_executed(struct world *w, struct message *m)
 {
 	bool token = w->mutation == MUTATION_OLD_TOKEN || w->mutation == MUTATION_LIST_OLD_TOKEN,

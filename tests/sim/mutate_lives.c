@@ -1,4 +1,4 @@
-/* Bugs in times to live, in bases that are deleted, and in what is missing. */
+/* Mutations of times to live, of the deletion of bases, and of missing items. */
 #include <stdio.h>
 
 #include "lists.h"
@@ -11,7 +11,7 @@ static bool is_base(const struct world *w, struct slice key)
 	return w->form || key.n == SIM_KEY_SIZE;
 }
 
-/* Takes off what a part lives longer than its base. */
+/* Subtracts the time by which a part outlives its base. */
 static void take_margin(struct call *call)
 {
 	enum { MARGIN = 10, MARGIN_OF_DATE = 600 };
@@ -64,7 +64,7 @@ static void delete_segment(struct world *w, const struct message *m)
 	buf_free(&key);
 }
 
-/* Leaves out of a base that is read each run of which the item is gone. */
+/* Omits each run with a missing item from a base that is read. */
 static void leave_out(struct world *w, struct message *m)
 {
 	struct slice rest = m->result.value;

@@ -103,7 +103,7 @@ static void set_checks(struct world *w, struct message *m)
 	}
 }
 
-/* --- other bugs in what is sent --- */
+/* --- other mutations of calls that are sent --- */
 
 static struct slice next_ref(struct slice *rest)
 {

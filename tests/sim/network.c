@@ -1,4 +1,7 @@
-/* What world.h makes of the network: servers of keys, delays, and the checks and mutations of each call. */
+/*
+ * The hooks of world.h for the network: servers of keys, delays, and the checks and mutations of
+ * each call.
+ */
 #include "world.h"
 
 /* The key of a part of oplog is that of the base, a dot, a letter, the place, and ten bytes or more. */
@@ -7,7 +10,7 @@ static bool is_part(struct slice key)
 	return key.n >= SIM_KEY_SIZE + 13 && key.p[SIM_KEY_SIZE] == '.';
 }
 
-/* How many servers behind that of its base it lies. */
+/* Returns how many servers after that of its base its server is. */
 static int place_of(struct slice key)
 {
 	return is_part(key) ? key.p[SIM_KEY_SIZE + 2] - '0' : 0;
@@ -22,7 +25,7 @@ int world_server(struct slice key)
 	return sum % SIM_SERVERS;
 }
 
-/* A proxy with another list of servers looks for what lies behind the base in the wrong place. */
+/* A proxy with another list of servers looks for parts after the base on the wrong server. */
 static bool looks_elsewhere(const struct world *w, const struct message *m)
 {
 	return m->proxy && m->proxy->index == w->stray && m->call.verb == CALL_GET && is_part(m->call.key) &&
@@ -48,7 +51,10 @@ struct memcached_item *world_find(struct world *w, struct slice key)
 
 enum { MS = 1000 };
 
-/* The delay of a call that matters for a mutation, so that what shows the mutation happens often; 0 for other calls. */
+/*
+ * Returns the delay of a call that matters for a mutation, so that the events which show the
+ * mutation are frequent; 0 for other calls.
+ */
 static uint64_t delay_for_mutation(struct lan *lan, const struct call *call)
 {
 	bool is_cas = call->verb == CALL_CAS;
@@ -79,7 +85,10 @@ static uint64_t delay(struct lan *lan, const struct call *call)
 	return lan_random(lan, 100) < 5 ? lan_random(lan, 40 * MS) : lan_random(lan, 3 * MS);
 }
 
-/* Calls that are sent at once arrive apart, so that calls of other proxies are executed between them. */
+/*
+ * Calls that are sent together arrive separately, so that calls of other proxies are executed
+ * between them.
+ */
 static uint64_t arrival(struct lan *lan, const struct message *m, uint64_t last)
 {
 	if (m->executed)
@@ -88,8 +97,9 @@ static uint64_t arrival(struct lan *lan, const struct message *m, uint64_t last)
 }
 
 /*
- * A rewrite reads the time to live, and of a date the server's clock, right before its CAS and its touch. These calls are in one
- * packet, so that nothing comes between them here. A touch that did would be lost.
+ * A rewrite reads the time to live, and of a date the server's clock, right before its CAS and its
+ * touch. These calls are in one packet, so that nothing is executed between them here. A touch in
+ * between would be lost.
  */
 static bool is_in_packet(struct lan *lan, const struct message *last, const struct message *m)
 {

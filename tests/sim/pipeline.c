@@ -21,7 +21,7 @@ static void start(struct sim_op *op, struct request *request)
 		world_fail(w, "a request was refused", "%.*s", (int)buf_size(&op->line), op->line.data);
 }
 
-/* True when the first command that waits was started. */
+/* Returns true if the first queued command was started. */
 static bool start_next(struct world *w, struct sim_client *c)
 {
 	const struct request_limits limits = { 1 << 16, 1 << 16, 100 };

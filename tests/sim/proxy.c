@@ -7,7 +7,7 @@
 #include "util/alloc.h"
 #include "world.h"
 
-/* Each command is an owner of its own here, but lanes keep the order of a client. */
+/* Each command is a separate owner here, but lanes keep the order of a client. */
 static void task_begin(struct task *task)
 {
 	struct sim_op *op = task->owner;

@@ -22,9 +22,9 @@ struct view {
 	struct world *w;
 	int key;
 	bool *members;
-	signed char *words; /* if this is not NULL, what is said goes here */
-	bool lost;          /* something of it is gone */
-	char item[32];      /* the key of what is looked into */
+	signed char *words; /* if this is not NULL, violations are written here */
+	bool lost;          /* a part is missing */
+	char item[32];      /* the key of the item that is being parsed */
 };
 
 /* All items that ever were. */
@@ -35,7 +35,7 @@ struct stored_sets {
 	size_t count, capacity;
 };
 
-/* What is said of a run or of a table, or what was found. */
+/* The expected properties of a run or of a table, or those found. */
 struct totals {
 	uint64_t tables, entries, removals, bytes;
 };
@@ -91,7 +91,7 @@ static uint64_t little(const char *p, int bytes)
 	return value;
 }
 
-/* Of 32 bits at most, and in as few bytes as it takes. */
+/* Of 32 bits at most, and in as few bytes as possible. */
 static bool take_varint(struct slice *rest, uint64_t *out)
 {
 	struct slice byte;
@@ -114,7 +114,7 @@ static int compare(struct slice a, struct slice b)
 	return a.n < b.n ? -1 : a.n > b.n;
 }
 
-/* A token that is ended by a space; an empty one when there is none. */
+/* A token that ends with a space; an empty one if there is none. */
 static struct slice next_token(struct slice *rest)
 {
 	const char *space = rest->n ? memchr(rest->p, ' ', rest->n) : NULL;
@@ -136,7 +136,7 @@ static bool is_id(struct slice id, const char *letters)
 
 /* --- the base --- */
 
-/* Takes the references off the front, up to a lease; false when one has no end. */
+/* Removes the references from the front, up to a lease. Returns false if one has no end. */
 static bool take_refs(struct slice *rest, struct slice *refs)
 {
 	*refs = *rest;
@@ -160,7 +160,7 @@ static bool take_lease(struct slice *rest, struct parts *out)
 	return stored_number(&token, '.', &out->deadline) && stored_number(&token, '.', &seconds) && token.n == 0;
 }
 
-/* Cuts the base at its block; false when what begins there is none of a set. */
+/* Splits the base at its block. Returns false if the block is not that of a set. */
 static bool split(struct slice base, struct parts *out)
 {
 	struct slice rest = base, mark;
@@ -246,7 +246,7 @@ static struct memcached_item *find_base(struct view *v)
 	return world_find(v->w, slice_of(v->item, SIM_KEY_SIZE));
 }
 
-/* What an item holds, or held before it was gone; false when it was never written. */
+/* The value of an item, or the value before it was lost. Returns false if it was never written. */
 static bool find_item(struct view *v, struct slice id, struct slice *data)
 {
 	struct slice key =
@@ -332,7 +332,7 @@ static struct slice name_of(const struct entry *e)
 	return slice_of(e->name, e->size);
 }
 
-/* Reads the entry behind `e`; a restart shares nothing with it. */
+/* Reads the entry that follows `e`; a restart shares nothing with it. */
 static bool next_entry(struct view *v, struct slice *rest, bool restart, struct entry *e)
 {
 	struct entry before = *e;
@@ -355,7 +355,10 @@ static bool next_entry(struct view *v, struct slice *rest, bool restart, struct 
 	return true;
 }
 
-/* What is there must be the entries and nothing else, and lie from the fence on and below the next one, where there is one. */
+/*
+ * The content must be the entries and nothing else, from the fence on and below the next one, if
+ * there is one.
+ */
 static bool read_table(
 	struct view *v, struct slice data, const struct fence *fence, const struct fence *next, struct totals *found)
 {

@@ -15,7 +15,7 @@ enum {
 	EVENTS_MAX = 400000,
 	ITEM_MAX = 1500,
 	KILL_WITHIN = 150,   /* calls of a proxy */
-	LAST_WAIT = 1500,    /* milliseconds that clients wait when nobody pushes any more */
+	LAST_WAIT = 1500,    /* milliseconds that clients wait after the last push */
 	STALL_MAX = 4000000, /* microseconds */
 	TIMEOUT = 300000     /* microseconds */
 };
@@ -181,9 +181,9 @@ static void look(struct waiter *waiter, const struct result *r)
 }
 
 /* The other workers of its process look soon. */
-static void tell_others(struct host *host)
+static void tell_others(struct env *env)
 {
-	struct taking_proxy *p = (struct taking_proxy *)host;
+	struct taking_proxy *p = (struct taking_proxy *)env;
 
 	for (int i = 0; i < TAKING_WORKERS; i++) {
 		struct taking_proxy *other = &p->world->proxies[i];
@@ -201,7 +201,7 @@ static void pushed(struct env *env, struct slice key)
 
 	waiting_pushed(p->lan.host.waiting, key);
 	if (p->lan.index < TAKING_WORKERS && push_board_note(&p->world->board, key))
-		tell_others(&p->lan.host);
+		tell_others(env);
 }
 
 static void call_late(struct env *env, struct waiter *waiter, unsigned ms)
@@ -230,9 +230,12 @@ static void start_proxy(struct taking *w, int index)
 	host->ended = has_gone;
 	host->done = task_ended;
 	host->lanes = lanes_create(&host->env, &machines);
-	host->tell = tell_others;
-	host->waiting = waiting_create(host, index < TAKING_WORKERS ? &w->board : NULL,
-		w->waiting_max + (w->mutation == TAKING_ONE_MORE ? 1 : 0));
+	host->waiting = waiting_create(&(struct waiting_options){
+		.env = &host->env,
+		.board = index < TAKING_WORKERS ? &w->board : NULL,
+		.max = w->waiting_max + (w->mutation == TAKING_ONE_MORE ? 1 : 0),
+		.tell = tell_others,
+	});
 }
 
 static void stop_proxy(struct taking_proxy *p)
@@ -324,7 +327,7 @@ static void trouble(struct taking *w)
 		lan_break(&w->proxies[taking_random(w, TAKING_PROXIES)].lan, (int)taking_random(w, TAKING_SERVERS));
 }
 
-/* Most come soon. In a pause those who wait ask less and less often. */
+/* Most are sent soon. During a pause, waiting clients poll less and less often. */
 static uint64_t pause_before_next(struct taking *w)
 {
 	return taking_chance(w, 4) ? taking_random(w, 1500) : taking_random(w, 25);
@@ -387,8 +390,8 @@ static void run_world(struct taking *w, uint64_t seed, enum taking_mutation muta
 	w->trouble = seed / TAKING_KINDS % 2;
 	w->breaks = w->trouble && seed / TAKING_KINDS % 4 == 3;
 	w->stalls = w->trouble && seed / TAKING_KINDS % 4 == 1;
-	w->waiting_max =
-		w->kind == TAKING_WAITERS && seed / TAKING_KINDS % 5 < 2 ? seed / TAKING_KINDS % 4 : TAKING_CLIENTS;
+	w->waiting_max = w->kind == TAKING_WAITERS && seed / TAKING_KINDS % 5 < 2 ? seed / TAKING_KINDS % 6
+										  : TAKING_CLIENTS * TAKING_SHARES;
 	w->has_plain = seed / TAKING_KINDS % 3 == 1;
 	w->mutation = mutation;
 	w->lan.gentle = mutation == TAKING_LATE_CALL;

@@ -1,36 +1,42 @@
 /*
- * Commands of two keys in a simulated world: what moves between lists and sets, what is stored of others, and clients that wait for
- * elements. Proxies are killed at any of their calls, and connections break. One seed determines the whole history. Its kind is one of:
+ * Commands with two keys in a simulated world: moves between lists and between sets, stored unions,
+ * intersections and differences, and clients that wait for elements. Proxies are killed at any of
+ * their calls, and connections break. One seed determines the whole history. Its kind is one of:
  *
- *     moves      lmove from lists that many share to a list of the client's own: each element is once in all, if no proxy ends
- *     shared     lmove and pops between lists that many share: nothing is lost, nothing is there more often than copies were left
- *     waiters    blpop, brpop and blmove through three proxies: each element goes to one, none waits beside a list with elements
- *     members    smove: each member is in one set, if no proxy ends; others are as the client that adds and removes them was answered
- *     stores     sunionstore, sinterstore, sdiffstore: what is read of the target is linear
+ *     moves      lmove from shared lists to a list of the client: each element exists once, unless
+ *                a proxy was killed
+ *     shared     lmove and pops between shared lists: no element is lost, and none exists more often
+ *                than copies were left
+ *     waiters    blpop, brpop and blmove through three proxies: each element is returned once, and
+ *                no client waits for a list that has elements
+ *     members    smove: each member is in one set, unless a proxy was killed; other members agree
+ *                with the replies to the client that adds and removes them
+ *     stores     sunionstore, sinterstore, sdiffstore: reads of the target are linearizable
  *
  * In some histories connections stall: calls that time out must not be executed after the client has been answered. In some histories
- * only a few clients may wait at once. Clients may leave while they wait: they get nothing that is pushed later, and stop waiting.
+ * only a few keys may wait at once. Clients may leave while they wait: they get nothing that is pushed later, and stop waiting.
  *
- * In some histories there is a plain item too, which clients name as a target of moves: they must get an error, and it must not change.
+ * In some histories clients also name a plain item as a target of moves: they must receive an
+ * error, and it must not change.
  */
 #ifndef SIM_TAKING_H
 #define SIM_TAKING_H
 
 #include <sys/queue.h>
 
-#include "collection/push_board.h"
 #include "command/task.h"
-#include "command/waiting.h"
 #include "histories.h"
 #include "lan.h"
 #include "linear.h"
+#include "waiting/push_board.h"
+#include "waiting/waiting.h"
 
 enum {
 	TAKING_SERVERS = 2,
 	TAKING_PROXIES = 3,
 	TAKING_WORKERS = 2, /* of one process, the first of the proxies */
 	TAKING_CLIENTS = 9,
-	TAKING_LISTS = 4 + TAKING_CLIENTS, /* l0 to l2, d0, and one of each client's own */
+	TAKING_LISTS = 4 + TAKING_CLIENTS, /* l0 to l2, d0, and one of each client */
 	TAKING_SHARES = 3,                 /* of them: l0 to l2 */
 	TAKING_DONE = 3,                   /* d0 */
 	TAKING_OWN = 4,
@@ -38,15 +44,16 @@ enum {
 	TAKING_TARGET = 3,
 	TAKING_ELEMENTS = 1000,
 	TAKING_MEMBERS = 24,  /* that are moved */
-	TAKING_STABLE = 96,   /* members of the sources of stores, which stay */
-	TAKING_VOLATILE = 16, /* and such that come and go */
-	TAKING_BESIDE = 1000, /* milliseconds that a client may wait beside an element */
-	TAKING_GONE = 500     /* milliseconds that a pop under way may take after its client has left */
+	TAKING_STABLE = 96,   /* members of the sources of stores, which are never removed */
+	TAKING_VOLATILE = 16, /* and members that are added and removed */
+	TAKING_BESIDE = 1000, /* milliseconds that a client may wait although there is an element */
+	/* milliseconds that a pop in flight may take after its client has disconnected */
+	TAKING_GONE = 500
 };
 
 enum taking_kind { TAKING_MOVES, TAKING_SHARED, TAKING_WAITERS, TAKING_SMOVES, TAKING_STORES, TAKING_KINDS };
 
-/* Bugs that are put in on purpose. The checks must find each. */
+/* Bugs that are inserted on purpose. The checks must find each of them. */
 enum taking_mutation {
 	TAKING_NONE,
 #define MUTATION(name, what) TAKING_##name,
@@ -55,20 +62,24 @@ enum taking_mutation {
 	TAKING_MUTATIONS
 };
 
-/* How a client leaves while it waits. */
+/* How a client disconnects while it waits. */
 enum taking_way {
 	TAKING_STAYS,
 	TAKING_CLOSES, /* The proxy has closed the connection, and abandoned its tasks. */
-	TAKING_ENDS, /* The proxy has read the end of the input, or a line after which it will close the connection. */
-	TAKING_VANISHES /* The end of the input shows only when the socket is checked. */
+	/*
+	 * The proxy has read the end of the input, or a line after which it will close the
+	 * connection.
+	 */
+	TAKING_ENDS,
+	TAKING_VANISHES /* The end of the input is only found when the socket is checked. */
 };
 
 enum taking_place { TAKING_SOMEWHERE, TAKING_IN, TAKING_OUT };
 
 struct taking_set {
 	uint64_t stable[2]; /* a bit for each */
-	uint32_t loose;     /* the same of those that come and go */
-	uint32_t moved;     /* those that are moved */
+	uint32_t loose;     /* the same for members that are added and removed */
+	uint32_t moved;     /* members that are moved */
 	unsigned count;
 };
 
@@ -82,24 +93,24 @@ struct taking_op {
 	int client;
 	command_id command;
 	int from, to;                   /* lists or sets; -1 for none */
-	int keys[TAKING_SHARES], count; /* of a waiter: its lists */
+	int keys[TAKING_SHARES], count; /* of a blocking command: its lists */
 	int member;
-	uint64_t issued, deadline; /* milliseconds; when it waits no more */
-	size_t linear;             /* of the target: its place in the history */
-	enum taking_way way;       /* how its client has left, if it has */
-	uint64_t left;             /* the time of that, in milliseconds */
+	uint64_t issued, deadline; /* milliseconds; the end of its wait */
+	size_t linear;             /* of the target: its position in the history */
+	enum taking_way way;       /* how its client has disconnected, if it has */
+	uint64_t left;             /* when it did, in milliseconds */
 	struct task *task;
 	struct account account;
-	bool is_popping; /* a pop was under way when the task was abandoned */
+	bool is_popping; /* a pop was in flight when the task was abandoned */
 	bool is_refused; /* its target is the plain item */
 	struct buf line, reply;
 };
 
 struct taking_proxy {
-	struct lan_proxy lan; /* first, as its host is the first of that */
+	struct lan_proxy lan; /* first, since its host is the first one of the lan_proxy */
 	struct taking *world;
 	void (*later)(struct env *env, struct waiter *waiter, unsigned ms); /* of the network */
-	uint64_t kill_at;    /* the call behind which it is killed; 0 for none */
+	uint64_t kill_at;    /* the call after which it is killed; 0 for none */
 	struct waiter looks; /* at the board, soon */
 	bool asked_to_look;
 };
@@ -107,53 +118,56 @@ struct taking_proxy {
 struct taking {
 	struct lan lan;
 	struct taking_proxy proxies[TAKING_PROXIES];
-	struct push_board board; /* of those that are workers of one process */
+	struct push_board board; /* proxies that are workers of one process */
 	struct rules rules;
 	const struct collection_options *options;
 	enum taking_kind kind;
 	enum taking_mutation mutation;
 	bool trouble, breaks, stalls, ending; /* proxies are killed; connections break, or stall */
 	uint64_t last_arrival;                /* of the calls of the proxy that was killed last, in milliseconds */
-	size_t waiting_max;                   /* max_waiting of each process */
+	size_t waiting_max;                   /* max_waiting of each process, in keys */
 	bool has_plain;                       /* there is a plain item */
 	struct taking_client {
 		int proxy;
 		bool busy;
-		uint64_t rests; /* until then, in milliseconds */
+		uint64_t rests; /* end of that, in milliseconds */
 		/* The last addition or removal with an unknown outcome, and its set and member. */
 		command_id failed;
 		int set, loose;
 	} clients[TAKING_CLIENTS];
-	TAILQ_HEAD(, taking_op) ops; /* under way */
+	TAILQ_HEAD(, taking_op) ops; /* in flight */
 	/* Elements of lists, by their numbers. */
 	struct taking_element {
 		bool acknowledged, executed;
-		int copies;      /* pushes behind the first one */
-		int moved;       /* replies of moves from one list to another */
+		int copies;      /* pushes after the first one */
+		int moved;       /* replies of moves between lists */
 		int delivered;   /* replies of pops */
-		int stored;      /* in all lists, when all is over */
+		int stored;      /* in all lists, at the end */
 		uint64_t pushed; /* the time of the first push, in milliseconds */
 	} elements[TAKING_ELEMENTS];
 	int element_count;
-	uint64_t filled[TAKING_LISTS]; /* since then the list has elements, in milliseconds; UINT64_MAX: it has none */
+	/* since when the list has elements, in milliseconds; UINT64_MAX: it has none */
+	uint64_t filled[TAKING_LISTS];
 	uint64_t failed_pops, failed_moves;
 	/* Members of sets. */
 	struct taking_member {
-		int set; /* where it is, or -1 if its client does not know */
+		int set; /* its set, or -1 if its client does not know */
 		int failed;
 	} members[TAKING_MEMBERS];
-	struct taking_set sources[TAKING_SHARES]; /* what was loaded into them */
+	struct taking_set sources[TAKING_SHARES]; /* members that were loaded into them */
 	struct taking_store {
 		struct linear_op op;
-		uint64_t seen[2]; /* what is stored, or was read */
+		uint64_t seen[2]; /* the stored members, or those that were read */
 	} stores[LINEAR_OPS];
 	size_t store_count;
 	uint64_t tick;
-	uint32_t ever_loose;                                     /* that any source ever had */
-	enum taking_place loose[TAKING_SHARES][TAKING_VOLATILE]; /* as the last replies say */
+	/* members that any source ever had */
+	uint32_t ever_loose;
+	enum taking_place loose[TAKING_SHARES][TAKING_VOLATILE]; /* according to the last replies */
 	struct taking_set last_read;                             /* by smembers */
 	uint64_t last_number;                                    /* the reply to the last store */
-	uint64_t polls[TAKING_PROXIES][TAKING_LISTS];            /* for a mutation: what a poll has said first */
+	/* for a mutation: the first result of a poll */
+	uint64_t polls[TAKING_PROXIES][TAKING_LISTS];
 	const char *violation;
 	char detail[400];
 	/* Totals over the histories. */
@@ -168,53 +182,59 @@ uint64_t taking_random(struct taking *world, uint64_t below);
 bool taking_chance(struct taking *world, unsigned percent);
 uint64_t taking_now(const struct taking *world); /* milliseconds */
 
-/* The list, or the set, whose base has this key; -1 for any other key. And its key, of two characters. */
+/* Return the list, or the set, whose base has this key, or -1; the key, of two characters. */
 int taking_list(struct slice key);
 int taking_set_number(struct slice key);
 const char *taking_list_key(int list);
 
-/* The plain item, which is a target in some histories; and whether the target of this command shall be that. */
+/*
+ * The plain item, which is a target in some histories; returns whether this command must use it as
+ * its target.
+ */
 extern const struct slice taking_plain;
 bool taking_refuses(struct taking_op *op);
 
-/* Whether both are workers of one process, which have one bound of waiting clients. */
+/* Returns whether both are workers of one process, which have a common limit of waiting clients. */
 bool taking_is_same_process(const struct taking_proxy *a, const struct taking_proxy *b);
 
-/* Lets everything come that comes until then, in milliseconds. Proxies are killed meanwhile. */
+/* Delivers everything that arrives until then, in milliseconds. Proxies are killed meanwhile. */
 void taking_run_until(struct taking *world, uint64_t time);
-/* Until nothing is under way. */
+/* Runs until nothing is in flight. */
 void taking_settle(struct taking *world);
 
 /* --- taking_clients.c --- */
 
-/* A client that is not busy sends a random command of the history's kind. */
+/* Sends a random command of the history's kind from a client that is not busy. */
 void taking_act(struct taking *world);
-/* A client sends this line. */
+/* Sends this line from a client. */
 void taking_ask(struct taking *world, int client, command_id command, const char *line);
-/* The reply is complete, or the proxy was killed. */
+/* Called when the reply is complete, or the proxy was killed. */
 void taking_answered(struct taking_op *op);
 void taking_free_op(struct taking_op *op);
-/* The words of the value in a reply, or of none. */
+/* Returns the words of the value in a reply; none if it has no value. */
 struct slice taking_value(struct slice reply);
-/* Whether the reply says that nobody knows what happened. */
+/* Returns whether the reply is an unknown outcome. */
 bool taking_is_unknown(const struct taking_op *op);
 
 /* --- taking_lists.c --- */
 
 void taking_lists_init(struct taking *world);
-/* A call on the base of a list was executed. */
+/* Called after a call on the base of a list was executed. */
 void taking_list_executed(struct taking *world, const struct message *message, int list);
 void taking_list_answered(struct taking_op *op);
-/* The reply says that too many clients wait. */
+/* Returns whether the reply is the error that too many waiting clients. */
 void taking_may_not_wait(const struct taking_op *op);
-/* The number of the element that is pushed next, 0 if there are no more; of the one with this name. */
+/*
+ * Return the number of the next element to push, 0 if there are no more; of the element with this
+ * name.
+ */
 int taking_new_element(struct taking *world);
 int taking_element(struct taking *world, struct slice name);
-/* Whether that call pushes an element that was pushed before: it is a move. */
+/* Returns whether that call pushes an element that was pushed before, which makes it a move. */
 bool taking_is_copy(struct taking *world, const struct call *call);
-/* No client waits too long beside a list with elements, or after it has left; no more clients wait than max_waiting. */
+/* No client waits too long beside a list with elements, or after it has left; no more keys wait than max_waiting. */
 void taking_check_waiters(struct taking *world);
-/* All is over. */
+/* Checks the state at the end. */
 void taking_check_lists(struct taking *world);
 
 /* --- taking_sets.c --- */
@@ -230,7 +250,7 @@ void taking_check_sets(struct taking *world);
 
 void taking_mutate_sent(struct lan *lan, struct message *message);
 bool taking_mutate_execute(struct lan *lan, struct message *message);
-/* The call was executed. */
+/* Called after the call was executed. */
 void taking_mutate_executed(struct taking *world, struct message *message);
 
 #endif

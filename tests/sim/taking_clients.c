@@ -1,4 +1,4 @@
-/* The clients of taking.h: what they ask, and what they are told. */
+/* The clients of taking.h: their commands and replies. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -6,7 +6,7 @@
 #include "taking.h"
 #include "util/alloc.h"
 
-enum { WORKERS = 6, RESTS = 100 /* milliseconds, behind a failure: what was lost on the way comes before */ };
+enum { WORKERS = 6, RESTS = 100 /* milliseconds, after a failure: lost messages arrive before that */ };
 
 void taking_free_op(struct taking_op *op)
 {
@@ -16,7 +16,7 @@ void taking_free_op(struct taking_op *op)
 	free(op);
 }
 
-/* --- asking --- */
+/* --- sending --- */
 
 static struct taking_op *new_op(struct taking *w, int client)
 {
@@ -65,7 +65,7 @@ static void write_push(struct taking_op *op)
 
 	op->command = taking_chance(w, 60) ? COMMAND_RPUSH : COMMAND_LPUSH;
 	op->to = (int)taking_random(w, w->kind == TAKING_MOVES ? 2 : TAKING_SHARES);
-	/* To what a client has for its own only others may push beside it. */
+	/* To a client's own list, others may only push as well. */
 	if (w->kind == TAKING_MOVES && taking_chance(w, 40))
 		op->to = TAKING_OWN + (int)taking_random(w, WORKERS);
 	buf_printf(&op->line, "%s %s", op->command == COMMAND_RPUSH ? "rpush" : "lpush", taking_list_key(op->to));
@@ -140,7 +140,7 @@ static void write_wait(struct taking_op *op)
 		add_waiting(op, (first + i) % TAKING_SHARES);
 }
 
-/* From a list that many share to one of its own, and from there to one from which nothing is taken. */
+/* From a shared list to one of the client, and from there to one from which nothing is removed. */
 static void write_owned(struct taking_op *op)
 {
 	struct taking *w = op->world;
@@ -207,7 +207,10 @@ static bool is_under_way(const struct taking *w, const struct taking_op *op)
 	return false;
 }
 
-/* Another client takes the place of one that leaves. An abandoned task that does not end at once is about to pop. */
+/*
+ * Another client replaces one that disconnects. An abandoned task that does not end immediately is
+ * about to pop.
+ */
 static void leave(struct taking *w, int client)
 {
 	struct taking_op *op = waiting_op(w, client);
@@ -237,7 +240,7 @@ void taking_act(struct taking *w)
 		leave(w, client);
 	if (w->clients[client].busy || w->clients[client].rests > taking_now(w))
 		return;
-	/* Most of the time those who wait are faster than those who push. */
+	/* Usually the waiting clients are faster than the pushing ones. */
 	if (w->kind == TAKING_WAITERS && client >= WORKERS && taking_chance(w, 40))
 		return;
 	op = new_op(w, client);
@@ -312,7 +315,7 @@ void taking_answered(struct taking_op *op)
 		(int)buf_size(&op->line) - 2, op->line.data, (int)buf_size(&op->reply), op->reply.data);
 	if (op->way == TAKING_STAYS)
 		w->clients[op->client].busy = false;
-	if (slice_starts(buf_slice(&op->reply), SLICE("SERVER_ERROR too many clients wait"))) {
+	if (slice_starts(buf_slice(&op->reply), SLICE("SERVER_ERROR too many waiting clients"))) {
 		taking_may_not_wait(op);
 		taking_free_op(op);
 		return;

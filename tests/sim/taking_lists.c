@@ -1,4 +1,7 @@
-/* The lists of taking.h: where each element is, how often, and who waits beside it. */
+/*
+ * The lists of taking.h: the position and number of each element, and the clients that wait for
+ * it.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -28,7 +31,7 @@ int taking_element(struct taking *w, struct slice name)
 	return 0;
 }
 
-/* --- what is executed --- */
+/* --- executed calls --- */
 
 static bool pushes(const struct call *call)
 {
@@ -94,7 +97,10 @@ static bool is_push(const struct taking_op *op)
 	return op->command == COMMAND_LPUSH || op->command == COMMAND_RPUSH;
 }
 
-/* Of those who wait for one list alone through one proxy, who came first is first. Some time passes until one is in the line. */
+/*
+ * Clients that wait for only one list through one proxy are served in their order. It takes a
+ * while until one is in the queue.
+ */
 static void check_line(const struct taking_op *op)
 {
 	enum { APART = 200 /* milliseconds */ };
@@ -166,7 +172,7 @@ void taking_list_answered(struct taking_op *op)
 	}
 }
 
-/* --- who waits --- */
+/* --- waiting clients --- */
 
 static void check_waiter(const struct taking_op *op)
 {
@@ -192,7 +198,7 @@ static void check_has_left(const struct taking_op *op)
 			(int)buf_size(&op->line) - 2, op->line.data);
 }
 
-/* Clients of the same process that have waited, or tried to pop, since then. */
+/* The keys of all clients of the same process that have waited, or tried to pop, since then. */
 static size_t waiting_since(const struct taking_op *asked, uint64_t since)
 {
 	const struct taking_op *op;
@@ -200,7 +206,7 @@ static size_t waiting_since(const struct taking_op *asked, uint64_t since)
 
 	TAILQ_FOREACH(op, &asked->world->ops, link) {
 		if (op->count && op->issued <= since && taking_is_same_process(op->proxy, asked->proxy))
-			count++;
+			count += (size_t)op->count;
 	}
 	return count;
 }
@@ -219,15 +225,15 @@ void taking_check_waiters(struct taking *w)
 		/* By then it has tried all its lists, so it waits. */
 		if (op->issued + TAKING_BESIDE < taking_now(w) &&
 			waiting_since(op, taking_now(w) - TAKING_BESIDE) > w->waiting_max)
-			taking_fail(w, "more clients wait than may", "%zu may, as this one: %.*s", w->waiting_max,
-				(int)buf_size(&op->line) - 2, op->line.data);
+			taking_fail(w, "more keys wait than may", "%zu may, as those of this client: %.*s",
+				w->waiting_max, (int)buf_size(&op->line) - 2, op->line.data);
 	}
 }
 
 void taking_may_not_wait(const struct taking_op *op)
 {
 	if (waiting_since(op, taking_now(op->world)) <= op->world->waiting_max)
-		taking_fail(op->world, "a client may not wait, although fewer wait than may", "%zu may: %.*s",
+		taking_fail(op->world, "a client may not wait, although fewer keys wait than may", "%zu may: %.*s",
 			op->world->waiting_max, (int)buf_size(&op->line) - 2, op->line.data);
 }
 

@@ -57,7 +57,10 @@ static int count(struct slice base)
 	return elements;
 }
 
-/* Whether it takes an element out of the target of a move, from which nobody moves anything. */
+/*
+ * Returns whether it pops an element from the target of a move, from which no command moves
+ * anything.
+ */
 static bool takes_back(struct taking *w, const struct message *m)
 {
 	const struct memcached_item *item = lan_find(&w->lan, m->call.key);

@@ -12,7 +12,7 @@ static const char *const keys[TAKING_SETS] = { "s0", "s1", "s2", "t0" };
 
 /* --- members --- */
 
-/* Between two that stay there may be one that comes and goes. */
+/* Between two permanent members there may be one that is added and removed. */
 static int loose_number(int loose)
 {
 	return 2 * loose * (TAKING_STABLE / TAKING_VOLATILE) + 1;
@@ -80,7 +80,7 @@ void taking_sets_init(struct taking *w)
 	taking_settle(w);
 }
 
-/* --- what clients ask --- */
+/* --- commands of clients --- */
 
 /* Each member is moved by one client. */
 void taking_write_smove(struct taking_op *op)
@@ -110,7 +110,10 @@ static void write_undo(struct taking_op *op)
 		op->command = c->failed == COMMAND_SADD ? COMMAND_SREM : COMMAND_SADD;
 }
 
-/* Members next to those that move, or in the sources of stores. Each is added and removed by one client. */
+/*
+ * Members next to those that move, or in the sources of stores. Each is added and removed by one
+ * client.
+ */
 void taking_write_loose(struct taking_op *op)
 {
 	struct taking *w = op->world;
@@ -127,7 +130,7 @@ void taking_write_loose(struct taking_op *op)
 		100 + loose_number(op->member));
 }
 
-/* Of what stays in the sources. */
+/* One of the permanent members of the sources. */
 static void expect(struct taking *w, struct taking_store *store, command_id command, int first, int count)
 {
 	for (int half = 0; half < 2; half++) {
@@ -196,7 +199,10 @@ static void smove_answered(struct taking_op *op)
 	}
 }
 
-/* The client has waited until a command that has failed is executed or never will be. So the next reply says where the member is. */
+/*
+ * The client has waited until a failed command is executed or never will be. So the next reply
+ * shows where the member is.
+ */
 static void loose_answered(struct taking_op *op)
 {
 	struct taking *w = op->world;
@@ -325,7 +331,7 @@ static void check_order(struct taking *w)
 			w->store_count, __builtin_popcountll(linear.furthest));
 }
 
-/* While nothing else is under way, what is stored is exactly the union. */
+/* While nothing else is in flight, the stored set is exactly the union. */
 static void check_union(struct taking *w)
 {
 	struct taking_set all = { .count = 0 }, stored;

@@ -1,6 +1,6 @@
 /*
- * The true members of each set at each moment, as the executed calls say: an append adds and removes, a rewrite changes nothing.
- * All replies are checked against this.
+ * The true members of each set at each moment, derived from the executed calls: an append adds and
+ * removes, a rewrite changes nothing. All replies are checked against this.
  */
 #ifndef SIM_TRUTH_H
 #define SIM_TRUTH_H
@@ -12,7 +12,7 @@
 
 enum { SIM_KEYS = 4, SIM_CLIENTS = 6, SIM_OWN = 8, SIM_MEMBERS = SIM_CLIENTS * SIM_OWN };
 
-/* The changes of a value: when, and to what. */
+/* The changes of a value: their times and the new values. */
 struct history {
 	struct change {
 		uint64_t tick;
@@ -23,14 +23,14 @@ struct history {
 
 struct truth_set {
 	struct history members[SIM_MEMBERS];
-	struct history absent; /* there is no base, or a segment is gone */
-	struct history gone;   /* there is no base; followed in oplog alone */
+	struct history absent; /* there is no base, or a segment is missing */
+	struct history gone;   /* there is no base; maintained only for oplog */
 	bool in[SIM_MEMBERS];
 };
 
 struct truth {
 	struct truth_set sets[SIM_KEYS];
-	uint64_t tick; /* grows with everything that is executed */
+	uint64_t tick; /* incremented by each event */
 };
 
 void truth_init(struct truth *truth);
@@ -42,13 +42,16 @@ void truth_wipe(struct truth *truth, int key);
 void truth_set_absent(struct truth *truth, int key, bool absent);
 void truth_set_gone(struct truth *truth, int key, bool gone);
 
-/* Whether the history had this value at some moment from `from` on. */
+/* Returns whether the history had this value at some moment from `from` on. */
 bool truth_was(const struct history *history, uint64_t from, bool value);
 
-/* The value at the end of that tick. */
+/* Returns the value at the end of that tick. */
 bool truth_at(const struct history *history, uint64_t tick);
 
-/* Members are named ^<client>m<number>, which begins like the guard of flip; -1 for any other name. */
+/*
+ * Members are named ^<client>m<number>, which begins like the guard of flip; returns -1 for any
+ * other name.
+ */
 int truth_member(struct slice name);
 void truth_name(int member, char name[16]);
 

@@ -63,9 +63,9 @@ uint64_t world_now(const struct world *w)
 	return lan_ms(&w->lan);
 }
 
-/* --- what goes wrong --- */
+/* --- faults --- */
 
-/* Items may be gone: checks all that is stored. */
+/* Items may be lost: checks all stored sets. */
 static void look(struct world *w)
 {
 	if (w->form)
@@ -114,7 +114,7 @@ static void trouble(struct world *w, int step)
 				w->client_proxy[client] = (int)world_random(w, SIM_PROXIES);
 		}
 	} else if (w->mutation == MUTATION_NO_MARGIN) {
-		return; /* a part that is gone shows the bug only if none was evicted */
+		return; /* a missing part shows the mutation only if none was evicted */
 	} else if (dice < 16 + evictions_of_1000(w)) {
 		evict(w);
 	} else if (dice <
@@ -155,7 +155,7 @@ static void settle(struct world *w)
 	}
 }
 
-/* When all is settled, each proxy must read exactly what is true. */
+/* When everything is settled, each proxy must read exactly the truth. */
 static void final_reads(struct world *w)
 {
 	for (int i = 0; i < SIM_PROXIES; i++) {

@@ -1,6 +1,7 @@
 /*
- * The simulated world: servers, proxies, clients, and a network that delays, loses and breaks. The proxies run the real code of
- * src/command and src/collection. One seed determines the whole history.
+ * The simulated world: servers, proxies, clients, and a network that delays, loses and breaks. The
+ * proxies run the real code of src/command and src/collection. One seed determines the whole
+ * history.
  */
 #ifndef SIM_WORLD_H
 #define SIM_WORLD_H
@@ -25,7 +26,7 @@ enum {
 	SIM_DATE = 60 * 60 * 24 * 30 /* seconds; a time to live above it is a date */
 };
 
-/* Bugs that are put in on purpose. The checks must find each. */
+/* Bugs that are inserted on purpose. The checks must find each of them. */
 enum mutation {
 	MUTATION_NONE,
 #define MUTATION(name, what, encodings) MUTATION_##name,
@@ -34,28 +35,32 @@ enum mutation {
 	MUTATIONS
 };
 
-/* The changes that the commands behind a call ask for; see check_form.c. */
+/* The changes by the commands of a call; see check_form.c. */
 struct wants {
 	uint64_t adds, removes;
 	bool pops, ends;
 };
 
-/* What the pointer of a flipped collection showed. */
+/* The last observed pointer of a flipped collection. */
 struct seen_pointer {
 	char name[8];
 	uint64_t cas;
-	bool appended; /* and that was the last that was sent since */
+	bool appended; /* and this was the last call since then */
 };
 
-/* What the checks and mutations note of a message. */
+/* Data of the checks and mutations about a message. */
 struct note {
 	struct wants wants;
 	struct seen_pointer lie; /* MUTATION_NO_CHECK */
-	bool stale;              /* MUTATION_STALE_CAS: its cas id is of an earlier connection */
-	bool lost;               /* MUTATION_EARLY_DELETE: nothing is done, and its proxy believes that it was */
-	bool behind;             /* a read of a base that was sent behind a write which was not executed */
-	uint64_t asked; /* the number of the command that touches or deletes by this call; 0 where it is not known */
-	bool unclear;   /* it may also be an earlier command, which touches once more since a part was missing */
+	bool stale;              /* MUTATION_STALE_CAS: its cas id is from an earlier connection */
+	/* MUTATION_EARLY_DELETE: nothing is done, but its proxy receives success */
+	bool lost;
+	/* a read of a base that was sent after a write which was not executed */
+	bool behind;
+	/* the number of the command that touches or deletes by this call; 0 if unknown */
+	uint64_t asked;
+	/* it may also be an earlier command, which touches again since a part was missing */
+	bool unclear;
 };
 
 static inline struct note *note(const struct message *m)
@@ -67,15 +72,15 @@ struct sim_list_op;
 struct lists;
 struct stored_sets;
 
-/* The members that a read is about. They are numbered in byte order. */
+/* The members that a read refers to. They are numbered in byte order. */
 struct sim_question {
 	int asked[SIM_ASKED]; /* members, one by one */
 	size_t count;         /* of them */
 	int first, last;      /* a range of members */
-	size_t most;          /* the most members that the reply may list */
+	size_t most;          /* maximum number of members in the reply */
 };
 
-/* Of a command of many keys: the client's last earlier commands on each. */
+/* Of a command with several keys: the client's last earlier commands on each. */
 struct sim_many {
 	size_t before[SIM_KEYS][SIM_MEMBERS], before_any[SIM_KEYS];
 	struct buf keys; /* the numbers of its sets, as bytes */
@@ -83,12 +88,13 @@ struct sim_many {
 
 /* One command of a client. */
 struct sim_op {
-	TAILQ_ENTRY(sim_op) link; /* in the world's commands under way, or in those that a client has waiting */
+	/* in the world's commands in flight, or in the queue of a client */
+	TAILQ_ENTRY(sim_op) link;
 	struct world *world;
 	struct lan_proxy *proxy;
 	int client, key;
 	command_id command;
-	bool members[SIM_MEMBERS]; /* that it adds, removes or loads */
+	bool members[SIM_MEMBERS]; /* members that it adds, removes or loads */
 	char token[STORED_TOKEN];  /* of a lease */
 	bool executed[SIM_MEMBERS];
 	struct sim_question question; /* of a read */
@@ -99,39 +105,46 @@ struct sim_op {
 	size_t before[SIM_MEMBERS];   /* this client's last earlier command on each, 0 for none */
 	size_t before_any;
 	struct buf line, reply;
-	struct buf log; /* what it writes, of an addition or removal */
+	struct buf log; /* members that an addition or removal writes */
 	bool log_executed;
-	struct sim_list_op *list; /* of a command on a list, NULL else */
-	struct sim_many *many;    /* of a command of many keys, NULL else */
-	struct account account;   /* MUTATION_LATE_READ: as if each command had a client of its own */
-	bool ended;               /* it failed with an unknown outcome: an sset, sload or sfill may still be executed */
+	struct sim_list_op *list; /* of a command on a list, otherwise NULL */
+	struct sim_many *many;    /* of a command with several keys, otherwise NULL */
+	struct account account;   /* MUTATION_LATE_READ: as if each command had its own client */
+	/* it failed with an unknown outcome: an sset, sload or sfill may still be executed */
+	bool ended;
 };
 
-/* What the checks need of a write after its reply. */
+/* Data of a write that the checks need after its reply. */
 struct sim_past {
 	int client, key;
-	uint64_t members; /* that it names */
+	uint64_t members; /* members that it names */
 	bool done;        /* it was acknowledged, and `executed` has its tick */
 };
 
-/* What is true of sets in other encodings than oplog. */
+/* The true state of sets in encodings other than oplog. */
 struct form_truth {
 	struct form_command {
 		int client, key;
 		uint64_t issued, ended; /* ticks */
 		uint64_t adds, removes;
-		bool pops, ends, dates; /* dates: it gives a time to live */
-		bool deletes, wiped;    /* a call of this delete took out members that nobody else was removing */
+		bool pops, ends, dates; /* dates: it sets a time to live */
+		/* a call of this delete removed members that no other command was removing */
+		bool deletes, wiped;
 	} commands[SIM_COMMANDS];
 	enum form_state state[SIM_KEYS];
 	uint64_t members[SIM_KEYS];
-	uint64_t lost[SIM_KEYS], gone[SIM_KEYS]; /* the last tick at which it was lost; at which it came to an end */
-	uint64_t evicted[SIM_KEYS];              /* at which a part of it was gone, and no call had taken it */
-	uint64_t damaged[SIM_KEYS];              /* members that a loss has changed, until there is no set any more */
-	unsigned taken[SIM_KEYS][SIM_MEMBERS];   /* how often it went by a pop that has not said so yet */
+	/* the last tick at which it was lost; at which it expired */
+	uint64_t lost[SIM_KEYS], gone[SIM_KEYS];
+	/* at which a part of it was missing, without a call that deleted it */
+	uint64_t evicted[SIM_KEYS];
+	/* members that were changed by a loss, until the set is missing */
+	uint64_t damaged[SIM_KEYS];
+	/* number of removals by pops that have not been acknowledged yet */
+	unsigned taken[SIM_KEYS][SIM_MEMBERS];
 	bool taking;
-	uint64_t dropped[SIM_KEYS][SIM_MEMBERS]; /* when a damaged member was last taken out, other than by a pop */
-	uint64_t second;                         /* for which all was looked at */
+	/* the last removal of a damaged member, other than by a pop */
+	uint64_t dropped[SIM_KEYS][SIM_MEMBERS];
+	uint64_t second; /* for which everything was checked */
 };
 
 /* A client's connection. */
@@ -157,48 +170,60 @@ struct world {
 	int client_proxy[SIM_CLIENTS];
 	struct sim_client clients[SIM_CLIENTS];
 	struct life lives[LIVES];
-	uint64_t second;                                 /* at which all sets and lists were last checked */
-	size_t last[SIM_CLIENTS][SIM_KEYS][SIM_MEMBERS]; /* numbers of each client's last command on each */
+	/* when all sets and lists were last checked */
+	uint64_t second;
+	/* numbers of each client's last command on each */
+	size_t last[SIM_CLIENTS][SIM_KEYS][SIM_MEMBERS];
 	size_t last_any[SIM_CLIENTS][SIM_KEYS];
-	uint64_t executed[SIM_COMMANDS];    /* ticks, by the number of the command; 0 for not */
+	uint64_t executed[SIM_COMMANDS];    /* ticks, by the number of the command; 0 for none */
 	struct sim_past past[SIM_COMMANDS]; /* by the number of the command */
 	bool ever_added[SIM_KEYS][SIM_MEMBERS];
-	unsigned granted[SIM_KEYS][SIM_MEMBERS]; /* claims that no client was told of yet */
-	unsigned deleted[SIM_KEYS]; /* how often a call of a delete took it away, and no reply has said so yet */
+	unsigned granted[SIM_KEYS][SIM_MEMBERS]; /* claims without a reply to a client yet */
+	/* number of removals by calls of a delete that have not been acknowledged yet */
+	unsigned deleted[SIM_KEYS];
 	enum mutation mutation;
 	struct index_check {
 		uint64_t was, is;
-	} index_checks[SIM_INDEXES]; /* MUTATION_FENCE: those of indexes that were changed */
+	} index_checks[SIM_INDEXES]; /* MUTATION_FENCE: the fences of indexes that were changed */
 	size_t index_count;
 	struct seen_pointer pointers[SIM_PROXIES][SIM_KEYS]; /* MUTATION_NO_CHECK */
-	struct buf views[SIM_PROXIES][SIM_KEYS];             /* MUTATION_BLIND_VIEW: the bases as each proxy has them */
-	int stray;                                           /* the proxy with another list of servers; -1 for none */
-	bool skewed;                                         /* the clocks of proxies differ by a second */
-	bool dated;                                          /* clients touch sets with dates */
-	bool date_lost[SIM_KEYS];                            /* dates.c: this date is not checked any more */
-	int64_t dates;                                       /* dates.c: so many were chosen */
-	int64_t settled[SIM_KEYS];                           /* dates.c: the date of a touch that was answered, or 0 */
-	uint64_t broken;                                     /* dates.c: the tick at which a connection last broke */
-	uint64_t date_read[SIM_PROXIES][SIM_KEYS];           /* when a proxy last read a time to live alone */
-	uint64_t date_written[SIM_PROXIES][SIM_KEYS];        /* when a proxy last carried out a CAS */
+	/* MUTATION_BLIND_VIEW: the bases as seen by each proxy */
+	struct buf views[SIM_PROXIES][SIM_KEYS];
+	int stray;   /* the proxy with another list of servers; -1 for none */
+	bool skewed; /* the clocks of proxies differ by a second */
+	bool dated;  /* clients touch sets with dates */
+	/* dates.c: this date is no longer checked */
+	bool date_lost[SIM_KEYS];
+	int64_t dates; /* dates.c: number of chosen dates */
+	/* dates.c: the date of a touch that was answered, or 0 */
+	int64_t settled[SIM_KEYS];
+	/* dates.c: the last tick at which a connection broke */
+	uint64_t broken;
+	/* when a proxy last read only a time to live */
+	uint64_t date_read[SIM_PROXIES][SIM_KEYS];
+	/* when a proxy last carried out a CAS */
+	uint64_t date_written[SIM_PROXIES][SIM_KEYS];
 	struct rewrite {
-		uint64_t written, changed; /* ticks: of its last CAS, and of its last CAS or correction */
+		/* ticks: of its last CAS, and of its last CAS or correction */
+		uint64_t written, changed;
 		char item[16];
 	} rewrites[SIM_PROXIES][SIM_KEYS]; /* dates.c */
-	uint64_t crossed[SIM_KEYS];        /* dates.c: the tick of the last correction that crossed another rewrite */
-	bool slow;                         /* some calls take seconds */
-	bool ended;                        /* a command since pipeline_run() */
-	unsigned evictions;                /* of items, and restarts of servers */
-	const char *violation;             /* what went wrong, or NULL */
+	/* dates.c: the tick of the last correction that crossed another rewrite */
+	uint64_t crossed[SIM_KEYS];
+	bool slow;             /* some calls take seconds */
+	bool ended;            /* a command since pipeline_run() */
+	unsigned evictions;    /* of items, and restarts of servers */
+	const char *violation; /* the violation, or NULL */
 	char detail[200];
 	uint64_t commands, failures, compactions, merges, incomplete;
-	uint64_t undone; /* lives.c, dates.c: touches that a correction has undone, and may not have noticed */
+	/* lives.c, dates.c: touches that a correction has undone, and may not have detected */
+	uint64_t undone;
 };
 
-/* Runs one history. If a check failed, `violation` and `detail` say which. */
+/* Runs one history. If a check failed, `violation` and `detail` describe it. */
 void world_run(struct world *world, const struct form *form, uint64_t seed, enum mutation mutation, bool verbose);
 
-/* The sizes of collections in a history. The seed chooses. */
+/* Returns the sizes of collections in a history, which the seed chooses. */
 const struct collection_options *world_sizes(uint64_t seed);
 
 /* For the parts of the world: */
@@ -207,25 +232,28 @@ uint64_t world_random(struct world *world, uint64_t below);
 bool world_chance(struct world *world, unsigned percent);
 uint64_t world_now(const struct world *world); /* milliseconds */
 int world_server(struct slice key);
-/* The number of the set whose base has this key; -1 for any other key. */
+/* Returns the number of the set whose base has this key; -1 for any other key. */
 int world_set(struct slice key);
 struct memcached_item *world_find(struct world *world, struct slice key);
 
 /*
- * network.c: what this world makes of the network; whether the reply may say that a set or list is missing that is not: its proxy has
- * another list of servers than the others.
+ * network.c: this world's hooks of the network; returns whether the reply may report a set or list
+ * as missing that is not, because its proxy has another list of servers.
  */
 extern const struct lan_hooks network_hooks;
 bool network_excuses(const struct sim_op *op);
 
-/* proxy.c: all that is under way in a killed proxy fails, and a new proxy replaces it. */
+/* proxy.c: fails everything that is in flight in a killed proxy, and replaces it by a new one. */
 struct lan_proxy *proxy_create(struct world *world, int index);
 void proxy_free(struct lan_proxy *proxy);
 void proxy_kill(struct world *world, int index);
 void proxy_free_op(struct sim_op *op);
 void proxy_forget_op(struct sim_op *op);
 
-/* pipeline.c: a client sends a command; commands start that waited; those that wait are dropped: of a proxy, or with NULL all. */
+/*
+ * pipeline.c: a client sends a command; starts queued commands; drops those of a proxy, or with
+ * NULL all.
+ */
 void pipeline_init(struct world *world);
 void pipeline_send(struct sim_op *op);
 void pipeline_run(struct world *world);
@@ -240,33 +268,43 @@ void check_execute(struct world *world, struct message *message);
 void check_reply(struct sim_op *op);
 void check_time(struct world *world);
 
-/* Marks an sset under way as executed: the one with these members, or with NULL each one, since any may be it. */
+/*
+ * Marks an sset in flight as executed: the one with these members, or with NULL each one, since it
+ * may be any of them.
+ */
 bool check_is_sset(struct world *world, int key, const bool *members);
 
-/* How the reply begins. */
+/* Returns how the reply begins. */
 bool check_says(const struct sim_op *op, const char *word);
 
-/* The tick from which on the reply to an operation may be true: after it started, and after that earlier command was executed. */
+/*
+ * Returns the tick from which on the reply to an operation may be true: after it started, and
+ * after that earlier command was executed.
+ */
 uint64_t check_since(const struct sim_op *op, size_t before);
 
-/* check_reads.c: a read has its reply, which is no error. */
+/* check_reads.c: a read has its reply, which is not an error. */
 void check_answer(struct sim_op *op);
 
-/* check_form.c: the same for the encodings beside oplog; an operation is issued, a message sent. */
+/*
+ * check_form.c: the same for the encodings other than oplog; an operation is issued, a message
+ * sent.
+ */
 void form_issued(struct sim_op *op);
 void form_sent(struct world *world, struct message *message);
 void form_execute(struct world *world, struct message *message);
 void form_reply(struct sim_op *op);
-/* Its parts: the command is said to have taken effect, the member was handed out. */
+/* Its parts: the command is reported as executed, the member was returned by a pop. */
 void form_stored(struct sim_op *op);
 void form_popped(struct sim_op *op, int member);
-/* An item of its set was evicted, or expired, while the command was under way. */
+/* An item of its set was evicted, or expired, while the command was in flight. */
 bool form_was_evicted(const struct sim_op *op);
 void form_time(struct world *world);
 
 /*
- * dates.c: says which histories have dates and slow calls; a date for a touch; a message was executed; the truth of its set
- * followed; a command has its reply; a connection breaks; nothing is under way.
+ * dates.c: chooses which histories have dates and slow calls; a date for a touch; a message was
+ * executed; the truth of its set was updated; a command has its reply; a connection breaks;
+ * nothing is in flight.
  */
 void dates_init(struct world *w, uint64_t seed);
 int64_t dates_choose(struct world *w);
@@ -276,7 +314,10 @@ void dates_reply(struct sim_op *op);
 void dates_broken(struct world *w);
 void dates_quiet(struct world *w);
 
-/* mutate.c: puts the bug into a call that is sent, that is about to be executed, or into what it brought. */
+/*
+ * mutate.c: inserts the bug into a call that is sent, that is about to be executed, or into its
+ * result.
+ */
 void mutate_sent(struct world *world, struct message *message);
 void mutate_execute(struct world *world, struct message *message);
 void mutate_executed(struct world *world, struct message *message);
@@ -286,7 +327,9 @@ void mutate_runs_sent(struct world *world, struct message *message);
 void mutate_runs_execute(struct world *world, struct message *message);
 void mutate_runs_executed(struct world *world, struct message *message);
 
-/* mutate_lives.c: the same for the bugs in times to live, in deleted bases, and in what is missing. */
+/*
+ * mutate_lives.c: the same for the bugs in times to live, in deleted bases, and in missing items.
+ */
 void mutate_lives_sent(struct world *world, struct message *message);
 void mutate_lives_executed(struct world *world, struct message *message);
 

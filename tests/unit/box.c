@@ -105,7 +105,7 @@ enum adopted_status box_fold(struct box *box, struct snapshot *s, struct fold *o
 	return box->encoding->fold(s, out);
 }
 
-/* Carries out a plan; `ended` says whether the operation is done. */
+/* Carries out a plan; sets `ended` if the operation is done. */
 static bool run(struct box *box, struct plan *plan, bool *ended)
 {
 	bool good = true;

@@ -1,4 +1,7 @@
-/* Accounts that have changed are in their owner's list, once, until it has looked or the client has gone. */
+/*
+ * Changed accounts are in their owner's list, once, until the owner has checked them or the client
+ * has disconnected.
+ */
 #include "collection/account.h"
 
 #include "unit.h"
@@ -25,14 +28,14 @@ TEST(changes)
 	ck_assert_ptr_eq(TAILQ_NEXT(&other, link), &one);
 }
 
-/* What goes on for the client is still charged, but its owner is not there to look. */
+/* Work for the client is still charged, but its owner is no longer there to check it. */
 TEST(gone)
 {
 	struct account account = { .changed = &changed };
 
 	account_use(&account, 5, 0);
-	account_close(&account);
-	ck_assert(account.gone && TAILQ_EMPTY(&changed));
+	account_close(&account, 7);
+	ck_assert(account.gone && account.gone_at == 7 && TAILQ_EMPTY(&changed));
 	account_use(&account, 1, 5);
 	ck_assert_uint_eq(account.used, 1);
 	ck_assert(TAILQ_EMPTY(&changed));

@@ -2,12 +2,12 @@
 #include "config/address.h"
 #include "unit.h"
 
-/* Reads an address with port 11211 where it has none: "host port weight", or what is wrong. */
+/* Parses an address with the default port 11211: "host port weight", or the error. */
 static const char *reads(const char *text, bool weighted)
 {
 	static char out[512];
 	struct address a;
-	/* The end of the text lies at the trap. */
+	/* The text ends at the trap. */
 	struct slice copy = guard_place(slice_of(text, strlen(text) + 1));
 	const char *error = address_parse(copy.p, 11211, weighted, &a);
 
@@ -37,7 +37,7 @@ TEST(unix_sockets)
 	ck_assert_str_eq(reads("unix:///run/x.sock", false), "///run/x.sock 0 1");
 	ck_assert_str_eq(reads("/run/a://b", true), "/run/a://b 0 1");
 	ck_assert_str_eq(reads("unix:x:7", false), "x:7 0 1");
-	ck_assert_str_eq(reads("unix:", false), "no host");
+	ck_assert_str_eq(reads("unix:", false), "missing host");
 	snprintf(path, sizeof(path), "/%0106d", 0);
 	ck_assert_str_ne(reads(path, false), "path too long");
 	snprintf(path, sizeof(path), "/%0107d", 0);
@@ -50,11 +50,11 @@ TEST(with_dns)
 
 	ck_assert_str_eq(reads("dns:memcached:7 weight=3", true), "memcached 7 3");
 	ck_assert_str_eq(reads("dns:memcached", true), "memcached 11211 1");
-	ck_assert_str_eq(reads("dns:", true), "no host");
+	ck_assert_str_eq(reads("dns:", true), "missing host");
 	ck_assert_str_eq(reads("dns:7", true), "a port without a host");
 	ck_assert_str_eq(reads("dns:unix:/x", true), "a Unix socket has no name to look up");
 	ck_assert_str_eq(reads("dns:/x", true), "a Unix socket has no name to look up");
-	ck_assert_str_eq(reads("dns:h:7", false), "an IPv6 address needs [ ]");
+	ck_assert_str_eq(reads("dns:h:7", false), "an IPv6 address must be in [ ]");
 	ck_assert_ptr_null(address_parse("dns:h", 7, true, &a));
 	ck_assert(a.dns && !a.tls);
 	ck_assert_ptr_null(address_parse("dns", 7, true, &a));
@@ -67,11 +67,11 @@ TEST(with_tls)
 
 	ck_assert_str_eq(reads("tls:127.0.0.1:7", false), "127.0.0.1 7 1");
 	ck_assert_str_eq(reads("tls:[::1]", false), "::1 11211 1");
-	ck_assert_str_eq(reads("tls:", false), "no host");
-	ck_assert_str_eq(reads("tls::7", false), "no host");
-	ck_assert_str_eq(reads("tls:unix:/x", false), "no TLS on a Unix socket");
-	ck_assert_str_eq(reads("tls:/x", false), "no TLS on a Unix socket");
-	ck_assert_str_eq(reads("tls:h:7", true), "an IPv6 address needs [ ]");
+	ck_assert_str_eq(reads("tls:", false), "missing host");
+	ck_assert_str_eq(reads("tls::7", false), "missing host");
+	ck_assert_str_eq(reads("tls:unix:/x", false), "TLS is not supported on a Unix socket");
+	ck_assert_str_eq(reads("tls:/x", false), "TLS is not supported on a Unix socket");
+	ck_assert_str_eq(reads("tls:h:7", true), "an IPv6 address must be in [ ]");
 	ck_assert_ptr_null(address_parse("tls:h", 7, false, &a));
 	ck_assert(a.tls);
 	ck_assert_ptr_null(address_parse("h", 7, false, &a));
@@ -91,9 +91,9 @@ TEST(weights)
 		ck_assert_str_eq(reads(wrong[i], true), "bad weight (weight=1 to weight=99999)");
 	ck_assert_str_eq(reads("h x", true), "only weight=N may follow a server; servers are separated by commas");
 	ck_assert_str_eq(reads("a:1;b:2", true), "addresses are separated by commas, not by ;");
-	ck_assert_str_eq(reads("memcached://a:1", true), "no scheme such as memcached:// is allowed, only host:port");
-	ck_assert_str_eq(reads("h weight=2", false), "something behind the address");
-	ck_assert_str_eq(reads("h weight=2 x", true), "something behind the address");
+	ck_assert_str_eq(reads("memcached://a:1", true), "a scheme such as memcached:// is not allowed; use host:port");
+	ck_assert_str_eq(reads("h weight=2", false), "unexpected text after the address");
+	ck_assert_str_eq(reads("h weight=2 x", true), "unexpected text after the address");
 }
 
 TEST(wrong)
@@ -102,8 +102,8 @@ TEST(wrong)
 
 	ck_assert_str_eq(reads("", false), "empty");
 	ck_assert_str_eq(reads("  ", false), "empty");
-	ck_assert_str_eq(reads(":7", false), "no host");
-	ck_assert_str_eq(reads("[]:7", false), "no host");
+	ck_assert_str_eq(reads(":7", false), "missing host");
+	ck_assert_str_eq(reads("[]:7", false), "missing host");
 	ck_assert_str_eq(reads("11311", false), "a port without a host");
 	ck_assert_str_eq(reads("tls:11311", false), "a port without a host");
 	ck_assert_str_eq(reads("h:", false), "bad port (1 to 65535)");
@@ -111,12 +111,12 @@ TEST(wrong)
 	ck_assert_str_eq(reads("h:65536", false), "bad port (1 to 65535)");
 	ck_assert_str_eq(reads("h:x", false), "bad port (1 to 65535)");
 	ck_assert_str_eq(reads("h:-1", false), "bad port (1 to 65535)");
-	ck_assert_str_eq(reads("::1", false), "an IPv6 address needs [ ]");
-	ck_assert_str_eq(reads("::1:7", false), "an IPv6 address needs [ ]");
-	ck_assert_str_eq(reads("[::1", false), "no ]");
-	ck_assert_str_eq(reads("[", false), "no ]");
-	ck_assert_str_eq(reads("[::1]x:7", false), "something between ] and the port");
-	ck_assert_str_eq(reads("[::1]7", false), "something between ] and the port");
+	ck_assert_str_eq(reads("::1", false), "an IPv6 address must be in [ ]");
+	ck_assert_str_eq(reads("::1:7", false), "an IPv6 address must be in [ ]");
+	ck_assert_str_eq(reads("[::1", false), "missing ]");
+	ck_assert_str_eq(reads("[", false), "missing ]");
+	ck_assert_str_eq(reads("[::1]x:7", false), "unexpected text between ] and the port");
+	ck_assert_str_eq(reads("[::1]7", false), "unexpected text between ] and the port");
 	ck_assert_str_eq(reads("[::1]:", false), "bad port (1 to 65535)");
 	ck_assert_str_eq(reads("h\n:7", false), "a control byte");
 	ck_assert_str_eq(reads("/a\x7f", false), "a control byte");

@@ -1,4 +1,7 @@
-/* Compactions that a client asks for, where any gain is worth a rewrite, and deletions, in adopted encodings. */
+/*
+ * Compactions that a client requests, where any gain justifies a rewrite, and deletions, in
+ * adopted encodings.
+ */
 #include "collection/adopted/encodings/encodings.h"
 #include "serving.h"
 
@@ -92,7 +95,7 @@ LOOP_TEST(nothing_to_gain, FORMS)
 		ck_assert_int_eq(fake.calls[i].call.verb, CALL_GET);
 }
 
-/* A compaction that no client asked for needs to save a tenth. */
+/* A compaction without a request must save a tenth. */
 TEST(by_itself)
 {
 	struct snapshot s = { .forced = false };

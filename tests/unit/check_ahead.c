@@ -1,4 +1,7 @@
-/* Bases that are read behind a write, for the rewrite that is expected next: what is asked for, and what is stored. */
+/*
+ * Bases that are read after a write, for the rewrite that is expected next: which calls are made,
+ * and what is stored.
+ */
 #include "serving.h"
 
 enum { SECOND = 1000, DAY = 24 * 60 * 60 };
@@ -14,7 +17,7 @@ static void setup(void)
 
 FIXTURE(setup, serving_teardown)
 
-/* What another proxy stores. */
+/* Stored by another proxy. */
 static void another_stores(const char *text)
 {
 	struct memcached_item *item = server_find(&server, SLICE("k"));
@@ -62,7 +65,10 @@ static void adds(const char *member, const char *calls_)
 	makes(calls_);
 }
 
-/* After two pops, the next one is expected behind as many additions as lay between these two. */
+/*
+ * After two pops, the next one is expected after as many additions as there were between these
+ * two.
+ */
 static void pops_in_turn(void)
 {
 	another_stores("+a ");
@@ -95,7 +101,7 @@ TEST(one_after_the_other)
 		ck_assert_ptr_nonnull(strstr(fake_told(&fake), "VALUE"));
 		makes(i == 0 ? "GLC" : i == 1 ? "GLCG" : "LCG");
 	}
-	/* The last one leaves nothing. That there is nothing only the server knows. */
+	/* The last one leaves the list empty. Only the server knows that it is empty. */
 	client_asks("spop k\r\n");
 	server_answer_all(&server);
 	(void)fake_told(&fake);
@@ -104,7 +110,10 @@ TEST(one_after_the_other)
 	makes("G");
 }
 
-/* The client has its reply when the write is answered. A rewrite waits for the read behind that. */
+/*
+ * The client receives its reply when the write is answered. A rewrite waits for the read that
+ * follows.
+ */
 TEST(the_read_is_on_its_way)
 {
 	pops_in_turn();
@@ -129,7 +138,7 @@ static void waits_for_the_read(const char *add, const char *pop)
 	makes("PG");
 }
 
-/* What the read behind a write says without a base is older than the rewrite that waits for it. */
+/* A read after a write that finds no base is older than the rewrite that waits for it. */
 TEST(the_read_finds_nothing)
 {
 	pops_in_turn();
@@ -152,7 +161,7 @@ TEST(the_read_is_lost)
 	makes("GLC");
 }
 
-/* Of a rewrite that waits it is certain that it is the next. */
+/* A queued rewrite is known to be the next one. */
 TEST(one_that_waits)
 {
 	another_stores("+a ");
@@ -160,11 +169,14 @@ TEST(one_that_waits)
 	client_asks("sadd k b\r\nspop k\r\nsadd k c\r\nspop k\r\nsadd k d\r\n");
 	server_answer_all(&server);
 	client_is_told("STORED\r\nVALUE k 0 1\r\nb\r\nEND\r\nSTORED\r\nVALUE k 0 1\r\nc\r\nEND\r\nSTORED\r\n");
-	/* The last addition is as many as came the last time. */
+	/* The additions are as many as the last time. */
 	makes("PGLCPGLCPG");
 }
 
-/* What a client reads is as good as what is read ahead, if a rewrite is expected and nothing was written since. */
+/*
+ * A client's read is as good as a read ahead, if a rewrite is expected and nothing was written
+ * since.
+ */
 TEST(a_read_for_a_client)
 {
 	pops_in_turn();
@@ -174,7 +186,7 @@ TEST(a_read_for_a_client)
 	asks_and_hears("scard k\r\n", "1\r\n");
 	makes("G");
 	pops("d", "LC");
-	/* Two have come, but one was expected. */
+	/* Two have arrived, but one was expected. */
 	adds("e", "PG");
 	adds("f", "P");
 	asks_and_hears("scard k\r\n", "2\r\n");
@@ -191,14 +203,14 @@ TEST(a_read_for_a_client)
 
 /* --- others --- */
 
-/* What is taken is a member of the base that the CAS replaces, whoever wrote it. */
+/* A popped element is a member of the base that the CAS replaces, whichever proxy wrote it. */
 TEST(another_was_first)
 {
 	pops_in_turn();
 	another_stores("+d ");
 	pops("d", "LCGLC");
 	base_is("+d -d ");
-	/* It was in vain: the next one goes without. */
+	/* It was unnecessary: the next one is omitted. */
 	adds("e", "P");
 	pops("e", "GLC");
 	adds("f", "PG");
@@ -212,7 +224,7 @@ TEST(another_was_first)
 	pops("h", "LC");
 }
 
-/* The read behind a CAS that is lost is the one that comes next. */
+/* The read after a failed CAS is the next one. */
 TEST(lost_with_a_read_behind)
 {
 	another_stores("+a +b +c +d ");
@@ -222,7 +234,7 @@ TEST(lost_with_a_read_behind)
 	another_stores("+x +y +z +w ");
 	server_answer_all(&server);
 	(void)fake_told(&fake);
-	/* The first one has no read behind it. */
+	/* The first one is not followed by a read. */
 	makes("GLCGLCGLCG");
 	client_asks("spop k\r\nspop k\r\n");
 	another_stores("+f +g ");
@@ -260,7 +272,7 @@ TEST(another_connection)
 	pops("z", "LCGLC");
 }
 
-/* A pop of which nobody knows whether it was done is not done again. */
+/* A pop with an unknown outcome is not repeated. */
 TEST(unknown_outcome)
 {
 	pops_in_turn();
@@ -269,7 +281,7 @@ TEST(unknown_outcome)
 	fake_fail(&fake, RESULT_LOST);
 	client_is_told("SERVER_ERROR upstream mc:11211 connection lost, outcome unknown\r\n");
 	makes("LC");
-	/* The read behind a write is lost with its connection. */
+	/* The read after a write is lost with its connection. */
 	client_asks("sadd k d\r\n");
 	server_answer_one(&server);
 	client_is_told("STORED\r\n");
@@ -300,7 +312,10 @@ TEST(a_touch_of_another)
 	ck_assert_int_eq(base()->expires, 70);
 }
 
-/* A touch between the read ahead and the CAS, and a read behind the CAS: that shows what the correction changes. */
+/*
+ * A touch between the read ahead and the CAS, and a read after the CAS, which shows the effect of
+ * the correction.
+ */
 TEST(a_touch_before_a_read_behind)
 {
 	another_stores("+a +a2 +a3 +a4 ");
@@ -323,7 +338,7 @@ TEST(a_touch_before_a_read_behind)
 	ck_assert_int_eq(base()->expires, 500);
 }
 
-/* Seconds that have passed are taken off; the server of a test has no clock of its own. */
+/* Elapsed seconds are subtracted; the server of a test has no clock. */
 TEST(some_seconds_later)
 {
 	pops_in_turn();
@@ -355,7 +370,7 @@ TEST(dates)
 	ck_assert_uint_le(ahead, 7);
 }
 
-/* --- what is not kept --- */
+/* --- which bases are not kept --- */
 
 static void nothing_is_read_ahead(void)
 {
@@ -375,7 +390,7 @@ TEST(no_memory)
 	nothing_is_read_ahead();
 }
 
-/* So many other keys that one of them has the same place. */
+/* This number of other keys, so that one of them has the same slot. */
 TEST(another_key_in_its_place)
 {
 	pops_in_turn();
@@ -391,7 +406,7 @@ TEST(another_key_in_its_place)
 	pops("c", "GLC");
 }
 
-/* A rewrite that comes later than the last time is not read ahead for. */
+/* For a rewrite that arrives later than the last time, there is no read ahead. */
 TEST(another_order)
 {
 	pops_in_turn();
@@ -423,7 +438,7 @@ TEST(claims_one_after_the_other)
 	claims("b", "1\r\n", "GLC");
 	claims("c", "1\r\n", "GLCG");
 	claims("d", "1\r\n", "LCG");
-	/* Others have it: only the server knows whether they still have. */
+	/* Other proxies have it: only the server knows whether they still do. */
 	claims("d", "0\r\n", "G");
 	another_stores("+a ");
 	claims("d", "1\r\n", "GLCG");
@@ -458,7 +473,7 @@ TEST(a_queue_in_turn)
 	changes("lpush k h\r\n", "STORED\r\n", "QG");
 	takes("rpop k\r\n", "f", "LC");
 	base_is("+h +g @list +x +e ");
-	/* What reads the list asks the server. */
+	/* A read of the list requests it from the server. */
 	changes("rpush k i\r\n", "STORED\r\n", "PG");
 	changes("llen k\r\n", "5\r\n", "G");
 	takes("lpop k 2\r\n", "h g", "LC");
@@ -474,7 +489,7 @@ TEST(the_read_of_a_list_is_lost)
 	makes("GLC");
 }
 
-/* What changes nothing is said of the list as it is. */
+/* A command without an effect applies to the current list. */
 TEST(a_list_that_does_not_change)
 {
 	a_queue();
@@ -503,7 +518,7 @@ TEST(a_list_that_another_changes)
 	changes("lpop k\r\n", "END\r\n", "LCG");
 }
 
-/* An element is taken by the client that had the reply to its push from another proxy. */
+/* An element is popped by the client that had the reply to its push from another proxy. */
 TEST(an_empty_list)
 {
 	another_stores("@list +a ");
@@ -551,7 +566,7 @@ TEST(a_segment_is_missing)
 	ck_assert_ptr_null(base());
 }
 
-/* Of a pop nobody knows whether it was done: it is not done again. */
+/* A pop with an unknown outcome is not repeated. */
 TEST(unknown_outcome_of_a_list)
 {
 	a_queue();

@@ -1,4 +1,7 @@
-/* Views of a base that says something else of items in memory than was true when they were read: they are not taken for it. */
+/*
+ * Views of a base that contradicts items in memory, which matched its references when they were
+ * read: they are not used for it.
+ */
 #include "collection/set/answer.h"
 
 #include "util/check.h"
@@ -56,7 +59,7 @@ static bool ask_everything(void)
 	return ask_and_free((struct set_request){ .verb = SET_ALL }) && all;
 }
 
-/* The set as it is, with filters of all runs, and all of it in memory. */
+/* The unchanged set, with filters of all runs, and all of it in memory. */
 static void is_as_before(void)
 {
 	struct set_request all = { .verb = SET_ALL };
@@ -67,7 +70,10 @@ static void is_as_before(void)
 	set_request_free(&all);
 }
 
-/* Whether the index, or the only table, shows that it is not what is referred to: a table does not say all of itself. */
+/*
+ * Returns whether the index, or the only table, shows that it does not match the reference: a
+ * table does not contain all of it.
+ */
 static bool is_noticed(const struct oplog_run *run, int number)
 {
 	return run->indexed || number == 1;
@@ -111,7 +117,7 @@ TEST(beside_another_run)
 	alters_everything(is_as_before, fake_run);
 }
 
-/* Nothing else in the base is another. */
+/* No other part of the base differs. */
 TEST(nothing_else)
 {
 	alters_everything(is_as_before, "");

@@ -1,4 +1,7 @@
-/* What a view answers is what a sorted array answers, however the set is stored and whatever is in memory. */
+/*
+ * A view's answers equal those of a sorted array, however the set is stored and whatever is in
+ * memory.
+ */
 #include "collection/set/answer.h"
 
 #include "set_model.h"
@@ -39,7 +42,7 @@ static void end(void)
 	ck_assert_uint_eq(store.memory, 0);
 }
 
-/* As a cache that is too small does when nobody has the view open. */
+/* As in a cache that is too small, when no reader has the view open. */
 static void throw_out(uint64_t *random)
 {
 	struct set_part *item, *next;
@@ -60,7 +63,7 @@ static void put(struct set_request *r, uint64_t seed, int step)
 	set_request_free(r);
 }
 
-/* Large enough for a text of its own. */
+/* Large enough for a separate text. */
 static void add_members(struct buf *base, int from, int to)
 {
 	for (int i = from; i < to; i++)
@@ -76,7 +79,7 @@ static uint64_t slices_of(struct set_request *r)
 	return view.slices - before;
 }
 
-/* Who asks the same is answered at once, as long as the set stays as it is. */
+/* The same query is answered immediately, as long as the set does not change. */
 TEST(equal_questions)
 {
 	struct set_request range[2], counts[3], other;
@@ -151,7 +154,10 @@ static void history(uint64_t seed)
 
 	begin(seed, seed % 7);
 	for (int step = 0; step < 40; step++) {
-		/* The view keeps a copy: the next one takes the place of this one, and behind it nothing may be read. */
+		/*
+		 * The view keeps a copy: the next one replaces this one, and nothing may be read
+		 * after it.
+		 */
 		ck_assert_int_eq(set_model_update(&view, guard_place(buf_slice(&model.base))), OPLOG_GOOD);
 		for (int i = 0; i < 4; i++) {
 			set_model_request(&model, &r, &members);
@@ -219,7 +225,10 @@ TEST(counts_go_on)
 
 enum { DRAWS = 100 };
 
-/* How far the numbers of draws are from all alike, and what that is for a member on average. */
+/*
+ * How far the numbers of draws deviate from an even distribution, and what this means for a member
+ * on average.
+ */
 static double spread(const size_t *drawn, double expected)
 {
 	double sum = 0;
@@ -248,8 +257,9 @@ static double draw(size_t count, bool repeats, size_t times)
 }
 
 /*
- * Whether a member is in the log, the head or a run, old or new, each is as likely as any other: one at a time, where entries are
- * drawn, a third of all at a time, where all are walked through, and more than there are, with repeats. The seeds being what they are this cannot fail by chance.
+ * Whether a member is in the log, the head or a run, old or new, each is equally likely: one at a
+ * time, where entries are drawn; a third of all at a time, where all are visited; and more than
+ * all, with repeats. With these fixed seeds it cannot fail by chance.
  */
 TEST(each_is_as_likely)
 {
@@ -273,7 +283,7 @@ TEST(each_is_as_likely)
 	}
 }
 
-/* Only the tables that are drawn from are read, and those where something newer might stand. */
+/* Only the tables with drawn entries are read, and those that may override them. */
 TEST(samples_read_little)
 {
 	struct table_model *entries = calloc(1, sizeof(*entries));

@@ -1,4 +1,4 @@
-/* Rewriting a part of a base while others write in front of it and behind it. */
+/* Rewriting a part of a base during concurrent appends and prepends. */
 #include "collection/rewrite/base.h"
 #include "serving.h"
 
@@ -174,7 +174,10 @@ TEST(part_that_is_gone)
 	ck_assert_uint_eq(casses(), 0);
 }
 
-/* The log of a base without references is not what the same tokens are beside them: that is another base by now. */
+/*
+ * The log of a base without references differs from the same tokens next to references: it is
+ * another base by now.
+ */
 TEST(part_without_a_block)
 {
 	static const char *const bases[] = { BLOCK "+a +b ", "+a +b " BLOCK, "+a +b " BLOCK "+a +b " };
@@ -216,7 +219,7 @@ TEST(lost_races)
 	ck_assert_uint_eq(casses(), 2 * (LANE_ATTEMPTS + 1));
 }
 
-/* A crowd halves when a rewrite is won at once, and only then. */
+/* A crowd halves when a rewrite succeeds at the first attempt, and only then. */
 TEST(crowds)
 {
 	crowd_lost(&lanes.crowds, lane.hash, fake.host.env.now, true);

@@ -1,10 +1,10 @@
-/* The histogram of the load generator: what it says of latencies has to be right to within a bucket. */
+/* The histogram of the load generator: its latencies must be right to within a bucket. */
 #include "../bench/hist.h"
 #include "unit.h"
 
 static struct hist hist;
 
-/* Half a bucket is what the middle of one may be away from a value in it. */
+/* Half a bucket is the maximum distance of a value from the middle of its bucket. */
 static void assert_near(uint64_t got, double wanted)
 {
 	double off = (double)got > wanted ? (double)got - wanted : wanted - (double)got;

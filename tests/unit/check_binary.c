@@ -60,7 +60,7 @@ static void show(enum request_status status, const struct binary_request *b, str
 	BUF_ADD(out, "\0");
 }
 
-/* However the request is cut, it is read as the whole is; what is decided early is what is decided at last. */
+/* However the request is cut, the result is the same; an early decision equals the final one. */
 static void parses(struct slice packet, const char *outcome)
 {
 	struct request_progress kept = { 0 };
@@ -161,7 +161,7 @@ TEST(refused)
 	CHECK(packets);
 }
 
-/* What is only claimed is decided from the header alone, or waited for as far as it may be. */
+/* A size that is only announced is decided from the header, or awaited as far as permitted. */
 TEST(claimed)
 {
 	static const struct {

@@ -59,8 +59,7 @@ TEST(reserve_and_commit)
 	ck_assert_ptr_nonnull(buf_reserve(&b, 0));
 }
 
-/* A stream of numbered bytes goes through in pieces of all sizes; what comes out is what went in.
- */
+/* A stream of numbered bytes passes through in pieces of all sizes, unchanged. */
 LOOP_TEST(many_sizes, 10)
 {
 	uint64_t state = (uint64_t)_i + 1;

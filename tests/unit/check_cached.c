@@ -1,4 +1,7 @@
-/* Reading a set that is remembered: what is asked for when little or nothing has changed, and whether all of it is still there. */
+/*
+ * Reading a cached set: what is requested if little or nothing has changed, and the check of all
+ * its items.
+ */
 #include "serving.h"
 #include "set_model.h"
 #include "util/random.h"
@@ -45,9 +48,9 @@ static void counts(const char *number, const char *calls_)
 	makes(calls_);
 }
 
-/* --- what changed --- */
+/* --- changes --- */
 
-/* A base that refers to one run many times would take as much memory for each. */
+/* A base that refers to one run many times would need memory for each reference. */
 TEST(run_twice)
 {
 	struct oplog_run run = cupboard_log_run(&cupboard, "+a +b ", 2), twice[] = { run, run };
@@ -76,7 +79,10 @@ TEST(a_longer_one_is_asked_about)
 	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->cache_hits, 2);
 	add_to_log("n", 1);
 	put(NULL, 0);
-	/* It has changed: it is likely to change again, so it is read at once until it was unchanged twice. */
+	/*
+	 * It has changed: it is likely to change again, so it is read directly until it was
+	 * unchanged twice.
+	 */
 	counts("101\r\n", "LG");
 	counts("101\r\n", "G");
 	counts("101\r\n", "G");
@@ -91,7 +97,7 @@ TEST(a_longer_one_is_asked_about)
 	counts("101\r\n", "L");
 	put(NULL, 0);
 	counts("101\r\n", "LG");
-	/* It is gone. */
+	/* It is missing. */
 	server_find(&server, SLICE("k"))->used = false;
 	counts("NOT_FOUND\r\n", "G");
 	put(NULL, 0);
@@ -101,7 +107,7 @@ TEST(a_longer_one_is_asked_about)
 	counts("NOT_FOUND\r\n", "L");
 }
 
-/* What a connection says of its items says nothing of those on another one. */
+/* A read on a connection means nothing for items on another one. */
 TEST(another_connection)
 {
 	add_to_log("m", 100);
@@ -163,7 +169,7 @@ static void lose(size_t item)
 	stored_item(&server, slice_of(cupboard.items[item].id, OPLOG_ID))->used = false;
 }
 
-/* Behind a reply, once in a minute, and of those that are not read anyway too. */
+/* After a reply, once a minute, including items that are not read otherwise. */
 TEST(presence)
 {
 	put_and_read();
@@ -173,7 +179,7 @@ TEST(presence)
 	client_asks("scard k\r\n");
 	server_answer_one(&server);
 	client_is_told("105\r\n");
-	/* The index says what else there is. */
+	/* The index names the other items. */
 	ck_assert_uint_eq(fake_waiting(&fake), 1);
 	ck_assert(!lanes_idle(fake.host.lanes));
 	client_asks("scard k\r\n");
@@ -227,7 +233,10 @@ TEST(an_item_seems_lost)
 	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->incomplete_sets, 0);
 }
 
-/* While it is asked once more what is there the set becomes another, of which nothing is known to be lost. */
+/*
+ * While its items are checked again, the set is replaced by another, of which no item is known to
+ * be missing.
+ */
 TEST(suspected_for_the_last_time)
 {
 	struct oplog_run merged;
@@ -248,7 +257,7 @@ TEST(suspected_for_the_last_time)
 	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->incomplete_sets, 0);
 }
 
-/* An index that is another one cannot say what there is: as good as lost. */
+/* A changed index cannot name the items: it counts as missing. */
 TEST(an_index_is_garbled)
 {
 	put_and_read();
@@ -259,7 +268,10 @@ TEST(an_index_is_garbled)
 	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->incomplete_sets, 1);
 }
 
-/* A server that comes back may have lost items that are in memory here. So the first read on a new connection asks for all. */
+/*
+ * A server that returns may have lost items that are in memory here. So the first read on a new
+ * connection checks all.
+ */
 TEST(a_server_comes_back)
 {
 	put_and_read();
@@ -274,7 +286,7 @@ TEST(a_server_comes_back)
 	ck_assert_ptr_null(server_find(&server, SLICE("k")));
 }
 
-/* Nobody knows: then it is not suspected. */
+/* It is unknown: then no loss is suspected. */
 TEST(presence_is_not_known)
 {
 	put_and_read();
@@ -335,7 +347,7 @@ static void ask_about(const char *command, int first, int count)
 	buf_free(&line);
 }
 
-/* What is written is kept for the next read, which may never come. */
+/* Written tables are kept for the next read, which may never happen. */
 TEST(writes_within_the_budget)
 {
 	static const struct collection_options small = {
@@ -355,11 +367,14 @@ TEST(writes_within_the_budget)
 	ck_assert_uint_gt(lanes_statistics(fake.host.lanes)->merges, 10);
 	ck_assert_uint_gt(most, 30000);
 	(void)fake_told(&fake);
-	/* No reader has come for a long time: the set is not kept any more. */
+	/* There was no read for a long time: the set is no longer kept. */
 	ck_assert_uint_eq(machines_cache_memory(fake.host.lanes), 0);
 }
 
-/* Puts 280 members there and a run that removes some of them, so that a merge writes nearly all tables anew. */
+/*
+ * Stores 280 members and a run that removes some of them, so that a merge rewrites nearly all
+ * tables.
+ */
 static void put_two_runs(void)
 {
 	struct buf all = BUF_EMPTY, some = BUF_EMPTY;
@@ -386,7 +401,7 @@ static void reads_all(const char *calls_)
 	ck_assert_int_eq(strncmp(fake_told(&fake), "VALUE k 0 2925\r\n", 16), 0);
 }
 
-/* A merge takes the place of what it merges, though for a while there is no room for both. */
+/* A merge replaces its inputs in memory, although for a while there is no room for both. */
 TEST(a_merge_is_kept)
 {
 	static const struct collection_options small = {

@@ -1,4 +1,7 @@
-/* A write that keeps the time to live: stored, lost or failed, and what is done about the time behind it. */
+/*
+ * A write that keeps the time to live: stored, lost or failed, and the correction of the time
+ * after it.
+ */
 #include "collection/rewrite/cas.h"
 #include "conversations.h"
 
@@ -15,7 +18,7 @@ static void done(struct cas *c, const struct result *r)
 	ended++;
 }
 
-/* Replaces an item that had so many seconds left when it was read. */
+/* Replaces an item that had this number of seconds left when it was read. */
 static void replace(int64_t ttl, int64_t exptime)
 {
 	const struct result read = { .status = RESULT_HIT, .ttl = ttl, .flags = 7, .cas = 9, .connection = 3 };
@@ -38,7 +41,7 @@ static void ends_with(enum result_status status, int64_t ttl)
 #define CAS(exptime) "connection 3: cas k 7 " #exptime " 5 9\r\nvalue\r\n"
 #define STORED "STORED\r\n"
 
-/* The same of an item with 100 seconds left, up to its CAS, and what the server answers. */
+/* The same for an item with 100 seconds left, up to its CAS, and the server's reply. */
 static void replaces(const char *answers)
 {
 	replace(100, 100);
@@ -91,7 +94,7 @@ TEST(without_a_look)
 	ends_with(RESULT_NOT_STORED, TTL_NEVER);
 }
 
-/* What an item gets from another is a date by the clock of that item's server. */
+/* The time from another item is a date by the clock of that item's server. */
 TEST(a_copy)
 {
 	struct call add = { .verb = CALL_ADD, .key = SLICE("k"), .value = SLICE("value"), .exptime = 60 };
@@ -133,7 +136,7 @@ TEST(a_touch_is_kept)
 	replaces(TTL(-1) STORED);
 	serves(TOUCH(0), TTL(99) TOUCHED);
 	ends_with(RESULT_DONE, TTL_NEVER);
-	/* A date: 40 days. The server's first reply does not say what time it is. */
+	/* A date: 40 days. The server's first reply does not contain its time. */
 	replaces(TTL(3456000) STORED);
 	serves("stats \r\n", "END\r\n");
 	serves("stats \r\n", "STAT time 2000000000\r\nEND\r\n");
@@ -141,7 +144,7 @@ TEST(a_touch_is_kept)
 	ends_with(RESULT_DONE, 40 * DAY);
 }
 
-/* Another touch comes between the write and ours, which undoes it. */
+/* Another touch is executed between the write and ours, which undoes it. */
 TEST(a_second_touch_is_kept)
 {
 	replaces(TTL(500) STORED);
@@ -155,18 +158,18 @@ TEST(a_second_touch_is_kept)
 	serves(TOUCH(0), TTL(50) TOUCHED);
 	serves(TOUCH(50), TTL(-1) TOUCHED);
 	ends_with(RESULT_DONE, 50);
-	/* One that sets almost the same time is a touch too, and so is what follows it. */
+	/* One that sets almost the same time is a touch too, and so is the next one. */
 	replaces(TTL(500) STORED);
 	serves(TOUCH(500), TTL(501) TOUCHED);
 	serves(TOUCH(501), TTL(900) TOUCHED);
 	serves(TOUCH(900), TTL(501) TOUCHED);
 	ends_with(RESULT_DONE, 900);
-	/* But not what our write gave: another rewrite gave it too. */
+	/* But not the time of our write, which another rewrite set too. */
 	replaces(TTL(500) STORED);
 	serves(TOUCH(500), TTL(700) TOUCHED);
 	serves(TOUCH(700), TTL(100) TOUCHED);
 	ends_with(RESULT_DONE, 700);
-	/* Nor what ours gives. */
+	/* Nor the time of ours. */
 	replaces(TTL(500) STORED);
 	serves(TOUCH(500), TTL(500) TOUCHED);
 	ends_with(RESULT_DONE, 500);
@@ -221,7 +224,7 @@ TEST(touches_without_end)
 	server_hears_nothing();
 }
 
-/* The write is done, whatever becomes of the touch behind it. */
+/* The write is done, whatever the result of the touch after it. */
 TEST(a_touch_that_fails)
 {
 	replaces(TTL(500) STORED);
@@ -294,7 +297,7 @@ TEST(a_date)
 	}
 }
 
-/* Another touch comes between the write of a date and ours, which undoes it. */
+/* Another touch is executed between the write of a date and ours, which undoes it. */
 TEST(a_second_touch_of_a_date)
 {
 	rewrite_a_date();
@@ -314,7 +317,10 @@ static void repeats_a_touch(void)
 	server_is_asked(DATE_TOUCH(2000000050));
 }
 
-/* A touch with the same seconds as the one before is told from it by the server's clock. */
+/*
+ * A touch with the same seconds as the previous one is distinguished from it by the server's
+ * clock.
+ */
 TEST(the_same_touch_later)
 {
 	repeats_a_touch();
@@ -360,7 +366,7 @@ TEST(a_date_when_a_second_begins)
 	ends_with(RESULT_DONE, 3455999);
 }
 
-/* A server that does not tell its clock: then ours has to do. */
+/* A server that does not return its clock: then ours is used. */
 TEST(a_date_without_a_clock)
 {
 	rewrite_a_date();

@@ -171,7 +171,7 @@ TEST(decode_numbers)
 	DECODES(classic, &expect, cases);
 }
 
-/* Where data were sent, a server that did not take them has read them as commands. */
+/* A server that refuses the data has parsed them as commands. */
 TEST(decode_errors_of_storage)
 {
 	static const struct expect expect = { CALL_SET, 0, { "k", 1 }, 0 };
@@ -208,11 +208,13 @@ TEST(decode_passed)
 		{ "STORED\r\n", "garbage" },
 		{ "CLIENT_ERROR invalid flag\r\n", "refused [CLIENT_ERROR invalid flag]" },
 	};
-	/* The line of a refusal is the reply's own; that of VA is kept beside the value. */
+	/*
+	 * The line of a refusal belongs to the reply; that of VA is kept together with the value.
+	 */
 	DECODES(classic, &expect, cases);
 }
 
-/* No-ops around a command: what is answered to them is no part of the reply. */
+/* No-ops around a command: their replies are not part of its reply. */
 TEST(decode_between_noops)
 {
 	static const struct expect flushed = { CALL_META, WANT_FLUSH, { "k", 1 }, 0 },

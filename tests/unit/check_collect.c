@@ -36,7 +36,7 @@ static const char *appended(void)
 	return logs;
 }
 
-/* Also looks at the size, which a lane of a crowded key sends by chance. */
+/* It also requests the size, which a lane of a crowded key does by chance. */
 static void answer_all(void)
 {
 	const struct result done = { .status = RESULT_DONE }, size = { .status = RESULT_HIT, .size = 100 };
@@ -47,7 +47,7 @@ static void answer_all(void)
 	}
 }
 
-/* This is appended, and the client is told when that is answered. */
+/* This is appended, and the client is answered when that is acknowledged. */
 static void goes_out(const char *logs, const char *reply)
 {
 	ck_assert_str_eq(appended(), logs);
@@ -65,7 +65,7 @@ static void become_two(void)
 	goes_out("+b +c |", "STORED\r\nSTORED\r\n");
 }
 
-/* As many as were in flight go together; the last of them does not wait. */
+/* As many as were in flight are combined; the last of them does not wait. */
 TEST(together)
 {
 	become_two();
@@ -91,7 +91,7 @@ TEST(one_leaves)
 	goes_out("+e |", "STORED\r\n");
 }
 
-/* When the daemon exits, timers fire at once, while the clock stands still. */
+/* When the daemon exits, timers fire immediately, while the clock is stopped. */
 TEST(timer_that_is_early)
 {
 	become_two();
@@ -112,7 +112,7 @@ TEST(nothing_is_left)
 	ck_assert(lanes_idle(fake.host.lanes));
 }
 
-/* What is enough for an append does not wait for more. */
+/* An append that is large enough does not wait for more. */
 TEST(many_wait_for_nobody)
 {
 	client_asks("sadd k a\r\n");
@@ -134,7 +134,7 @@ TEST(reads_do_not_wait)
 	relays(FOUND("k", 3, "+a "), "1\r\n");
 }
 
-/* Nobody else writes the key. */
+/* No other proxy writes the key. */
 TEST(not_crowded)
 {
 	fake.host.env.now += CROWD_FORGET;

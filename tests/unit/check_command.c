@@ -57,7 +57,7 @@ TEST(nothing_else_is_found)
 	}
 }
 
-/* What only reads, or is about the connection, has a reply in any case. */
+/* Commands that only read, or concern the connection, always have a reply. */
 TEST(noreply_only_where_something_is_written)
 {
 	const char *reading[] = { "get", "gets", "gat", "gats", "mg", "ms", "mn", "smembers", "scard", "sismember",
@@ -79,7 +79,7 @@ static bool names_key(struct slice word)
 	return false;
 }
 
-/* The grammar of a command says the same as its usage. */
+/* The grammar of a command matches its usage. */
 TEST(grammar_is_that_of_usage)
 {
 	for (int i = 0; i < COMMAND_COUNT; i++) {

@@ -1,4 +1,7 @@
-/* What sinter, sunion and sdiff ask for, how much they may collect, and what memory they say that they take. */
+/*
+ * The calls of sinter, sunion and sdiff, how much they may collect, and the memory that they
+ * report.
+ */
 #include "conversations.h"
 
 static const struct collection_options options = { .log_size = 4096, .table_size = 65536, .result_max = 20 };
@@ -25,7 +28,7 @@ TEST(too_large)
 
 enum { MANY = 8000, MEMBER = 12, BLOCK = 32 * 1024 };
 
-/* A log of MANY members is left as it is. */
+/* A log of MANY members is not compacted. */
 static const struct collection_options roomy = { .base_size = 1 << 20, .log_size = 1 << 20, .table_size = 65536 };
 static const struct collection_options small_result = {
 	.base_size = 1 << 20, .log_size = 1 << 20, .table_size = 65536, .result_max = 20
@@ -97,7 +100,10 @@ TEST(memory_of_failures)
 	client_is_told("SERVER_ERROR result too large\r\n");
 }
 
-/* A set that is missing behind its first block is no shorter set. One that is missing from the start is empty. */
+/*
+ * A set that is missing after its first block is not a shorter set. One that is missing from the
+ * start is empty.
+ */
 TEST(missing_meanwhile)
 {
 	static const char *const verbs[] = { "sunion k l\r\n", "sinter k l\r\n", "sdiff k l\r\n" };
@@ -108,7 +114,7 @@ TEST(missing_meanwhile)
 		next_is_large();
 		next_is_large();
 		server_answers("EN\r\n");
-		/* The other set goes on to the end of its block. */
+		/* The other set continues to the end of its block. */
 		if (fake_waiting(&fake))
 			next_is_large();
 		client_is_told("SERVER_ERROR set lost or deleted meanwhile\r\n");

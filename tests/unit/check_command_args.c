@@ -4,7 +4,7 @@
 #define USAGE(usage) "CLIENT_ERROR usage: " usage "\r\n"
 
 #define PART "k.s0k4zq81mfwx.3.1"
-#define PART_REFUSED "CLIENT_ERROR the key is that of a part of a set or list: it can only be read\r\n"
+#define PART_REFUSED "CLIENT_ERROR the key is a part of a set or list, and can only be read\r\n"
 
 static const struct {
 	const char *line, *reply;
@@ -30,12 +30,12 @@ static const struct {
 	{ "lmove k l left up\r\n", USAGE("lmove <source> <target> left|right left|right") },
 	{ "lmove k " PART " left right\r\n", PART_REFUSED },
 	{ "lmove " PART " k left right\r\n", PART_REFUSED },
-	{ "lmove k Signed left right\r\n", "CLIENT_ERROR the encoding of this key is for sets alone\r\n" },
+	{ "lmove k Signed left right\r\n", "CLIENT_ERROR the encoding of this key is only for sets\r\n" },
 	{ "rpoplpush k\r\n", USAGE("rpoplpush <source> <target>") },
-	{ "rpoplpush Signed k\r\n", "CLIENT_ERROR the encoding of this key is for sets alone\r\n" },
-	{ "lmpop 1 left Signed k\r\n", "CLIENT_ERROR the encoding of this key is for sets alone\r\n" },
+	{ "rpoplpush Signed k\r\n", "CLIENT_ERROR the encoding of this key is only for sets\r\n" },
+	{ "lmpop 1 left Signed k\r\n", "CLIENT_ERROR the encoding of this key is only for sets\r\n" },
 	{ "smove k l\r\n", USAGE("smove <source> <target> <member> [noreply]") },
-	{ "smove k Signed a+b\r\n", "CLIENT_ERROR member holds a byte that its encoding reserves\r\n" },
+	{ "smove k Signed a+b\r\n", "CLIENT_ERROR member contains a byte that its encoding reserves\r\n" },
 	{ "lrem k 1\r\n", USAGE("lrem <key> <count> <element>") },
 	{ "lrem k x a\r\n", "CLIENT_ERROR invalid count\r\n" },
 	{ "lset k 1\r\n", USAGE("lset <key> <index> <element> [noreply]") },
@@ -50,7 +50,7 @@ static const struct {
 	{ "evlimit E 1 x\r\n", "CLIENT_ERROR invalid seconds\r\n" },
 	{ "evlimit E 1 0\r\n", "CLIENT_ERROR invalid seconds\r\n" },
 	{ "evlimit E 1 230401\r\n", "CLIENT_ERROR too many buckets\r\n" },
-	{ "evlimit Short 1 7201\r\n", "CLIENT_ERROR counters of this type expire before\r\n" },
+	{ "evlimit Short 1 7201\r\n", "CLIENT_ERROR counters of this type expire too early\r\n" },
 	{ "evadd E 0 0 1 253402300800\r\nx\r\n", "CLIENT_ERROR unixtime out of range\r\n" },
 	{ "evcount E 20150230\r\n", "CLIENT_ERROR bad bucket\r\n" },
 	{ "evcount E now -1\r\n", "CLIENT_ERROR bad bucket\r\n" },

@@ -11,7 +11,7 @@ TEST(storing_fails)
 	fails(RESULT_TIMED_OUT, "SERVER_ERROR upstream mc:11211 timed out, outcome unknown\r\n");
 	client_asks("evadd E 0 0 1\r\nx\r\n");
 	relays("2\r\nSERVER_ERROR object too large for cache\r\n", "SERVER_ERROR object too large for cache\r\n");
-	/* No server should say that of a `set`; one that does must not end us. */
+	/* No server should reply this to a `set`; one that does must not crash us. */
 	client_asks("evadd E 0 0 1\r\nx\r\n");
 	server_answers("3\r\nNOT_STORED\r\n");
 	ck_assert_ptr_null(strstr(fake_told(&fake), "EVENT"));
@@ -39,7 +39,7 @@ static void counts_a_year(void)
 	ck_assert_uint_ge(fake_used(&fake), 8760 * (sizeof(struct waiter) + 13));
 }
 
-/* Answers all calls but the last one with misses; gives how many those were. */
+/* Answers all calls but the last one with misses. Returns how many there were. */
 static size_t all_but_one_miss(void)
 {
 	size_t n = 0;
@@ -49,7 +49,7 @@ static size_t all_but_one_miss(void)
 	return n;
 }
 
-/* What a task has taken for its counters is told until the last of them has come. */
+/* The memory of a task for its counters is reported until the last of them was received. */
 TEST(memory_of_many)
 {
 	size_t used;
@@ -73,7 +73,7 @@ TEST(memory_of_many)
 	client_is_told("SERVER_ERROR upstream mc:11211 unavailable\r\n");
 }
 
-/* The client goes: no more counters are asked for. */
+/* The client disconnects: no more counters are requested. */
 TEST(abandoned)
 {
 	size_t asked;
@@ -88,7 +88,7 @@ TEST(abandoned)
 	ck_assert(STAILQ_EMPTY(&fake.tasks));
 }
 
-/* The longest type makes keys that memcached takes, one byte more is refused. */
+/* The longest type has keys that memcached accepts; one byte more is refused. */
 TEST(longest_type)
 {
 	char line[300];
@@ -106,13 +106,13 @@ TEST(longest_type)
 
 /* --- evlimit --- */
 
-/* The present bucket's own number decides; the earlier buckets are read meanwhile. */
+/* The count of the current bucket decides; the earlier buckets are read meanwhile. */
 TEST(limit_of_one_bucket)
 {
 	talks("evlimit E 3 3600\r\n", "incr E::2015022016 1\r\n", "3\r\n", "3\r\n");
 }
 
-/* All is asked for at once. */
+/* All are requested together. */
 static void asks_three_hours(uint64_t limit)
 {
 	char line[100];

@@ -8,7 +8,7 @@
 
 static const struct result miss = { .status = RESULT_MISS }, hit = { .status = RESULT_HIT, .value = { "x", 1 } };
 
-/* The oldest call that waits, where it is one of very many. */
+/* Returns the oldest pending call, if there are very many. */
 static size_t next;
 
 static struct slice key_of(size_t i)
@@ -24,7 +24,7 @@ static void count_is(uint64_t n)
 	fake_result(&fake, next++, &(struct result){ .status = RESULT_HIT, .value = slice_of(text, (size_t)length) });
 }
 
-/* Answers all calls, also those that come of it. */
+/* Answers all calls, including those that result from them. */
 static void all_are(const struct result *r)
 {
 	while (next < fake.count)
@@ -101,7 +101,7 @@ TEST(several_buckets)
 	client_is_told("CLIENT_ERROR bad bucket\r\nCLIENT_ERROR bad bucket\r\n");
 }
 
-/* Few, while their sizes are not known. Then all others at once. */
+/* Few, while their sizes are unknown. Then all others at once. */
 TEST(three_hundred)
 {
 	client_asks("evrange E now\r\n");
@@ -119,7 +119,7 @@ TEST(three_hundred)
 	ck_assert_ptr_nonnull(strstr(fake_told(&fake), "::300 0 1\r\nx\r\nEND\r\n"));
 }
 
-/* The newest ten, past three holes, and no more than ten though more were asked for. */
+/* The newest ten, across three gaps, and no more than ten although more were requested. */
 TEST(past_holes)
 {
 	client_asks("evlast E 0\r\n");
@@ -145,7 +145,10 @@ TEST(past_holes)
 		       "VALUE E::2015022015::98 0 1\r\nx\r\nVALUE E::2015022015::97 0 1\r\nx\r\nEND\r\n");
 }
 
-/* The newest is told first also where it is answered last; what is more than enough is not told, whenever it comes. */
+/*
+ * The newest is returned first even if its reply arrives last; surplus ones are not returned,
+ * whenever they arrive.
+ */
 TEST(newest_comes_late)
 {
 	static const struct event_rule rules[] = {
@@ -167,7 +170,10 @@ TEST(newest_comes_late)
 	client_is_told("VALUE E::2015022010::4 0 1\r\nx\r\nVALUE E::2015022010::3 0 1\r\nx\r\nEND\r\n");
 }
 
-/* Counters that promise what is not there cost no more than some thousands of reads each, and not without end. */
+/*
+ * Counters that announce missing events cost at most some thousands of reads each, and the search
+ * ends.
+ */
 TEST(counters_lie)
 {
 	static const struct event_rule far = { { "", 0 }, GRANULARITY_HOUR, 0, { "::", 2 }, 100, false };
@@ -205,7 +211,7 @@ TEST(counters_lie)
 	client_is_told("END\r\n");
 }
 
-/* What comes before the failure is told and nothing behind it, and the error stands in the place of END. */
+/* Events before the failure are returned, none after it, and the error replaces END. */
 TEST(server_fails)
 {
 	struct result down = { .status = RESULT_UNAVAILABLE };
@@ -236,7 +242,10 @@ TEST(server_fails)
 	client_is_told("SERVER_ERROR upstream mc:11211 unavailable\r\n");
 }
 
-/* A reader sees its client's own events: they are sent before the counter is read that tells of them. */
+/*
+ * A reader sees its client's own events: they are sent before the counter that includes them is
+ * read.
+ */
 TEST(behind_ones_own_event)
 {
 	client_asks("evadd E 0 0 1\r\nx\r\nevadd E 0 0 1\r\ny\r\nevrange E now -2\r\n");
@@ -256,7 +265,10 @@ static bool room(const struct task *task)
 	return has_room;
 }
 
-/* A client that does not read is asked for no more than at first; when it does, the rest follows. */
+/*
+ * For a client that does not read, no more than the first ones are requested; when it reads, the
+ * rest follows.
+ */
 TEST(slow_client)
 {
 	struct task *task;
@@ -311,7 +323,7 @@ TEST(slow_server)
 	free(value);
 }
 
-/* The client goes: nothing more is asked for, and what was is waited for. */
+/* The client disconnects: nothing more is requested, and pending calls are awaited. */
 TEST(abandoned)
 {
 	for (int counted = 0; counted < 2; counted++) {
@@ -337,7 +349,10 @@ TEST(abandoned)
 	}
 }
 
-/* What a task has taken is told: for the counters from the beginning to the end, and for the events once they are asked for. */
+/*
+ * The memory of a task is reported: for the counters from the beginning to the end, and for the
+ * events once they are requested.
+ */
 TEST(memory)
 {
 	struct result down = { .status = RESULT_UNAVAILABLE };

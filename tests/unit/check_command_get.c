@@ -1,7 +1,7 @@
 
 #include "conversations.h"
 
-/* Servers answer as they can; the client hears of its keys in the order in which it named them. */
+/* Servers reply in any order; the client receives its keys in the order of its request. */
 TEST(servers_out_of_order)
 {
 	struct result hit = { .status = RESULT_HIT, .value = SLICE("x") }, miss = { .status = RESULT_MISS };
@@ -36,7 +36,7 @@ TEST(failures)
 	exchanges("get a\r\n", "SERVER_ERROR out of memory\r\n", "SERVER_ERROR out of memory\r\n");
 }
 
-/* More keys than are asked for at a time: all are asked for in the end, each once, in order. */
+/* More keys than are requested at a time: in the end all are requested, each once, in order. */
 TEST(very_many_keys)
 {
 	struct buf text = BUF_EMPTY, expected = BUF_EMPTY;
@@ -64,7 +64,7 @@ TEST(very_many_keys)
 	buf_free(&expected);
 }
 
-/* A failure takes the place of END: nothing must look complete that is not. */
+/* A failure replaces END: an incomplete reply must not look complete. */
 TEST(members_of_some)
 {
 	client_asks("smembers a b c\r\n");

@@ -11,7 +11,7 @@ TEST(results)
 	talks("gat 30 k\r\n", "mg k T30 k f v\r\n", "VA 1 kk f7\r\nx\r\n", "VALUE k 7 1\r\nx\r\nEND\r\n");
 }
 
-/* What a collection has beside its own item lives as long as that: so it is looked at first. */
+/* The parts of a collection live as long as its own item: so it is read first. */
 TEST(touching)
 {
 	client_asks("touch k 30\r\n");
@@ -27,7 +27,7 @@ TEST(touching)
 	fails(RESULT_UNAVAILABLE, "SERVER_ERROR upstream mc:11211 unavailable\r\n");
 }
 
-/* Upstream a reply is asked for in any case: it is kept back here. */
+/* A reply is always requested from the server: it is suppressed here. */
 TEST(noreply)
 {
 	client_asks("set k 0 0 1 noreply\r\nx\r\nincr k 1 noreply\r\ndelete k noreply\r\nget k\r\n");
@@ -54,7 +54,10 @@ TEST(failures)
 	relays("SERVER_ERROR out of memory storing object\r\n", "SERVER_ERROR out of memory storing object\r\n");
 }
 
-/* memcached deletes what a `set` that is too large would have replaced, so that no stale value is read. */
+/*
+ * memcached deletes the item that a `set` with a value that is too large would have replaced, so
+ * that no stale value is read.
+ */
 TEST(too_large)
 {
 	client_asks("set k 0 0 2000000\r\n");
@@ -63,13 +66,16 @@ TEST(too_large)
 	client_asks("set k 0 0 2000000\r\n");
 	fails(RESULT_UNAVAILABLE, "SERVER_ERROR upstream mc:11211 unavailable\r\n");
 	ck_assert_str_eq(fake_ask(&fake, "add k 0 0 2000000\r\n"), "SERVER_ERROR object too large for cache");
-	/* Where it is the server to which it is too large, the same. */
+	/* The same if the value is too large for the server. */
 	client_asks("set k 0 0 1\r\nx\r\nadd k 0 0 1\r\nx\r\ncas k 0 0 1 5\r\nx\r\n");
 	ck_assert(fake.calls[3].call.discards && !fake.calls[4].call.discards && !fake.calls[5].call.discards);
 	relays("STORED\r\nSTORED\r\nSTORED\r\n", "STORED\r\nSTORED\r\nSTORED\r\n");
 }
 
-/* The items of a set or list beside its base have longer keys than it, so one that long has none. */
+/*
+ * The parts of a set or list have longer keys than its base, so a base with a key of this length
+ * has none.
+ */
 TEST(touching_a_long_key)
 {
 	char line[300], asked[300];
@@ -81,9 +87,9 @@ TEST(touching_a_long_key)
 	client_is_told("TOUCHED\r\n");
 }
 
-#define REFUSED "CLIENT_ERROR the key is that of a part of a set or list: it can only be read\r\n"
+#define REFUSED "CLIENT_ERROR the key is a part of a set or list, and can only be read\r\n"
 
-/* Those of what a set or list has beside its base. */
+/* The parts of a set or list. */
 TEST(keys_of_parts)
 {
 	client_asks(
@@ -115,7 +121,7 @@ TEST(flush_goes_to_all_servers)
 	relays("OK\r\nOK\r\nOK\r\nOK\r\nOK\r\nOK\r\n", "OK\r\n");
 }
 
-/* One that fails is enough for the client to be told, when all have answered. */
+/* A single failure makes the reply to the client an error, when all have been answered. */
 TEST(flush_fails)
 {
 	client_asks("flush_all\r\n");

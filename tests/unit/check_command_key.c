@@ -1,4 +1,4 @@
-/* Commands as keys: the request that a key stands for, and what its reply is for the client. */
+/* Commands as keys: the request that a key represents, and its reply to the client. */
 #include "protocol/command_key.h"
 #include "protocol/commands.h"
 #include "requests.h"
@@ -59,7 +59,7 @@ TEST(requests_of_get)
 	}
 }
 
-/* The data are words, or one block for a command that has a block of its own. */
+/* The data are words, or one block for a command that has a data block. */
 TEST(requests_of_set)
 {
 	CHECK(keys, "set", "q|sadd|topic-1", "  ann  noreply ", "sadd topic-1 [ann  noreply] exptime=60");

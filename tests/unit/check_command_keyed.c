@@ -1,4 +1,7 @@
-/* Requests whose keys stand for other requests: what servers are asked, in which order, and what the client is told. */
+/*
+ * Requests whose keys represent other requests: the calls to servers, their order, and the replies
+ * to the client.
+ */
 #include "command/target.h"
 
 #include "conversations.h"
@@ -33,7 +36,10 @@ TEST(one_key)
 	talks("cas q|sset|a 0 0 1 4\r\nx\r\n", FETCH_TO_REPLACE("a"), "VA 3 ka f0 c5\r\n+z \r\n", "EXISTS\r\n");
 }
 
-/* Servers answer as they can. Refused keys have no call, and the first error is told at the end. */
+/*
+ * Servers reply in any order. Refused keys have no call, and the first error is returned at the
+ * end.
+ */
 TEST(many_keys)
 {
 	client_asks("get q|scard|a b q|scard q|scard|c q|x\r\n");
@@ -50,7 +56,10 @@ TEST(many_keys)
 	fails(RESULT_UNAVAILABLE, "SERVER_ERROR upstream mc:11211 timed out, outcome unknown\r\n");
 }
 
-/* More keys than are asked for at first; those that the parser of the key refuses are answered at once. */
+/*
+ * More keys than are requested at first; those that the parser of the key refuses are answered
+ * immediately.
+ */
 TEST(very_many_keys)
 {
 	struct buf text = BUF_EMPTY, expected = BUF_EMPTY;
@@ -76,7 +85,7 @@ TEST(very_many_keys)
 	buf_free(&expected);
 }
 
-/* What the first key reads block by block, the second one must not change before. */
+/* The second command must not change what the first one reads block by block. */
 TEST(order_within_a_request)
 {
 	client_asks("get q|sinter|a|b q|spop|a\r\n");
@@ -105,7 +114,7 @@ static void abandon(void)
 	task->resume(task);
 }
 
-/* Nothing more is asked for, neither by the get nor by the tasks inside of it. */
+/* Nothing more is requested, neither by the get nor by its inner tasks. */
 TEST(abandoned)
 {
 	char line[1000] = "get q|smembers|0", *end = line + strlen(line);
@@ -145,7 +154,7 @@ TEST(denied)
 		"VALUE b 0 1\r\nx\r\nCLIENT_ERROR spop is denied here\r\n");
 }
 
-/* What is too large must not delete an item of the key of a command. */
+/* A value that is too large must not delete an item with the key of a command. */
 TEST(too_large)
 {
 	client_asks("set q|sadd|a 0 0 2000000\r\n");
@@ -182,7 +191,7 @@ TEST(meta_form)
 	client_is_told("CLIENT_ERROR use get for the command scard\r\nCLIENT_ERROR the flag N is for plain items\r\n");
 }
 
-/* What a command collects for a key is bounded, and nothing more is asked for. */
+/* The collected result of a command for a key is limited, and nothing more is requested. */
 TEST(collects_too_much)
 {
 	static const struct collection_options options = { .log_size = 4096, .table_size = 65536, .result_max = 40 };
@@ -306,7 +315,10 @@ TEST(needs)
 		ck_assert_msg(!find_needs(none[i], &found), "%s", none[i]);
 }
 
-/* A request waits if any command in it would, and everything waits behind what may write later. */
+/*
+ * A request waits if any command in it would, and all later requests wait for commands that may
+ * write later.
+ */
 TEST(order_of_requests)
 {
 	static const struct {

@@ -13,7 +13,7 @@
 #define OLD_SEGMENT "l00000000001.3.1"
 #define CHECKED SEGMENT ".ff822a2867ea9b22" /* with the check of "+a +b +c " */
 
-/* Neighbouring pushes to the same end merge. At the head, the item pushed last comes first. */
+/* Adjacent pushes to the same end are merged. At the head, the item pushed last is first. */
 TEST(neighbouring_pushes_merge)
 {
 	client_asks("rpush k a\r\nrpush k b\r\nrpush k c d\r\nlpush k e f\r\nlpush k g\r\nrpush k h\r\n");
@@ -109,7 +109,7 @@ TEST(reads_share_a_fetch)
 		"NOT_FOUND\r\nEND\r\n");
 }
 
-/* Pops that wait together are one rewrite. Each gets its own items. */
+/* Queued pops are one rewrite. Each returns its own items. */
 TEST(neighbouring_pops_merge)
 {
 	client_asks("llen k\r\nlpop k\r\nrpop k 2\r\nlpop k\r\nlpop k 9\r\nlpop k\r\n");
@@ -121,7 +121,7 @@ TEST(neighbouring_pops_merge)
 		       "VALUE k 0 1\r\nc\r\nEND\r\nEND\r\n");
 }
 
-/* After a lost race, the pop takes from the new list. */
+/* After a lost race, the pop removes elements of the new list. */
 TEST(pop_loses)
 {
 	client_asks("lpop k\r\n");
@@ -183,7 +183,10 @@ TEST(segment_is_gone)
 	client_is_told("END\r\n");
 }
 
-/* A segment of 0.1.0 lies elsewhere than the base. Who does not find it may have another list of servers, so the base stays. */
+/*
+ * A segment of 0.1.0 is on another server than the base. A proxy that does not find it may have
+ * another list of servers, so the base stays.
+ */
 TEST(segment_is_gone_elsewhere)
 {
 	client_asks("lindex k 0\r\n");
@@ -198,7 +201,7 @@ TEST(segment_is_gone_elsewhere)
 	client_is_told("NOT_FOUND\r\n");
 }
 
-/* A segment with fewer items than its id says is corrupt. */
+/* A segment with fewer items than in its id is corrupt. */
 TEST(segment_is_wrong)
 {
 	client_asks("lindex k 0\r\n");
@@ -210,7 +213,7 @@ TEST(segment_is_wrong)
 	exchanges("lpop k\r\n", FOUND("k", 4, "text"), "CLIENT_ERROR value is not a collection\r\n");
 }
 
-/* A segment that somebody else has written over counts as missing. */
+/* A segment that was overwritten by another client counts as missing. */
 TEST(segment_is_changed)
 {
 	client_asks("lindex k 0\r\n");
@@ -220,7 +223,7 @@ TEST(segment_is_changed)
 	client_is_told("END\r\n");
 }
 
-/* A base that refers to one segment many times would take as much memory for each. */
+/* A base that refers to one segment many times would need memory for each reference. */
 TEST(segment_twice)
 {
 	client_asks("lrange k 0 -1\r\n");
@@ -241,7 +244,7 @@ TEST(set_commands)
 	relays(FOUND("k", 18, "@list +a +a +a +a ") FOUND("k", 18, "@list +a +a +a +a "), "OK\r\n");
 	fake_calls(&fake);
 	exchanges("lrange k 0 -1\r\n", FOUND("k", 18, "@list +a +b -a +a "), "VALUE k 0 3\r\nb a\r\nEND\r\n");
-	/* A log with removals is compacted at once, unless something was pushed before it. */
+	/* A log with removals is compacted immediately, unless an element was pushed before it. */
 	serves(FETCH("k") FETCH("k"), FOUND("k", 18, "@list +a +b -a +a "));
 	serves(FETCH("k"), FOUND("k", 21, "+a @list +a +b -a +a "));
 	server_hears_nothing();
@@ -250,7 +253,9 @@ TEST(set_commands)
 	relays(LOOKED_TTL("k") "STORED\r\n", "VALUE k 0 1\r\nx\r\nEND\r\n");
 }
 
-/* A time to live that is too long for a relative time is written as a date, by the server's clock. */
+/*
+ * A time to live that is too long for a relative time is written as a date, by the server's clock.
+ */
 TEST(dates)
 {
 	client_asks("lpop k\r\n");
@@ -299,7 +304,7 @@ TEST(compaction_between_pushes)
 	relays(FOUND("k", 3, "+z "), "OK\r\n");
 }
 
-/* The same log behind a block is another log, if the base had no block when it was read. */
+/* The same log after a block is another log, if the base had no block when it was read. */
 TEST(compaction_of_another_base)
 {
 	struct collection_rule rule = { .prefix = SLICE(""), .type = COLLECTION_LIST, .compact_waste = 0.5 };
@@ -321,7 +326,10 @@ TEST(compaction_of_another_base)
 
 #define SORTED "VA 46 kk f0 c5 t-1\r\n@set.1 @t00000000001.1.3.0.9.0123456789abcdef \r\n"
 
-/* A set in sorted tables is no list, whatever the rule says. A push does not read it, and adds members. */
+/*
+ * A set in sorted tables is not a list, whatever the rule. A push does not read it, and adds
+ * members.
+ */
 TEST(a_set_in_tables)
 {
 	static const char *const asked[] = { "llen k\r\n", "lpop k\r\n", "lset k 0 a\r\n" };

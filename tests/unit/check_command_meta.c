@@ -1,6 +1,6 @@
 #include "conversations.h"
 
-/* q never goes upstream; what it hides is kept back here, and nothing else. */
+/* q is never sent to a server; the replies that it hides are suppressed here, and no others. */
 TEST(quiet_get)
 {
 	talks("mg a q v\r\nmg b q v\r\nmg c q s\r\n", "mg a v\r\nmg b v\r\nmg c s\r\n", "EN\r\nVA 1\r\nx\r\nHD s1\r\n",
@@ -22,7 +22,7 @@ TEST(item)
 		"EN\r\nNF\r\nNF\r\n", "EN\r\nNF\r\nNF\r\n");
 }
 
-/* An error is told even where quiet was asked for. */
+/* An error is returned even with q. */
 TEST(quiet_failures)
 {
 	client_asks("mg a q v\r\nms b 1 q\r\nx\r\nmg c q\r\n");
@@ -34,7 +34,7 @@ TEST(quiet_failures)
 		       "SERVER_ERROR out of memory\r\n");
 }
 
-/* The bytes of a key that came encoded decide where it lives, and which lane it waits in. */
+/* The decoded bytes of a key determine its server and its lane. */
 TEST(encoded_keys)
 {
 	client_asks("sadd foo a\r\nmg Zm9v b v\r\nmg YmFy b v\r\n");
@@ -47,7 +47,10 @@ TEST(encoded_keys)
 	relays("VA 3\r\n+a \r\n", "STORED\r\nVA 3\r\n+a \r\nEN\r\n");
 }
 
-/* The same item as with the plain key: it is the server that knows in which of both forms it prints the key. */
+/*
+ * The same item as with the plain key: the server decides in which of both forms it prints the
+ * key.
+ */
 TEST(encoded_keys_that_could_be_plain)
 {
 	talks("mg Zm9v b k v\r\nmd Zm9v k b q\r\n", "mg Zm9v b k v\r\nmd Zm9v k b\r\n",
@@ -55,8 +58,8 @@ TEST(encoded_keys_that_could_be_plain)
 }
 
 /*
- * A server may print an encoded key with line ends in it: it is not asked for the key, and the client gets its own text, where
- * it asked for it.
+ * A server may print an encoded key with line ends in it: the key is not requested from it, and
+ * the client receives its own text, if requested.
  */
 TEST(encoded_keys_come_from_the_client)
 {
@@ -77,7 +80,10 @@ TEST(debug)
 	client_is_told("ME foo exp=-1 la=0\r\nME Zm9v exp=-1 la=0\r\nEN\r\nEN\r\n");
 }
 
-/* Only memcached knows whether it made the item, which q does not hide: it is asked with q, and a no-op behind. */
+/*
+ * Only memcached knows whether it created the item, which q does not hide: it is sent with q,
+ * followed by a no-op.
+ */
 TEST(quiet_arithmetic)
 {
 	client_asks("ma a N0 q\r\nma a q N0\r\nma a N0 J5 q v\r\nma a N0 q\r\nma YSBi b k N0 q\r\n");
@@ -87,7 +93,10 @@ TEST(quiet_arithmetic)
 	client_is_told("HD\r\nVA 1\r\n5\r\nCLIENT_ERROR not a number\r\nHD kYSBi b\r\n");
 }
 
-/* An answer that the server holds back would keep the item, and the time to live would go to one that nobody sees. */
+/*
+ * A reply that the server suppresses would keep the item, and the time to live would be that of an
+ * item that is not returned.
+ */
 TEST(arithmetic_with_a_time)
 {
 	talks("get a\r\nma a T100\r\nma a T100 N0 q\r\n",
@@ -95,7 +104,7 @@ TEST(arithmetic_with_a_time)
 		"END\r\nHD\r\n");
 }
 
-/* memcached deletes what an `ms` that is too large would have replaced. */
+/* memcached deletes the item that an `ms` with a value that is too large would have replaced. */
 TEST(too_large)
 {
 	client_asks("ms k 2000000 T0\r\n");
@@ -106,9 +115,9 @@ TEST(too_large)
 	relays("HD\r\n", "HD\r\n");
 }
 
-#define REFUSED "CLIENT_ERROR the key is that of a part of a set or list: it can only be read\r\n"
+#define REFUSED "CLIENT_ERROR the key is a part of a set or list, and can only be read\r\n"
 
-/* Those of what a set or list has beside its base. */
+/* The parts of a set or list. */
 TEST(keys_of_parts)
 {
 	client_asks("ms k.t1abcdefghij 1\r\nx\r\nmd k.i1abcdefghij q\r\nma k.labcdefghijk.1.2\r\n"
@@ -119,7 +128,7 @@ TEST(keys_of_parts)
 		"EN\r\nEN\r\n", "EN\r\nEN\r\n");
 }
 
-/* The length that goes upstream is written anew, the flags each behind one space. */
+/* The length for the server is written again, and each flag after one space. */
 TEST(written_anew)
 {
 	client_asks("ms  k  003   q   T30\r\nabc\r\n");

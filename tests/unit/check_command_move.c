@@ -52,7 +52,7 @@ static int copies(const char *token)
 	return count;
 }
 
-/* The proxy ends before its call number `calls`. Gives false if it makes fewer. */
+/* The proxy ends before its call number `calls`. Returns false if it makes fewer. */
 static bool is_killed(const char *line, int calls)
 {
 	client_asks(line);
@@ -95,7 +95,10 @@ TEST(killed)
 	killed_at_each_call("smove k l a\r\n", "+a +b ", "+c ", "STORED\r\n");
 }
 
-/* Between any two calls another client does this, once. `result` is what is left in both, whenever that was. */
+/*
+ * Between any two calls another client does this, once. `result` is the final state of both,
+ * whenever that was.
+ */
 static void beside(const char *line, const char *key, const char *was, const char *value, const char *k, const char *l)
 {
 	int calls = 1;
@@ -135,7 +138,7 @@ static void up_to_push(void)
 		server_answer_one(&server);
 }
 
-/* The copy is not at its end any more when it is taken back. */
+/* The copy is no longer at its end when it is removed again. */
 TEST(others_push_behind_the_copy)
 {
 	put("k", "@list +a +b ");
@@ -160,7 +163,7 @@ static void lose_the_element(void)
 	put("k", "@list +b ");
 }
 
-/* Of many that lose a race each waits for another time. */
+/* Of many that lose a race, each waits for a different time. */
 TEST(whoever_loses_waits)
 {
 	fake_has_time(&fake);
@@ -175,7 +178,7 @@ TEST(whoever_loses_waits)
 	has("l", "@list +c +b ");
 }
 
-/* However often others come between, the copy is taken back. */
+/* However often others write in between, the copy is removed again. */
 TEST(others_write_while_the_copy_is_taken_back)
 {
 	int races = 0;
@@ -195,14 +198,17 @@ TEST(others_write_while_the_copy_is_taken_back)
 	has("l", "@list +c +b ");
 }
 
-/* Of a server that gives no cas ids, or no times to live, nothing can be taken out: then nothing is pushed. */
+/*
+ * If a server returns no cas ids, or no times to live, nothing can be removed: then nothing is
+ * pushed.
+ */
 TEST(what_cannot_be_taken_is_not_pushed)
 {
 	static const struct {
 		uint64_t cas;
 		int64_t ttl;
 		const char *reply;
-	} servers[] = { { 0, TTL_NEVER, "SERVER_ERROR the server gives no cas ids (memcached -C)\r\n" },
+	} servers[] = { { 0, TTL_NEVER, "SERVER_ERROR the server returns no cas ids (memcached -C)\r\n" },
 		{ 5, TTL_UNKNOWN, "SERVER_ERROR busy\r\n" } };
 
 	for (size_t i = 0; i < 2; i++) {
@@ -217,7 +223,7 @@ TEST(what_cannot_be_taken_is_not_pushed)
 	}
 }
 
-/* The source has gone when the element was pushed. */
+/* The source was missing when the element was pushed. */
 TEST(the_source_goes)
 {
 	put("k", "@list +a ");
@@ -240,7 +246,7 @@ TEST(another_encoding)
 	fake.rules = (struct rules){ .collections = rules, .collection_count = 2 };
 	put("k", "@list +x,y +a ");
 	put("l", "c,");
-	asks_and_hears("lmove k l left right\r\n", "CLIENT_ERROR member holds the delimiter\r\n");
+	asks_and_hears("lmove k l left right\r\n", "CLIENT_ERROR member contains the delimiter\r\n");
 	has("k", "@list +x,y +a ");
 	asks_and_hears("lmove l k right right\r\n", "VALUE l 0 1\r\nc\r\nEND\r\n");
 }
@@ -263,7 +269,7 @@ static const char *const moves[] = { "lmove k l left right\r\n", "lmove k l left
 
 enum { MOVES = sizeof(moves) / sizeof(moves[0]), SMOVE = MOVES - 1 };
 
-/* Nothing is taken from the source, and the target stays as it is. */
+/* Nothing is removed from the source, and the target is unchanged. */
 static void moves_nothing(const char *line, const char *target, const char *reply)
 {
 	put("k", "@list +a ");
@@ -350,7 +356,10 @@ static bool is_found(const char *key, bool in_set)
 	return strstr(fake_told(&fake), "elem");
 }
 
-/* Whatever the target is, in whatever encoding: it takes the element, or the source keeps it and the target is the same. */
+/*
+ * Whatever the target is, in any encoding: it receives the element, or the source keeps it and the
+ * target is unchanged.
+ */
 TEST(in_each_encoding)
 {
 	static const char *const items[] = { "nolist", "9", "a b", "+a b", "@copy", "{\"a\": 1}", ",", "-", " ", "+",

@@ -52,7 +52,7 @@ TEST(small_ones_are_one_item)
 	client_is_told("CLIENT_ERROR usage: sunionstore <target> <key>+\r\n");
 }
 
-/* Tables are written beside what is there, and what is dropped goes. */
+/* Tables are written in addition to the existing ones, and dropped ones are deleted. */
 TEST(large_ones_are_tables)
 {
 	stock();
@@ -94,7 +94,10 @@ TEST(killed_at_each_call)
 	ck_assert_int_gt(calls, 20);
 }
 
-/* One call fails and stored nothing; the others are answered. If the command fails, too, nothing is left behind. */
+/*
+ * One call fails and stored nothing; the others are answered. If the command fails too, nothing is
+ * left behind.
+ */
 TEST(a_call_fails)
 {
 	bool failed = true;

@@ -1,4 +1,4 @@
-/* Sets whose log has grown: folded where that is enough, else written to a run. */
+/* Sets with a long log: folded if that is enough, otherwise written to a run. */
 #include "collection/lane/lane.h"
 #include "serving.h"
 
@@ -36,7 +36,10 @@ TEST(folding)
 {
 	put("+a +b -a +c ");
 	compacts("OK\r\n");
-	/* Beside the commit a look at the time to live; at the end, whether there are runs to be merged. */
+	/*
+	 * In addition to the commit, a read of the time to live; at the end, a check for runs to be
+	 * merged.
+	 */
 	makes("GLCG");
 	stores("+b +c ");
 	compacts("OK\r\n");
@@ -60,7 +63,7 @@ TEST(spilling)
 	ck_assert_uint_eq(server_items(&server, "k."), 1);
 }
 
-/* A run that is larger than a table: tables at once, and the index with them. */
+/* A run that is larger than a table: several tables at once, with the index. */
 TEST(spilling_much)
 {
 	struct buf log = BUF_EMPTY;
@@ -78,7 +81,7 @@ TEST(spilling_much)
 	buf_free(&log);
 }
 
-/* A read that finds the base long has it compacted behind the reply. */
+/* A read that finds the base long compacts it after the reply. */
 static void compacts_by_itself(const char *count)
 {
 	asks_and_hears("scard k\r\n", count);
@@ -97,14 +100,17 @@ TEST(spilling_over_runs)
 	compacts_by_itself("5\r\n");
 	stores("@[+a +b|+c] @[+d] @[+e] -x -a +y ");
 	compacts_by_itself("5\r\n");
-	/* What is asked for by a client spills all, however little that is, and merges it. */
+	/*
+	 * A compaction that a client requests spills everything, however little it is, and merges
+	 * it.
+	 */
 	compacts("OK\r\n");
 	stores("@[+b +c +d +e +y] ");
 	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->spills, 2);
 	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->merges, 1);
 }
 
-/* What others put in front is older than the runs, and of it only what is added counts. */
+/* Tokens that others prepend are older than the runs, and only their additions count. */
 TEST(head)
 {
 	struct oplog_run runs[] = { cupboard_log_run(&cupboard, "+a +b +c ", 2), cupboard_log_run(&cupboard, "-a ", 1),
@@ -113,7 +119,7 @@ TEST(head)
 	stored_put(&server, &cupboard, "+q +a -b -nobody ", runs, 3, "+x -q ");
 	compacts_by_itself("3\r\n");
 	stores("@[+a +q] @[+a +b|+c] @[-a] @[-e] @[-q +x] ");
-	/* In front nothing is left, behind it nothing was. */
+	/* Nothing is left in front, and nothing was after it. */
 	stored_put(&server, &cupboard, "-a -b -nobody -nobody ", runs, 3, "");
 	compacts_by_itself("2\r\n");
 	stores("@[+a +b|+c] @[-a] @[-e] ");
@@ -122,9 +128,9 @@ TEST(head)
 	stores("@[+b +c +z] ");
 }
 
-/* --- who comes between --- */
+/* --- concurrent writes --- */
 
-/* What was appended meanwhile stays behind what is rewritten. */
+/* Tokens that were appended meanwhile stay after the rewritten part. */
 TEST(another_appends)
 {
 	comes_to_the_commit();
@@ -135,7 +141,7 @@ TEST(another_appends)
 	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->conflicts, 1);
 }
 
-/* It is another set by now: what was written is deleted, and that set is compacted. */
+/* It is another set by now: the written items are deleted, and that set is compacted. */
 TEST(another_replaces)
 {
 	comes_to_the_commit();
@@ -143,7 +149,7 @@ TEST(another_replaces)
 	hears("OK\r\n");
 	stores("+other ");
 	ck_assert_uint_eq(server_items(&server, "k."), 0);
-	/* It is gone, or something came in front of it. */
+	/* It was deleted, or tokens were prepended. */
 	comes_to_the_commit();
 	server_find(&server, SLICE("k"))->used = false;
 	hears("NOT_FOUND\r\n");
@@ -154,7 +160,10 @@ TEST(another_replaces)
 	ck_assert_uint_eq(server_items(&server, "k."), 1);
 }
 
-/* Another thread compacts the set again and again. It comes to an end before the client does. */
+/*
+ * Another thread compacts the set repeatedly. The compaction ends before the client's command
+ * does.
+ */
 TEST(others_win_for_a_while)
 {
 	int lost = 0, pauses = 0;
@@ -197,9 +206,9 @@ TEST(others_win_every_race)
 	stores(MANY);
 }
 
-/* --- what fails --- */
+/* --- failures --- */
 
-/* To leave items behind is harmless, to delete what is referred to is not. */
+/* Orphaned items are harmless, deleted items with references are not. */
 TEST(nobody_knows)
 {
 	comes_to_the_commit();
@@ -265,7 +274,7 @@ TEST(what_is_kept)
 	ck_assert(item->expires == 500 && item->flags == 7);
 }
 
-/* Touched while the run was written: what was written for it lives as long. */
+/* Touched while the run was written: the items written for it have the same time to live. */
 TEST(touched_meanwhile)
 {
 	struct memcached_item *item;
@@ -307,7 +316,7 @@ TEST(full)
 	stores("@[" MANY_SORTED "] +m20 +m21 +m22 +m23 +m24 +m25 ");
 }
 
-/* Behind a read that has found it long; it is what the next command waits for. */
+/* After a read that has found it long; the next command waits for it. */
 TEST(behind_a_read)
 {
 	put(MANY MANY);
@@ -317,7 +326,9 @@ TEST(behind_a_read)
 	makes("GG");
 	asks_and_hears("sadd k x\r\n", "STORED\r\n");
 	stores("@[" MANY_SORTED "] +x ");
-	/* By the rule, when too much of it is waste; but a short one is left alone. */
+	/*
+	 * According to the rule, if too much of it is redundant; but a short one is not compacted.
+	 */
 	put("+a -a +a -a ");
 	asks_and_hears("scard k\r\n", "0\r\n");
 	stores("+a -a +a -a ");

@@ -2,11 +2,11 @@
 #include "config/text.h"
 #include "unit.h"
 
-/* The cleaned text with line and braces behind it, or the line and what is wrong. */
+/* Returns the cleaned text followed by line and braces, or the line and the error. */
 static const char *cleans(const char *text)
 {
 	static char out[512];
-	/* The zero byte lies at the trap. */
+	/* The zero byte is at the trap. */
 	struct slice copy = guard_place(slice_of(text, strlen(text) + 1));
 	struct config_text found;
 	const char *error = config_text_clean((char *)copy.p, copy.n - 1, &found);
@@ -47,6 +47,26 @@ TEST(braces)
 	ck_assert_str_eq(cleans("a {\n}\n"), "a {\n}\n|2 0");
 	ck_assert_str_eq(cleans("a {\nb = {\"}\"}\n"), "a {\nb = {\"}\"}\n|2 1");
 	ck_assert_str_eq(cleans("}}{"), "}}{|1 -1");
+}
+
+/* The longest line is taken, with or without its end; a byte more is refused before anything in it is. */
+TEST(lines)
+{
+	enum { MOST = CONFIG_LINE_MAX };
+	static char text[2 * MOST + 8];
+	struct config_text found;
+
+	memset(text, 'x', sizeof(text));
+	text[0] = '\n';
+	text[MOST + 1] = '\n';
+	text[2 * MOST + 2] = '\0';
+	ck_assert_ptr_null(config_text_clean(text, 2 * MOST + 2, &found));
+	ck_assert_uint_eq(found.line, 3);
+	text[2 * MOST + 2] = '"';
+	text[2 * MOST + 3] = '\0';
+	ck_assert_str_eq(config_text_clean(text, 2 * MOST + 3, &found), "a line of more than 65536 bytes");
+	ck_assert_uint_eq(found.line, 3);
+	ck_assert_int_eq(CONFIG_LINE_MAX, 65536);
 }
 
 TEST(wrong)

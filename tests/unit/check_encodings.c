@@ -239,7 +239,7 @@ TEST(random_lives)
 	}
 }
 
-/* The words of the list that is active at first say `head`; the other list is missing. */
+/* The words of the list that is active at first are `head`; the other list is missing. */
 static void removes_first(unsigned form, const char *head, enum adopted_status expected)
 {
 	struct fold change = { .seed = 5 }, all = { 0 };
@@ -273,7 +273,7 @@ TEST(like_the_guard)
 	}
 }
 
-/* A number of a list has up to 19 digits, and there is one more list behind the largest number. */
+/* The number of a list has up to 19 digits, and there is one more list after the largest number. */
 static void numbered(const char *index, const char *list, enum adopted_status expected)
 {
 	enum { INDEXED = 6 };
@@ -339,7 +339,10 @@ TEST(replaced_late)
 	box_free(&box);
 }
 
-/* Two writers that create or replace a set at once write different lists, so that a late one cannot write a list of the other again. */
+/*
+ * Two writers that create or replace a set concurrently write different lists, so that a late one
+ * cannot write a list of the other again.
+ */
 LOOP_TEST(lists_of_their_own, 2)
 {
 	enum { INDEXED = 6, WRITERS = 2 };

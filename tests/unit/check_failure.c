@@ -1,4 +1,4 @@
-/* The first failure of several calls, when its result is long gone. */
+/* The first failure of several calls, after its result was freed. */
 #include "protocol/failure.h"
 #include "unit.h"
 

@@ -1,4 +1,4 @@
-/* Indexes of runs: their bytes, in which table a member would be, and that what is no index is refused. */
+/* Indexes of runs: their bytes, the table of each member, and that invalid indexes are rejected. */
 #include "collection/text/fences.h"
 
 #include "table_model.h"
@@ -56,7 +56,7 @@ static void teardown(void)
 	buf_free(&written);
 }
 
-/* --- what is read is what was written --- */
+/* --- what was written is read back --- */
 
 static bool same(const struct fence *a, const struct fence *b)
 {
@@ -64,7 +64,7 @@ static bool same(const struct fence *a, const struct fence *b)
 		a->entries == b->entries && a->removals == b->removals && slice_equal(a->first, b->first);
 }
 
-/* The first `count` fences, and what they come to. */
+/* The first `count` fences, and their bytes. */
 static bool reads_as(const struct fences *f, size_t count)
 {
 	uint64_t entries = 0, removals = 0, bytes = 0;
@@ -132,7 +132,7 @@ TEST(form)
 	fences_free(&fences);
 }
 
-/* What stands for a check, and a fence with its size. */
+/* A placeholder for a check, and a fence with its size. */
 #define CHECK "12345678"
 #define TABLE(id, numbers, fence) "t0000000000" id CHECK numbers fence
 
@@ -172,7 +172,7 @@ TEST(refused)
 		ck_assert_msg(!fences_read(&fences, guard_place(flawed[i].bytes)), "%zu: %s", i, flawed[i].why);
 }
 
-/* Behind an entry there may be no more of them, anywhere else it is no index. */
+/* After an entry there may be no more of them; at any other position it is invalid. */
 TEST(cut)
 {
 	for (uint64_t seed = 1; seed <= INDEXES / 10; seed++) {
@@ -183,7 +183,7 @@ TEST(cut)
 		for (; n < buf_size(&written) && good; n++) {
 			bool whole = count < model.count && n == ends[count];
 			bool read = fences_read(&fences, guard_place(slice_of(buf_slice(&written).p, n)));
-			/* Whether an index may be empty is not said. */
+			/* Whether an index may be empty is not tested. */
 			good = n == 2 || read == whole;
 			count += whole;
 			good = good && (!whole || reads_as(&fences, count));
@@ -194,7 +194,7 @@ TEST(cut)
 	}
 }
 
-/* What an index is, whatever it says. */
+/* The content of an index, whatever it is. */
 static bool is_good(const struct fences *f, uint64_t *random)
 {
 	char name[MEMBER_MAX];

@@ -1,4 +1,4 @@
-/* Filters: what was added is never missed, and what was not is taken for it seldom. */
+/* Filters: a member that was added is always found, and one that was not is rarely found. */
 #include "collection/text/filter.h"
 
 #include "unit.h"
@@ -45,7 +45,7 @@ TEST(strangers)
 	ck_assert_uint_eq(found(0, MOST, 8), 0);
 }
 
-/* The word is one of those there are, whatever the hash. */
+/* The word is one of the existing ones, whatever the hash. */
 TEST(within)
 {
 	static const uint64_t hashes[] = { 0, 1, UINT32_MAX, (uint64_t)UINT32_MAX << 32, UINT64_MAX };

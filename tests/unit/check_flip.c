@@ -1,4 +1,4 @@
-/* Plans of the encoding flip that come late, or between which others change what is stored. */
+/* Plans of the encoding flip that are executed late, or during which others change the items. */
 #include "box.h"
 #include "collection/adopted/encodings/encodings.h"
 #include "collection/adopted/encodings/words.h"
@@ -59,7 +59,10 @@ LOOP_TEST(created_late, 2)
 	create_late(_i);
 }
 
-/* A half flip is finished by two writes: the first takes the other list away from those who would create a set there. */
+/*
+ * A half flip is completed by two writes: the first one takes the other list away from clients
+ * that would create a set there.
+ */
 TEST(finished)
 {
 	box_init(&box, FLIP_BY_MARK);
@@ -96,7 +99,9 @@ static void init_flipped(void)
 	box_put(&box, "s.b", SLICE("-^"));
 }
 
-/* What is left of a lost set is cleared late, when its guard already is the active list of a new set. */
+/*
+ * The rest of a lost set is deleted late, when its guard already is the active list of a new set.
+ */
 TEST(cleared_late)
 {
 	box_init(&box, FLIP);
@@ -129,7 +134,7 @@ TEST(prepared_for_another)
 	pointer_is("s.b");
 }
 
-/* A touch comes between the read of a time to live and the write of its copy. */
+/* A touch is executed between the read of a time to live and the write of its copy. */
 TEST(touched)
 {
 	init_flipped();
@@ -167,8 +172,8 @@ static void change_again(const char *words)
 }
 
 /*
- * A removal comes late, to the list that is about to become active. It is repeated, and then the member is added once more. The
- * late removal may not take effect again with the flip.
+ * A removal arrives late, at the list that is about to become active. It is repeated, and then the
+ * member is added again. The late removal must not take effect again with the flip.
  */
 TEST(flipped_behind_late_words)
 {

@@ -4,7 +4,7 @@
 #include "unit.h"
 #include "util/random.h"
 
-/* What is written of a fold is as long as is said of it. */
+/* The encoding of a fold has the announced length. */
 static void takes(struct buf *out, size_t size, const char *expected)
 {
 	ck_assert_uint_eq(buf_size(out), size);
@@ -28,7 +28,7 @@ static void encodes(const struct fold *f, bool removals, const char *expected)
 	takes(&out, fold_log_size(f, removals), expected);
 }
 
-/* Folds one log, says what it comes to, and forgets it. */
+/* Folds one log, checks the result, and clears the fold. */
 static void folds(const char *log, const char *joined, const char *encoded)
 {
 	struct fold f = { .seed = 1 };
@@ -56,7 +56,7 @@ TEST(last_word_wins)
 	folds("+@x +\x80\xff ", "@x \x80\xff", "+@x +\x80\xff ");
 }
 
-/* What does not parse is never taken for something else. */
+/* Input that does not parse is never interpreted as something else. */
 TEST(strict)
 {
 	static const char *const wrong[] = { " ", "a", "a ", "+", "-", "+ ", "- ", "+a", "+a +b", "+a  +b ", " +a ",
@@ -111,7 +111,7 @@ TEST(counts)
 	ck_assert(!fold_contains(&f, SLICE("b")));
 	ck_assert_uint_eq(f.all_bytes, 3);
 	ck_assert_uint_eq(f.live_bytes, 2);
-	/* A second log goes on where the first has ended. */
+	/* A second log continues where the first has ended. */
 	ck_assert(fold_log(&f, SLICE("-bb +a ")));
 	joins(&f, "a");
 	ck_assert_uint_eq(f.tokens, 6);
@@ -177,7 +177,7 @@ LOOP_TEST(as_the_model, 10)
 		fold_reset(&f);
 		ck_assert_msg(
 			fold_log(&f, guard_place(buf_slice(&log))) == good, "seed %llu", (unsigned long long)seed);
-		/* The fold borrowed the guarded copy, which stands until the next round. */
+		/* The fold borrowed the guarded copy, which is valid until the next round. */
 		if (good)
 			ck_assert_msg(model_agrees(&model, &f), "seed %llu", (unsigned long long)seed);
 		buf_free(&log);

@@ -1,4 +1,7 @@
-/* Gathering what waits: what may be carried out together, and that each client finds its own commands in the order sent. */
+/*
+ * Gathering queued operations: which may be carried out together, and that each client's commands
+ * keep their order.
+ */
 #include "collection/lane/gather.h"
 
 #include "collection/account.h"
@@ -8,7 +11,7 @@
 
 enum { ACTS_MAX = 6000, CLIENTS = 300, NAMES = 4 };
 
-/* An operation, and what it came to. */
+/* An operation, and its outcome. */
 static struct act {
 	struct op op; /* first, so that it is found again */
 	struct set_request request;
@@ -21,7 +24,9 @@ static struct act {
 
 static struct account accounts[CLIENTS];
 static size_t act_count;
-static struct op_queue waiting = STAILQ_HEAD_INITIALIZER(waiting);
+static struct pool pool;
+static struct queues queues;
+static struct queue waiting;
 static struct op_queue appends = STAILQ_HEAD_INITIALIZER(appends), reads = STAILQ_HEAD_INITIALIZER(reads);
 
 static struct act *queue(size_t client, enum op_kind kind, const char *text)
@@ -38,8 +43,39 @@ static struct act *queue(size_t client, enum op_kind kind, const char *text)
 	} else {
 		a->op.log = slice_of(a->text, strlen(a->text));
 	}
-	STAILQ_INSERT_TAIL(&waiting, &a->op, link);
+	queue_add(&queues, &waiting, &a->op);
 	return a;
+}
+
+static void setup(void)
+{
+	queues_init(&queues, &pool);
+	queue_init(&waiting);
+	act_count = 0;
+}
+
+static void teardown(void)
+{
+	queues_fini(&queues);
+	pool_free(&pool);
+}
+
+FIXTURE(setup, teardown)
+
+/* Takes all that is queued, each client's operations together, in the order of their turns. */
+static struct op_queue take_rest(void)
+{
+	struct op_queue rest = STAILQ_HEAD_INITIALIZER(rest);
+	struct client_queue *client;
+
+	while ((client = TAILQ_FIRST(&waiting.clients))) {
+		while (!STAILQ_EMPTY(&client->ops)) {
+			struct op *op = queue_take(client);
+			STAILQ_INSERT_TAIL(&rest, op, link);
+		}
+		queue_taken(&queues, client);
+	}
+	return rest;
 }
 
 /* The operations of a queue, by their numbers. */
@@ -60,22 +96,27 @@ static void gather_again(size_t bytes)
 {
 	STAILQ_INIT(&appends);
 	STAILQ_INIT(&reads);
-	gather(&waiting, bytes, &appends, &reads);
+	gather(&queues, &waiting, true, bytes, &appends, &reads);
 }
 
 static void gathers(size_t bytes, const char *the_appends, const char *the_reads, const char *the_rest)
 {
+	struct op_queue rest;
+
 	gather_again(bytes);
 	ck_assert_str_eq(show(&appends), the_appends);
 	ck_assert_str_eq(show(&reads), the_reads);
-	ck_assert_str_eq(show(&waiting), the_rest);
-	STAILQ_INIT(&waiting);
+	rest = take_rest();
+	ck_assert_str_eq(show(&rest), the_rest);
 	act_count = 0;
 }
 
-/* --- what is taken --- */
+/* --- which operations are gathered --- */
 
-/* Queues operations, parted by |: the number of a client, then a log, or `?` and the members that it asks about. */
+/*
+ * Queues operations, separated by |: the number of a client, then a log, or `?` and the queried
+ * members.
+ */
 static void queue_all(const char *text)
 {
 	char what[64];
@@ -92,7 +133,7 @@ TEST(one_client)
 {
 	queue_all("1 +a|1 -b|1 ?a|1 ?b");
 	gathers(100, "0 1 ", "2 3 ", "");
-	/* A read of other members may come behind; one of these may not. */
+	/* A read of other members may follow; one of these may not. */
 	queue_all("1 ?a|1 +b|1 ?a b|1 +c +b|1 ?c");
 	gathers(100, "1 ", "0e 2 ", "3 4 ");
 	/* Names that only begin alike. */
@@ -102,7 +143,7 @@ TEST(one_client)
 	gathers(100, "", "0 ", "1 ");
 }
 
-/* What asks for more than single members is not passed by an append of its client. */
+/* An append does not overtake a read of more than single members by its client. */
 TEST(reads_of_all)
 {
 	static const enum set_verb verbs[] = { SET_ALL, SET_SAMPLE, SET_RANGE, SET_COUNT, SET_INFO };
@@ -117,10 +158,10 @@ TEST(reads_of_all)
 TEST(many_clients)
 {
 	queue_all("1 ?a|2 +a|1 -a|3 ?a|2 ?a|1 ?z|3 +x");
-	gathers(100, "1 6 ", "0 3e 4 ", "2 5 ");
+	gathers(100, "1 6 ", "0 4 3e ", "2 5 ");
 }
 
-/* Nothing is carried out before what is neither, whoever it is from. */
+/* An operation that is neither an APPEND nor a READ is passed only by operations of other clients. */
 TEST(barriers)
 {
 	static const enum op_kind kinds[] = { OP_REPLACE, OP_COUNT, OP_POP, OP_COMPACT, OP_COMMIT, OP_LIST, OP_TOUCH,
@@ -129,20 +170,20 @@ TEST(barriers)
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		queue_all("1 +a|2 ?a");
 		queue(3, kinds[i], "");
-		queue_all("1 +b|4 ?b");
-		gathers(100, "0 ", "1 ", "2 3 4 ");
+		queue_all("1 +b|3 +c|4 ?b|3 ?c");
+		gathers(100, "0 3 ", "1 5 ", "2 4 6 ");
 		queue_all("2 ?a|2 +a|2 ?b");
 		queue(3, kinds[i], "");
 		queue_all("1 +b");
-		gathers(100, "", "0 ", "1 2 3 4 ");
+		gathers(100, "4 ", "0 ", "3 1 2 ");
 	}
 }
 
-/* What goes to the other end, or is a list's, is another call. */
+/* A push to the other end, or an operation on a list, needs another call. */
 TEST(appends_of_one_kind)
 {
 	queue_all("1 +a|2 +b|3 +c|2 ?b|4 +d|3 +e");
-	acts[0].op.push = acts[2].op.push = acts[4].op.push = acts[5].op.push = true;
+	acts[0].op.type = acts[2].op.type = acts[4].op.type = acts[5].op.type = COLLECTION_LIST;
 	acts[4].op.front = true;
 	gathers(100, "0 2 5 ", "", "1 3 4 ");
 }
@@ -152,12 +193,12 @@ TEST(bytes)
 	/* One in any case. */
 	queue_all("1 +aaaaaaa|2 +b|3 ?a");
 	gathers(5, "0 ", "2 ", "1 ");
-	/* Just as many; a small one may find room where a larger one did not. */
+	/* As many bytes as are allowed; a small append may have room where a larger one does not. */
 	queue_all("1 +a|2 +b|3 +cccc|3 +c|3 ?c|4 +d|1 +e");
-	gathers(9, "0 1 5 ", "", "2 3 4 6 ");
+	gathers(12, "0 6 1 5 ", "", "2 3 4 ");
 }
 
-/* More clients than are told apart: what finds no place waits, and goes on later. */
+/* Many clients, some with several operations. */
 TEST(crowds)
 {
 	size_t taken = 0, rounds = 0;
@@ -165,7 +206,7 @@ TEST(crowds)
 
 	for (size_t i = 0; i < 4 * CLIENTS; i++)
 		queue(i % CLIENTS, i % 8 < 4 ? OP_APPEND : OP_READ, i % 8 < 4 ? "+a " : "a");
-	while (!STAILQ_EMPTY(&waiting)) {
+	while (waiting.count > 0) {
 		gather_again(1 << 20);
 		size_t before = taken;
 		STAILQ_FOREACH(op, &appends, link)
@@ -179,7 +220,7 @@ TEST(crowds)
 	ck_assert_uint_lt(rounds, 10);
 }
 
-/* --- carried out together, for each client it is as if one came after the other --- */
+/* --- carried out together, with the effect of one after the other for each client --- */
 
 /* The set, by client: no two name the same members. */
 static struct {
@@ -194,7 +235,10 @@ static void carry_out_log(struct act *a)
 	a->done = a->found = true;
 }
 
-/* As append.c does: what comes before the first that creates finds nothing. Gives whether the set was made. */
+/*
+ * Like append.c: operations before the first one that creates find nothing. Returns whether the
+ * set was created.
+ */
 static bool carry_out_appends(void)
 {
 	bool created = false;
@@ -231,7 +275,7 @@ static void random_act(uint64_t *random, size_t clients)
 	char text[64];
 	size_t client = random_next(random) % clients, n = 0;
 	bool append = random_next(random) % 2;
-	struct act *a;
+	bool create;
 
 	for (size_t i = 1 + random_next(random) % 2; i > 0; i--) {
 		char name = (char)('a' + random_next(random) % NAMES);
@@ -241,11 +285,14 @@ static void random_act(uint64_t *random, size_t clients)
 		else
 			n += (size_t)snprintf(text + n, sizeof(text) - n, n ? " %c" : "%c", name);
 	}
-	a = queue(client, append ? OP_APPEND : OP_READ, text);
-	a->op.create = random_next(random) % 8 == 0;
+	create = random_next(random) % 8 == 0;
+	if (append)
+		queue(client, OP_APPEND, text)->op.create = create;
+	else
+		queue(client, OP_READ, text);
 }
 
-/* What one client finds: nothing, until the set is there, and then what it has put there itself. */
+/* A client finds nothing until the set exists, and then its own additions. */
 static bool is_in_order(size_t client)
 {
 	bool there = false, in[NAMES] = { false };
@@ -277,13 +324,13 @@ static void history(uint64_t seed, size_t clients, bool there)
 	for (int round = 0; round < 20; round++) {
 		for (uint64_t n = random_next(&random) % 10; n > 0; n--)
 			random_act(&random, clients);
-		if (STAILQ_EMPTY(&waiting))
+		if (waiting.count == 0)
 			continue;
 		gather_again(random_next(&random) % 40);
 		ck_assert(!STAILQ_EMPTY(&appends) || !STAILQ_EMPTY(&reads));
 		carry_out_reads(carry_out_appends());
 	}
-	while (!STAILQ_EMPTY(&waiting)) {
+	while (waiting.count > 0) {
 		gather_again(40);
 		carry_out_reads(carry_out_appends());
 	}

@@ -21,7 +21,7 @@ TEST(what_is_asked)
 	buf_free(&out);
 }
 
-/* Each reply waits for its last byte, and takes no more than its own. */
+/* Each reply is incomplete before its last byte, and consumes no more than its own bytes. */
 TEST(cut_at_every_byte)
 {
 	struct greeting g = { 0 };
@@ -114,7 +114,7 @@ TEST(versions)
 		ck_assert_msg(hears(0, cases[i].text).version == cases[i].version, "%s", cases[i].text);
 }
 
-/* Whatever else greets us is no server to be used. */
+/* A peer with any other greeting is not used. */
 TEST(no_greeting)
 {
 	static const char *const texts[] = { "ERROR Too many open connections\r\n", "ERROR\r\n", "\r\n", "VERSIONS\r\n",

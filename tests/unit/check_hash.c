@@ -1,8 +1,8 @@
-/* hash_slice is SipHash-1-3. Nobody who does not know the seed can make any of the hashes collide. */
+/* hash_slice is SipHash-1-3. Without the seed it is not possible to construct collisions. */
 #include "unit.h"
 #include "util/hash.h"
 
-/* What CPython's hash() gives with the key of zeroes that PYTHONHASHSEED=0 means. */
+/* The values of CPython's hash() with the key of zeroes, which PYTHONHASHSEED=0 selects. */
 TEST(is_siphash)
 {
 	static const struct {

@@ -1,4 +1,4 @@
-/* The histogram of durations: its buckets, its quantiles, and what a reset leaves. */
+/* The histogram of durations: its buckets, its quantiles, and a reset. */
 #include "unit.h"
 #include "util/histogram.h"
 
@@ -100,7 +100,7 @@ TEST(tail)
 	ck_assert_uint_eq(histogram_quantile(&sum, 0.999), HISTOGRAM_MOST);
 }
 
-/* What has no duration is in no bucket. */
+/* A value without a duration is in no bucket. */
 TEST(untimed)
 {
 	struct histogram_sum sum;

@@ -1,6 +1,7 @@
 /*
- * Histories of one client: commands on two sets, several at once, put to the lanes with a server behind them, and to sorted
- * arrays. Logs and tables are tiny, so that sets are spilled and merged all the time. Every reply is compared.
+ * Histories of one client: commands on two sets, several concurrently, sent to the lanes in front
+ * of a server, and to sorted arrays. Logs and tables are tiny, so that sets are spilled and merged
+ * all the time. Every reply is compared.
  */
 #include "conversations.h"
 #include "parts.h"
@@ -22,7 +23,7 @@ static struct set {
 
 static const char keys[SETS][2] = { "k", "l" };
 
-/* What was asked, and what it is about. */
+/* A command, and its arguments. */
 static struct asked {
 	enum {
 		ADD,
@@ -51,7 +52,7 @@ static size_t below(size_t n)
 	return (size_t)(random_next(&chance) % n);
 }
 
-/* --- asking --- */
+/* --- commands --- */
 
 static void add_member(struct buf *line, size_t i)
 {
@@ -100,9 +101,9 @@ static void write_line(struct buf *line, struct asked *a)
 	BUF_ADD(line, "\r\n");
 }
 
-/* --- what has to be said --- */
+/* --- expected replies --- */
 
-static struct slice told; /* what was not looked at yet */
+static struct slice told; /* the part that has not been checked yet */
 
 static struct part part(void)
 {
@@ -117,7 +118,7 @@ static bool hears(const char *text)
 	return slice_equal(part().line, slice_of(text, strlen(text)));
 }
 
-/* A VALUE of any key: its text. False where there is none. */
+/* Reads a VALUE of any key: its text. Returns false if there is none. */
 static bool value(struct slice *text)
 {
 	struct part taken = part();
@@ -137,7 +138,10 @@ static size_t number_of(struct slice member)
 	return i;
 }
 
-/* The members of the text are those from `from` up to `to`, but no more than so many, in order where that is said. */
+/*
+ * Checks that the members of the text are those from `from` up to `to`, but at most this number,
+ * in order if required.
+ */
 static bool lists(struct slice text, const bool in[], size_t from, size_t to, size_t most, bool order)
 {
 	bool seen[TABLE_MODEL_MAX] = { false };
@@ -287,7 +291,7 @@ static bool is_right(const struct asked *a)
 
 /* --- histories --- */
 
-/* Answers calls in any order, but those on one key in theirs; meanwhile time passes. */
+/* Answers calls in any order, but those on one key in their order; meanwhile time passes. */
 static void answer_all(void)
 {
 	while (fake_waiting(&fake) || fake.turn_count) {
@@ -308,7 +312,7 @@ static void answer_all(void)
 	}
 }
 
-/* What reads more than once must not be followed by what changes. */
+/* A command that reads several times must not be followed by one that writes. */
 static size_t ask_some(void)
 {
 	struct buf text = BUF_EMPTY;

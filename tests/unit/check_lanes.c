@@ -1,4 +1,7 @@
-/* Lanes: what waits together is asked for together, and takes effect in the order sent. */
+/*
+ * Lanes: queued operations are sent together, and take effect in the order in which they were
+ * sent.
+ */
 #include "conversations.h"
 
 /* While one append is on its way the others gather. */
@@ -31,7 +34,7 @@ TEST(neighbouring_reads_share_a_fetch)
 	client_is_told("STORED\r\n3\r\n");
 }
 
-/* A refused append says nothing of what the reads behind it would find. */
+/* A refused append does not determine the result of the reads after it. */
 TEST(reads_behind_a_refused_append)
 {
 	client_asks("sadd k a\r\nsadd k b\r\nscard k\r\n");
@@ -43,7 +46,7 @@ TEST(reads_behind_a_refused_append)
 	client_is_told("STORED\r\nSTORED\r\n1\r\n");
 }
 
-/* What is asked while a base is on its way may be younger than that. */
+/* An operation that is sent while a base is in flight may be younger than the base. */
 TEST(later_reads_are_read_for)
 {
 	client_asks("sadd k a\r\nsadd k b\r\nscard k\r\n");
@@ -72,7 +75,7 @@ TEST(counts_wrap_around)
 	client_is_told("7\r\n9223372036854775814\r\n5\r\n8\r\n");
 }
 
-/* A plain command on a key that has a lane waits its turn in it; on any other key it does not. */
+/* A plain command on a key with a lane is queued in it; on any other key it is not. */
 TEST(plain_calls_keep_the_order)
 {
 	client_asks("sadd k a\r\nget k\r\nset k 1 2 1\r\nx\r\nget j\r\nsadd k b\r\ndelete k\r\nmg "
@@ -107,7 +110,7 @@ TEST(replacing_runs_alone)
 	client_is_told("STORED\r\nSTORED\r\nSTORED\r\nSTORED\r\n");
 }
 
-/* All that waited together share the failure, what comes behind tries for itself. */
+/* All operations of a batch share the failure; later ones are tried separately. */
 TEST(failures_reach_all_of_a_batch)
 {
 	client_asks("sadd k a\r\nsadd k b\r\nsrem k c\r\nscard k\r\n");
@@ -156,7 +159,7 @@ TEST(many_lanes)
 	ck_assert_uint_eq(fake_waiting(&fake), 0);
 }
 
-/* A merged append stays within bounds, and what is over goes into the next. */
+/* A merged append stays within limits, and the surplus goes into the next one. */
 TEST(merging_is_bounded)
 {
 	struct buf text = BUF_EMPTY;
@@ -174,7 +177,7 @@ TEST(merging_is_bounded)
 	for (int i = 0; fake_waiting(&fake); i++) {
 		const struct call *call = &fake.calls[fake_oldest(&fake)].call;
 		ck_assert_int_lt(i, 20);
-		/* How large it has become may be asked too. */
+		/* The resulting size may be requested too. */
 		if (call->verb == CALL_GET) {
 			fake_result(&fake, fake_oldest(&fake),
 				&(struct result){ .status = RESULT_HIT, .size = 1000, .ttl = TTL_NEVER });

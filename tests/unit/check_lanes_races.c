@@ -1,9 +1,12 @@
-/* Lanes where another proxy, or the end of an item, comes between two calls. */
+/* Lanes where another proxy writes, or the item expires, between two calls. */
 #include "conversations.h"
 
 #define NOT_STORED "NOT_STORED\r\n"
 
-/* Another wins each round, of which the server answers this: the client is told at last, and not at once. */
+/*
+ * Another proxy wins each round, in which the server returns this: finally the client receives an
+ * error, after several rounds.
+ */
 static void loses_for_ever(const char *request, const char *answers, const char *reply)
 {
 	int rounds = 0;
@@ -45,7 +48,7 @@ TEST(another_creates_it_before_the_look)
 	client_is_told("STORED\r\n");
 }
 
-/* Created and gone again, for ever: bounded. */
+/* Created and deleted again, for ever: the attempts are limited. */
 TEST(creation_is_lost_again_and_again)
 {
 	loses_for_ever("sadd k a\r\n", NOT_STORED "EN\r\n" NOT_STORED, "SERVER_ERROR busy\r\n");
@@ -66,8 +69,10 @@ TEST(nothing_to_add_to)
 	talks("srem k a\r\n", APPEND("k", 3, "-a "), NOT_STORED "EN\r\n", "NOT_FOUND\r\n");
 }
 
-/* In one batch: those before the one that creates find nothing, and leave no trace; those behind it
- * find a set. */
+/*
+ * In one batch: operations before the one that creates find nothing, and have no effect; those
+ * after it find a set.
+ */
 TEST(a_batch_that_creates_in_its_middle)
 {
 	talks("scard k\r\nsrem k a\r\nsaddx k b\r\nsadd k c\r\nsrem k d\r\nsaddx k e\r\n", FETCH("k"), "EN\r\n",
@@ -124,7 +129,7 @@ TEST(replacing_loses_for_ever)
 	relays(FOUND("k", 3, "+x "), "1\r\n");
 }
 
-/* What is no collection is left as it is. */
+/* A value that is not a collection is not changed. */
 TEST(not_a_collection)
 {
 	exchanges("sset k a\r\n", "VA 5 kk f0 c9\r\nhello\r\n", "CLIENT_ERROR value is not a collection\r\n");

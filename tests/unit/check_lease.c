@@ -1,4 +1,7 @@
-/* The base of a set or list that somebody loads: what it says, how it is written, and what completing makes of it. */
+/*
+ * The base of a set or list that is being loaded: its form, how it is written, and the result of
+ * completing it.
+ */
 #include "collection/text/lease.h"
 
 #include "unit.h"
@@ -37,7 +40,7 @@ TEST(what_it_says)
 		struct oplog_base split;
 		struct lease_base base;
 
-		/* No reader takes it for a set that can be read. */
+		/* No reader accepts it as a complete set. */
 		ck_assert_msg(!oplog_split(text, &split) && split.form == OPLOG_LOADING, "\"%s\"", loading[i].base);
 		ck_assert_msg(lease_split(text, &base), "\"%s\"", loading[i].base);
 		ck_assert(base.is_list == loading[i].is_list);
@@ -76,7 +79,7 @@ static const struct {
 	{ "@set.2 @fill.abcdefg0.1.1", OPLOG_CORRUPT },
 	{ "x @set.2 " FILL, OPLOG_CORRUPT },
 	{ "@list.2 " FILL T1, OPLOG_CORRUPT },
-	/* These are told apart by the lease alone. */
+	/* These differ only by the lease. */
 	{ "@list.2 " L1 FILL, OPLOG_LOADING },
 	{ "@set.2 @fill. ", OPLOG_LOADING },
 	{ "@set.2 @fill.abcdefg.1.1 ", OPLOG_LOADING },
@@ -128,7 +131,7 @@ TEST(when_it_is_over)
 	ck_assert(!lease_is_over(&lease, 9000));
 	ck_assert(!lease_is_over(&lease, 10000));
 	ck_assert(lease_is_over(&lease, 10001));
-	/* Nobody gives a lease for so long: it is that of a clock which went wrong. */
+	/* No client requests a lease for that long: a clock was wrong. */
 	ck_assert(!lease_is_over(&lease, 10000 - LEASE_SECONDS_MAX));
 	ck_assert(lease_is_over(&lease, 9999 - LEASE_SECONDS_MAX));
 	ck_assert(lease_is_over(&lease, -1));
@@ -139,7 +142,7 @@ TEST(when_it_is_over)
 static const struct {
 	const char *base, *more, *log, *complete;
 } fills[] = {
-	/* The words have the last word over what was loaded, and are in its order. */
+	/* The words override the loaded members, and have their order. */
 	{ "@set.2 " FILL, "", "", "" },
 	{ "@set.2 " FILL "-a +c ", "", "+a +b ", "+a +b -a +c " },
 	{ "@set.2 " FILL T1 "-a ", "", "", "@set.1 " T1 "-a " },

@@ -1,4 +1,7 @@
-/* Lists whose rule has a limit: no command sees more, and what is beyond goes when the base is written again. */
+/*
+ * Lists whose rule has a limit: no command sees more, and elements beyond it are dropped when the
+ * base is rewritten.
+ */
 #include "serving.h"
 
 #define SEGMENT "l00000000001.4.1"
@@ -63,7 +66,10 @@ static void pays(const char *request, const char *reply, size_t bytes)
 	ck_assert_uint_eq(fake.account.rewritten - before, bytes);
 }
 
-/* Who has what is stored rewritten pays for all of it, and not who reads or appends. Two that are carried out together share it. */
+/*
+ * The client that causes a rewrite pays for all of it, a reader or an append does not. Two that
+ * are carried out together share it.
+ */
 TEST(who_pays)
 {
 	struct account other = { 0 };
@@ -138,7 +144,10 @@ TEST(compaction_cuts)
 	is_stored("@list +a +b +c ");
 }
 
-/* A random pop takes what is left. It says so behind the log, so that what is beyond may be seen for a while. */
+/*
+ * A random pop removes some of the rest. This is recorded after the log, so that elements beyond
+ * the limit may be visible for a while.
+ */
 TEST(random_pops)
 {
 	put("k", "@list +a +b +c +c +c ");

@@ -1,4 +1,4 @@
-/* Set commands on lists with segments: what they read, and that a pop leaves a list. */
+/* Set commands on lists with segments: their reads, and that the result of a pop is a list. */
 #include "serving.h"
 
 #define SEGMENT "s0a00000001x.6.1"
@@ -28,7 +28,7 @@ static void is_stored(const char *base)
 	assert_bytes(buf_slice(&server_find(&server, SLICE("k"))->value), base);
 }
 
-/* Answers all; gives the only member that the client was told. */
+/* Answers all. Returns the only member in the reply. */
 static char popped(void)
 {
 	const char *reply;
@@ -39,7 +39,7 @@ static char popped(void)
 	return reply[strlen("VALUE k 0 1\r\n")];
 }
 
-/* The mark, the segments, the order and what is there twice stay. */
+/* The mark, the segments, the order and duplicates stay. */
 TEST(stays_a_list)
 {
 	static const char items[] = "abacdbe";
@@ -58,7 +58,7 @@ TEST(stays_a_list)
 	asks_and_hears("scard k\r\n", "4\r\n");
 }
 
-/* What was put in front meanwhile stays in front. */
+/* Elements that were prepended meanwhile stay in front. */
 TEST(loses_to_a_push)
 {
 	char base[64];
@@ -69,7 +69,7 @@ TEST(loses_to_a_push)
 	is_stored(base);
 }
 
-/* The key holds something else: nothing of the list comes back. */
+/* The key has another value now: nothing of the list returns. */
 TEST(loses_to_another_value)
 {
 	static const char *const others[] = { "+x +y ", "@list +x +y +x ", "@list @" OTHER " ",
@@ -85,7 +85,7 @@ TEST(loses_to_another_value)
 	}
 }
 
-/* Nothing is known of a list whose segment is gone, even if its base could not be removed. */
+/* A list whose segment is missing is unknown, even if its base could not be removed. */
 TEST(a_segment_is_gone)
 {
 	struct buf base = BUF_EMPTY;
@@ -106,7 +106,7 @@ TEST(a_segment_is_gone)
 	buf_free(&base);
 }
 
-/* So it is where somebody else has written over the segment. */
+/* The same if another client has overwritten the segment. */
 TEST(a_segment_is_changed)
 {
 	put("k", "@list @" SEGMENT ".cce0bdec59232f14 +e ");

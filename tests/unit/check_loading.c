@@ -1,4 +1,4 @@
-/* One client at a time loads a set or list, and what others add meanwhile is kept. */
+/* One client at a time loads a set or list, and concurrent additions of others are kept. */
 #include "collection/large.h"
 #include "collection/text/lease.h"
 #include "serving.h"
@@ -108,7 +108,7 @@ TEST(a_small_one_is_one_item)
 	replies("sfill k $ a b b\r\n", "STORED\r\n");
 	base_is("+a +b +b -b ");
 	ck_assert_uint_eq(parts(), 0);
-	/* An empty one is there, too. */
+	/* An empty one exists, too. */
 	replies("delete k\r\n", "DELETED\r\n");
 	takes("slease k\r\n");
 	replies("sfill k $\r\n", "STORED\r\n");
@@ -128,7 +128,7 @@ TEST(of_those_who_ask_at_once_one_loads)
 	makes("GAG");
 }
 
-/* Somebody else was there between the look and the lease. */
+/* Another client wrote between the read and the lease. */
 TEST(whoever_comes_first)
 {
 	asks_up_to("slease k\r\n", CALL_ADD);
@@ -138,7 +138,7 @@ TEST(whoever_comes_first)
 	asks_up_to("slease k\r\n", CALL_ADD);
 	server_put(&server, SLICE("k"), SLICE("@set.2 @fill.aaaaaaaa.1010.10 "));
 	hears("WAIT\r\n");
-	/* So too at the end of a lease. */
+	/* The same at the end of a lease. */
 	fake.host.env.unix_time = NOW + 11;
 	asks_up_to("slease k\r\n", CALL_CAS);
 	server_put(&server, SLICE("k"), SLICE("@set.2 @fill.bbbbbbbb.1011.10 "));
@@ -163,7 +163,7 @@ TEST(a_loader_that_says_nothing_is_replaced)
 	fake.host.env.unix_time = NOW + 21;
 	ck_assert_uint_eq(parts(), 1);
 	takes("slease k 20\r\n");
-	/* What was loaded is gone, what others said stays. */
+	/* The loaded members are lost, the additions of others stay. */
 	base_is("@set.2 @fill.$.1041.20 +c ");
 	ck_assert_uint_eq(parts(), 0);
 	/* The old loader is late. */
@@ -177,7 +177,7 @@ TEST(a_loader_that_says_nothing_is_replaced)
 	base_is("+d +c ");
 }
 
-/* Nobody has taken it over, so it is still valid. */
+/* No other client has taken it over, so it is still valid. */
 TEST(a_late_loader_may_be_the_only_one)
 {
 	takes("slease k\r\n");
@@ -186,7 +186,7 @@ TEST(a_late_loader_may_be_the_only_one)
 	base_is("+a ");
 }
 
-/* The old loader's last call and the new lease are under way at once. */
+/* The old loader's last call and the new lease are in flight at the same time. */
 TEST(a_late_fill_beside_a_new_lease)
 {
 	takes("slease k\r\n");
@@ -252,7 +252,7 @@ TEST(failures)
 	fails(RESULT_LOST, "SERVER_ERROR upstream mc:11211 connection lost, outcome unknown\r\n");
 	server_answer_all(&server);
 	base_is("@set.2 @fill.$.1010.10 ");
-	/* Whether the base refers to it nobody knows, so it stays. */
+	/* It is unknown whether the base refers to it, so it stays. */
 	asks_up_to(with_token("sload k $ a b\r\n"), CALL_CAS);
 	fails(RESULT_LOST, "SERVER_ERROR upstream mc:11211 connection lost, outcome unknown\r\n");
 	server_answer_all(&server);
@@ -306,7 +306,7 @@ static void compacts(void)
 	ck_assert_uint_eq(op.rounds, 1);
 }
 
-/* So they go to a run, and stay newer than what is loaded before and behind. */
+/* So they are moved to a run, and stay newer than members that are loaded before and after. */
 TEST(a_long_log_of_words)
 {
 	takes("slease k\r\n");
@@ -382,7 +382,10 @@ TEST(a_list_keeps_its_order)
 	replies("lload k $ e\r\nlfill k $\r\n", "NOT_FOUND\r\nNOT_FOUND\r\n");
 }
 
-/* A part is gone, so the set reads as missing, though its base may stay. What is in its log stays, as words. */
+/*
+ * A part is missing, so the set reads as missing, although its base may stay. The tokens in its
+ * log stay, as words.
+ */
 TEST(a_set_that_lost_a_part)
 {
 	struct slice base;
@@ -402,7 +405,7 @@ TEST(a_set_that_lost_a_part)
 	replies("sfill k $ a b\r\nscard k\r\n", "STORED\r\n4\r\n");
 }
 
-/* --- claims, which are for one client alone --- */
+/* --- claims, which only one client gets --- */
 
 TEST(a_claim_is_for_one)
 {
@@ -411,7 +414,7 @@ TEST(a_claim_is_for_one)
 	base_is("+a ");
 	replies("sclaim k a\r\nsclaim k b\r\nsclaim k b\r\n", "0\r\n1\r\n0\r\n");
 	replies("srem k a\r\nsclaim k a\r\n", "DELETED\r\n1\r\n");
-	/* What a run holds is there, too. */
+	/* Members of a run exist, too. */
 	stored_put(&server, &cupboard, "", &(struct oplog_run){ 0 }, 0, "+x ");
 	replies("sclaim k x\r\nsclaim k y\r\n", "0\r\n1\r\n");
 	server_put(&server, SLICE("k"), SLICE("what"));
@@ -430,7 +433,7 @@ TEST(another_claims_it_meanwhile)
 	server_put(&server, SLICE("k"), SLICE("+a +b +d "));
 	hears("1\r\n");
 	base_is("+a +b +d +c ");
-	/* It is gone between the two. */
+	/* It is deleted between the two. */
 	asks_up_to("sclaim k e\r\n", CALL_CAS);
 	server_find(&server, SLICE("k"))->used = false;
 	hears("1\r\n");

@@ -21,7 +21,7 @@ static const struct {
 static const char *const malformed[] = { "a", "a ", "+", "-", "+a", "+a -b", "+ ", "- ", "+a  ", " +a ", "+a  +b ",
 	"+a\n", "+a\t ", "+a\x7f ", "+a b ", "@list ", "+a @list ", "+a *b " };
 
-/* Each log lies right before a page that traps, so a read past its end crashes. */
+/* Each log ends right before a page that traps, so a read past its end crashes. */
 TEST(tokens)
 {
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
@@ -79,7 +79,7 @@ TEST(the_longest_member)
 	buf_free(&longer);
 }
 
-/* So many tokens that the table of offsets must grow. */
+/* Enough tokens that the table of offsets must grow. */
 TEST(many_tokens)
 {
 	enum { TOKENS = 1000 };
@@ -123,7 +123,7 @@ TEST(sharing)
 	log_index_release(NULL);
 }
 
-/* A malformed log is taken, too. */
+/* A malformed log is accepted, too. */
 TEST(refused_and_taken)
 {
 	struct buf own = BUF_EMPTY;

@@ -4,7 +4,10 @@
 
 static const char *const statuses[] = { "more", "ready", "refused", "fatal", "hang up" };
 
-/* Parses a request: "ready <data> <consumed>", "refused <error> <consumed>+<skip>", or what else comes. */
+/*
+ * Parses a request: "ready <data> <consumed>", "refused <error> <consumed>+<skip>", or another
+ * result.
+ */
 static const char *parses_slice(struct slice in)
 {
 	static char out[2200];
@@ -84,7 +87,7 @@ TEST(sizes)
 	ck_assert_str_eq(parses("set auth 0 0 -1\r\n"), "fatal " UNAUTHENTICATED);
 	ck_assert_str_eq(parses("set auth 0 0 many\r\n"), "fatal " UNAUTHENTICATED);
 	ck_assert_str_eq(parses("set auth 0 0 7\r\nfoo bars\r\n"), "fatal <CLIENT_ERROR bad data chunk>");
-	ck_assert_str_eq(parses("\x80\x01"), "fatal <CLIENT_ERROR only the protocols of memcached are spoken here>");
+	ck_assert_str_eq(parses("\x80\x01"), "fatal <CLIENT_ERROR only the memcached protocols are supported here>");
 	for (int verb = 0; verb < 2; verb++) {
 		memset(text, 'x', sizeof(text));
 		memcpy(text, verb ? "get " : "set ", 4);
@@ -100,7 +103,10 @@ TEST(sizes)
 	ck_assert_str_eq(parses(text), "ready <foo bar> 1021");
 }
 
-/* Each request comes byte by byte, with what is known of it kept; and ends where it ends, whatever follows. */
+/*
+ * Each request arrives byte by byte, and the parser keeps its state; it ends at its end, whatever
+ * follows.
+ */
 TEST(cut_at_every_byte)
 {
 	static const char *const texts[] = { "set auth 0 0 7\r\nfoo bar\r\n", "set a 0 0 7 noreply\r\nfoo bar\r\n",
@@ -118,7 +124,7 @@ TEST(cut_at_every_byte)
 	}
 }
 
-/* No field may lead to what memcached does for a refused request. */
+/* No field may cause what memcached does for a refused request. */
 TEST(no_command)
 {
 	struct request_progress progress = { 0 };

@@ -1,4 +1,7 @@
-/* Merging the runs of a set, in the background: what is read and written, what is left as it is, who comes between, what fails. */
+/*
+ * Merges of the runs of a set, in the background: what is read and written, what is kept,
+ * concurrent writes, failures.
+ */
 #include "serving.h"
 
 static const struct collection_options options = { .log_size = 16, .table_size = 60, .merges = 1 };
@@ -38,14 +41,14 @@ TEST(all_in_one)
 	(void)comes_to(CALL_ADD);
 	hears("OK\r\n");
 	stores("@[+a +b +d +e +f +g] ");
-	/* Nothing of what there was is left: two indexes, six tables. */
+	/* None of the old items is left: two indexes, six tables. */
 	ck_assert_uint_eq(server_items(&server, "k."), 1);
 	ck_assert_uint_eq(merges(), 1);
 	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->segments_deleted, 2 + 3 + 1 + 2);
-	makes("gggaGLCddddddddGGG");
+	makes("gggaGLCddddddddG");
 }
 
-/* The lane is free meanwhile: whoever asks is answered. */
+/* The lane is free meanwhile: other commands are answered. */
 TEST(nobody_waits_for_it)
 {
 	/* So that a read does not find the base too large. */
@@ -59,11 +62,11 @@ TEST(nobody_waits_for_it)
 	client_asks("sadd k x\r\nsmembers k\r\n");
 	for (size_t i = write + 1; i < fake.count; i++)
 		server_answer(&server, i);
-	/* Its replies have to wait for that to the first command; the calls did not. */
+	/* Its replies must wait for that to the first command; the calls did not. */
 	stores("@[+a +b] @[-b +f] +x ");
 	makes("GggGaPGgg");
 	hears("OK\r\nSTORED\r\nVALUE k 0 5\r\na f x\r\nEND\r\n");
-	stores("@[+a +f +x] ");
+	stores("@[+a +f] +x ");
 }
 
 /* A merge that leaves out the oldest run keeps its removals: there is something below that they may be of. */
@@ -81,7 +84,7 @@ TEST(without_the_oldest)
 	runs[3] = run_of("+m0001 +y ", 2);
 	runs[4] = run_of("+z ", 2);
 	put(runs, 5, "");
-	/* A base of so many references is long. */
+	/* A base with this number of references is long. */
 	asks_and_hears("sismember k x\r\n", "0\r\n");
 	ck_assert_uint_eq(merges(), 1);
 	const char *newer = strchr(stored_show(&server), ']');
@@ -93,7 +96,10 @@ TEST(without_the_oldest)
 	buf_free(&log);
 }
 
-/* Where all that was added is removed again, the mark stays, since another run may stand behind it by now. */
+/*
+ * If everything that was added is removed again, the mark stays, since another run may follow it
+ * by now.
+ */
 TEST(nothing_is_left)
 {
 	struct oplog_run runs[] = { run_of("+a +b ", 2), run_of("-a -b -c ", 2) };
@@ -107,7 +113,7 @@ TEST(nothing_is_left)
 	asks_and_hears("smembers k\r\n", "VALUE k 0 1\r\nx\r\nEND\r\n");
 }
 
-/* --- tables that nothing else says anything about --- */
+/* --- tables that overlap with no other --- */
 
 static int count_letters(const char *letters, char letter)
 {
@@ -133,7 +139,10 @@ TEST(tables_stay)
 	ck_assert_uint_eq(server_items(&server, "k."), 12);
 	asks_and_hears("scompact k\r\n", "OK\r\n");
 	letters = stored_calls(&fake, &seen);
-	/* The first table and the fifth are read, that of the other run, and the index; the fifth is written anew, and the index. */
+	/*
+	 * The first table and the fifth are read, that of the other run, and the index; the fifth
+	 * and the index are written again.
+	 */
 	ck_assert_int_eq(count_letters(letters, 'g'), 4);
 	ck_assert_int_ge(count_letters(letters, 'a'), 2);
 	ck_assert_int_le(count_letters(letters, 'a'), 4);
@@ -146,7 +155,7 @@ TEST(tables_stay)
 
 /* --- turns, times to live --- */
 
-/* Where others may want their turn it rests between its slices. */
+/* It pauses between its slices, for other work. */
 TEST(in_slices)
 {
 	struct oplog_run runs[] = { run_of("+a +b +c +d ", 1), run_of("-b +f ", 1) };
@@ -165,7 +174,7 @@ TEST(in_slices)
 	stores("@[+a +c +d +f] ");
 }
 
-/* What is asked for while a smaller merge is under way is done behind it. */
+/* A merge that is requested during a smaller one is done after it. */
 TEST(asked_for_twice)
 {
 	struct oplog_run runs[] = { run_of("+a +b ", 2), run_of("-b +f ", 2) };
@@ -191,7 +200,7 @@ TEST(touched_meanwhile)
 	ck_assert_uint_eq(server_expiring(&server, 910), server_items(&server, "k."));
 }
 
-/* --- who comes between --- */
+/* --- concurrent writes --- */
 
 TEST(others_add)
 {
@@ -207,7 +216,10 @@ TEST(others_add)
 	ck_assert_uint_ge(merges(), 1);
 }
 
-/* The base refers to something else by now: what was written is deleted, and nothing of what it refers to. That is compacted. */
+/*
+ * The base has other references by now: the written items are deleted, but none that it refers to.
+ * It is then compacted.
+ */
 static void comes_between(
 	const char *head, const struct oplog_run *runs, size_t count, const char *log, const char *members)
 {
@@ -237,15 +249,18 @@ TEST(it_is_gone)
 	asks_up_to("scompact k\r\n", CALL_ADD);
 	server_find(&server, SLICE("k"))->used = false;
 	server_answer_all(&server);
-	/* There was a set when it was asked for. */
+	/* The set existed when it was requested. */
 	client_is_told("SERVER_ERROR busy\r\n");
 	ck_assert_uint_eq(server_items(&server, "k."), 2);
 	ck_assert_ptr_null(server_find(&server, SLICE("k")));
 }
 
-/* --- what fails --- */
+/* --- failures --- */
 
-/* The set is not whole: nothing is rewritten. What is gone is found out behind the reply, what is another by who reads it. */
+/*
+ * The set is incomplete: nothing is rewritten. A missing item is detected after the reply, a wrong
+ * one by its reader.
+ */
 TEST(an_item_is_gone)
 {
 	for (size_t lost = 0; lost < 4; lost++) {
@@ -275,7 +290,7 @@ TEST(a_call_fails)
 	static const struct {
 		enum call_verb verb;
 		bool item;
-		size_t left; /* items beside those of the set */
+		size_t left; /* number of items other than those of the set */
 	} cases[] = { { CALL_GET, true, 0 }, { CALL_ADD, true, 0 }, { CALL_CAS, false, 1 } };
 	struct oplog_run runs[] = { run_of("+a +b ", 2), run_of("-b +f ", 2) };
 
@@ -302,7 +317,7 @@ TEST(a_call_fails)
 		.status = RESULT_REFUSED, .line = {(text), sizeof(text) - 1 } \
 	}
 
-/* Answers all calls, each commit with this result; gives how many those were. */
+/* Answers all calls, each commit with this result. Returns how many there were. */
 static int answer_commits(const struct result *r)
 {
 	int commits = 0;
@@ -319,12 +334,12 @@ static int answer_commits(const struct result *r)
 	return commits;
 }
 
-/* It is not tried again at once. What was written is deleted, unless the base may refer to it. */
+/* It is not retried immediately. Written items are deleted, unless the base may refer to them. */
 TEST(the_commit_fails)
 {
 	static const struct {
 		struct result result;
-		size_t left; /* items beside those of the set */
+		size_t left; /* number of items other than those of the set */
 	} cases[] = {
 		{ REFUSES("SERVER_ERROR out of memory storing object"), 0 },
 		{ REFUSES("SERVER_ERROR object too large for cache"), 0 },

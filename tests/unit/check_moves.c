@@ -1,4 +1,4 @@
-/* What is moved to another server: a mover among others, on two servers in memory. */
+/* Moves to another server: a mover among others, on two servers in memory. */
 #include "collection/rewrite/cas.h"
 #include "collection/text/table.h"
 #include "two_servers.h"
@@ -17,7 +17,7 @@ TEST(moves_an_item)
 	ck_assert_uint_eq(moves_statistics(proxies[0].moves)->merged, 0);
 }
 
-/* Both servers are asked at once, and the move comes behind. */
+/* Both servers are read at the same time, and the move follows. */
 TEST(what_only_reads_does_not_wait)
 {
 	struct waiter waiters[3];
@@ -30,7 +30,7 @@ TEST(what_only_reads_does_not_wait)
 	ck_assert_uint_eq(ends, 1);
 	assert_bytes(buf_slice(&got_value), "+a ");
 	has(O, "k", "+a ");
-	/* So it is while it is moved, but for a read behind a write. */
+	/* The same while it is moved, except for a read after a write. */
 	sends(p, CALL_GET, "k", "", &waiters[0]);
 	sends(p, CALL_APPEND, "k", "+b ", &waiters[1]);
 	sends(p, CALL_GET, "k", "", &waiters[2]);
@@ -45,7 +45,9 @@ TEST(what_only_reads_does_not_wait)
 	buf_free(&got_value);
 }
 
-/* Moves that nobody waits for come one after the other. A write moves its key at once. */
+/*
+ * Moves without a waiting command are done one after the other. A write moves its key immediately.
+ */
 TEST(reads_move_few_keys_at_once)
 {
 	struct proxy *p = &proxies[0];
@@ -82,7 +84,7 @@ TEST(a_read_of_what_has_moved_finds_it_at_once)
 	sends(p, CALL_GET, "k", "", &waiter);
 	run(p);
 	ck_assert_uint_eq(p->calls[O] + p->calls[N], 3);
-	/* If neither has it, others may just have moved it. */
+	/* If neither has it, another proxy may just have moved it. */
 	sends(p, CALL_GET, "l", "", &waiter);
 	steps(p, 2);
 	put(N, "l", "w", 0);
@@ -92,7 +94,10 @@ TEST(a_read_of_what_has_moved_finds_it_at_once)
 	buf_free(&got_value);
 }
 
-/* While it is moved by another proxy, reads and writes come between any two steps. A read sees all that was there before it. */
+/*
+ * While it is moved by another proxy, reads and writes are executed between any two steps. A read
+ * sees all earlier data.
+ */
 LOOP_TEST(a_read_while_another_moves, 16)
 {
 	static const char *const values[] = { "+a ", "+a +b " };
@@ -181,7 +186,7 @@ TEST(moves_a_set_with_its_parts)
 	has(N, "s.t0b000000001", "x");
 }
 
-/* Whoever wrote it lets the base refer to it only when that has moved. */
+/* The writer lets the base refer to it only after the base has moved. */
 TEST(a_part_that_its_base_did_not_know)
 {
 	put(N, "s", "@set.1 " REFERENCE "+b ", 0);
@@ -196,7 +201,10 @@ TEST(a_part_that_its_base_did_not_know)
 	has(N, "s.t0c000000001", "other");
 }
 
-/* Somebody makes an item where another one was deleted, and its mover has not made the copy the item. */
+/*
+ * A client creates an item where another one was deleted, and its mover has not yet turned the
+ * copy into the item.
+ */
 TEST(a_copy_that_is_all_that_is_left)
 {
 	struct buf mark = BUF_EMPTY;
@@ -265,7 +273,7 @@ TEST(calls_that_wait)
 	has(N, "k", "+a +b +c +d +e +f ");
 }
 
-/* Two proxies move the same item; steps of the second come after each number of steps of the first. */
+/* Two proxies move the same item; steps of the second follow each number of steps of the first. */
 LOOP_TEST(two_at_once, 12)
 {
 	struct waiter first = { on_result, SLICE("k") };
@@ -286,7 +294,7 @@ LOOP_TEST(two_at_once, 12)
 	has(N, "k", NULL);
 }
 
-/* Somebody writes to the former server between any two steps. */
+/* A client writes to the former server between any two steps. */
 LOOP_TEST(a_late_write, 12)
 {
 	struct waiter first = { on_result, SLICE("k") };
@@ -305,7 +313,10 @@ LOOP_TEST(a_late_write, 12)
 	buf_free(&got_value);
 }
 
-/* Before the time all is where it was; shortly before it, reads go on and writes wait. */
+/*
+ * Before the time everything is in its former place; shortly before it, reads continue and writes
+ * wait.
+ */
 TEST(until_the_time)
 {
 	struct proxy *p = &proxies[0];
@@ -346,7 +357,7 @@ TEST(a_server_fails)
 	ck_assert_uint_eq(moves_statistics(p->moves)->failed, 1);
 }
 
-/* --- what both have --- */
+/* --- keys on both servers --- */
 
 static const struct {
 	const char *former, *here;
@@ -361,7 +372,10 @@ static const struct {
 	{ "x", "" },
 };
 
-/* A setlistd that does not know the new ring wrote to the former server. What the others were told is true stays, with all that it has. */
+/*
+ * A setlistd without the new ring wrote to the former server. Acknowledged writes of the others
+ * stay valid, with all their data.
+ */
 LOOP_TEST(the_item_of_the_new_server_stays, sizeof(plain) / sizeof(*plain))
 {
 	struct proxy *p = &proxies[0];
@@ -385,7 +399,7 @@ LOOP_TEST(the_item_of_the_new_server_stays, sizeof(plain) / sizeof(*plain))
 	ck_assert_uint_eq(moves_statistics(proxies[1].moves)->dropped, 1);
 }
 
-/* A touch of the item that is dropped gives the other one no time to live. */
+/* A touch of the dropped item does not affect the time to live of the other one. */
 TEST(the_time_to_live_of_the_new_server_stays)
 {
 	const struct call touch = { .verb = CALL_TOUCH, .key = SLICE("k"), .exptime = 7000 };
@@ -401,7 +415,7 @@ TEST(the_time_to_live_of_the_new_server_stays)
 	run(p);
 	has(O, "k", NULL);
 	ck_assert_int_eq(item(N, "k")->expires, AT + 100);
-	/* Of a set that is joined, too, in seconds and as a date. */
+	/* Also for a set that is joined, in seconds and as a date. */
 	put(N, "s", "+a ", 100);
 	put(O, "s", "+b ", 0);
 	reads(p, "s", "+b +a ");
@@ -471,7 +485,10 @@ static struct call removal(int number)
 	return call;
 }
 
-/* What a proxy that does not know the new ring wrote before a deletion does not come back, though the key was found before. */
+/*
+ * Writes of a proxy without the new ring before a deletion do not return, although the key was
+ * found before.
+ */
 LOOP_TEST(a_deletion_asks_the_former_server, 10)
 {
 	struct call call = removal(_i / 2);
@@ -504,7 +521,10 @@ TEST(both_have_it)
 	ck_assert_uint_eq(moves_statistics(proxies[0].moves)->merged, 1);
 }
 
-/* A log has the last word over runs, so words that are older than a run go. Those on other members stay. */
+/*
+ * A log overrides runs, so words that are older than a run are dropped. Those on other members
+ * stay.
+ */
 /* The words of the new server decide about their members; the former ones about all others. */
 TEST(a_run_of_a_forgotten_proxy)
 {
@@ -536,7 +556,10 @@ TEST(a_run_of_a_forgotten_proxy)
 
 #define EVENT "e::2023111422"
 
-/* A forgotten proxy counts after each number of steps of the mover. Nothing is counted twice. */
+/*
+ * A proxy with the old configuration counts after each number of steps of the mover. Nothing is
+ * counted twice.
+ */
 LOOP_TEST(an_item_that_changes_while_it_moves, 14)
 {
 	const struct call count = { .verb = CALL_INCR, .key = SLICE(EVENT), .number = 1 };
@@ -554,7 +577,10 @@ LOOP_TEST(an_item_that_changes_while_it_moves, 14)
 	has(N, EVENT, counted ? "6" : "5");
 }
 
-/* What corrects the time to live behind a rewrite must not come late: a touch, and the clock of the server. */
+/*
+ * A correction of the time to live after a rewrite must not be late: a touch, and the clock of the
+ * server.
+ */
 TEST(a_touch_does_not_wait_for_the_time)
 {
 	proxies[0].env.unix_time = AT - 1;
@@ -591,8 +617,8 @@ static void on_rewrite(struct cas *cas, const struct result *r)
 }
 
 /*
- * A rewrite waits for the time, and the read of the time to live right before its write waits, too: another client, for whose proxy the
- * time has come, may touch the item meanwhile.
+ * A rewrite waits for the time, and so does the read of the time to live right before its write:
+ * another client, for whose proxy the time has come, may touch the item meanwhile.
  */
 LOOP_TEST(a_touch_while_a_rewrite_waits, 2)
 {

@@ -1,4 +1,4 @@
-/* Sets in runs that are replaced, touched, deleted, and from which members are taken out. */
+/* Sets with runs that are replaced, touched or deleted, or whose members are removed. */
 #include "collection/large.h"
 #include "serving.h"
 
@@ -40,12 +40,12 @@ TEST(a_large_one_is_written_first)
 	stores(MANY_STORED);
 }
 
-/* What it takes the place of is deleted behind it, all of it. */
+/* The items that it replaces are deleted after it, all of them. */
 TEST(of_another)
 {
 	put("+x ");
 	asks_and_hears("sset k " MANY "\r\n", "STORED\r\n");
-	/* The index that goes tells which tables go with it. */
+	/* The deleted index names the tables that are deleted with it. */
 	makes("aaaGCgddd");
 	stores(MANY_STORED);
 	ck_assert_uint_eq(server_items(&server, "k."), 3);
@@ -68,10 +68,10 @@ TEST(others_come_between)
 	server_find(&server, SLICE("k"))->cas++;
 	server_answer_one(&server);
 	server_answer_one(&server);
-	/* It is gone. */
+	/* It is missing. */
 	server_find(&server, SLICE("k"))->used = false;
 	hears("STORED\r\n");
-	/* Nobody can reach what it was made of, once it is known to be gone. */
+	/* Its items cannot be reached once it is known to be missing. */
 	makes("CGCGAgddd");
 	stores(MANY_STORED);
 	ck_assert_uint_eq(server_items(&server, "k."), 3);
@@ -87,7 +87,7 @@ TEST(never_in_place_of_anything_else)
 	ck_assert_uint_eq(server_items(&server, "k."), 0);
 	server_put(&server, SLICE("k"), SLICE("@set.1 +a\t "));
 	asks_and_hears("sset k a\r\n", "CLIENT_ERROR value is not a collection\r\n");
-	/* What nobody reads any more is free. */
+	/* Cached data that is no longer read is freed. */
 	server_put(&server, SLICE("k"), SLICE("@c00000000001.1.1 +a "));
 	asks_and_hears("sset k a\r\n", "STORED\r\n");
 	stores("+a ");
@@ -102,7 +102,7 @@ TEST(failures)
 	hears("SERVER_ERROR upstream mc:11211 timed out, outcome unknown\r\n");
 	stores("@[+a +b|+c] +x ");
 	ck_assert_uint_eq(server_items(&server, "k."), 3);
-	/* Whether it refers to what was written nobody knows. */
+	/* It is unknown whether it refers to the written items. */
 	asks_up_to("sset k " MANY "\r\n", CALL_CAS);
 	fake_fail(&fake, RESULT_LOST);
 	hears("SERVER_ERROR upstream mc:11211 connection lost, outcome unknown\r\n");
@@ -127,7 +127,7 @@ static void base_of(int64_t expires)
 	server_find(&server, SLICE("k"))->expires = expires;
 }
 
-/* A base must not outlive what it refers to: so that lives longer, and is touched before it. */
+/* A base must not outlive its items: so they live longer, and are touched before it. */
 TEST(touching)
 {
 	base_of(50);
@@ -144,7 +144,7 @@ TEST(touching)
 	asks_and_hears("touch l 100\r\n", "NOT_FOUND\r\n");
 }
 
-/* For the same reason it is touched behind a base that gets a shorter life. */
+/* For the same reason they are touched after a base whose time is shortened. */
 TEST(touching_to_shorten)
 {
 	base_of(0);
@@ -155,12 +155,12 @@ TEST(touching_to_shorten)
 	hears("TOUCHED\r\n");
 	ck_assert_int_eq(server_find(&server, SLICE("k"))->expires, 100);
 	ck_assert_uint_eq(server_expiring(&server, 110), 3);
-	/* What it refers to has ten seconds yet for those who have just read the base. */
+	/* Its items live ten seconds longer, for clients that have just read the base. */
 	asks_and_hears("touch k -1\r\n", "TOUCHED\r\n");
 	ck_assert_uint_eq(server_expiring(&server, 10), 3);
 }
 
-/* While its items are touched it comes to refer to others, which are touched too. */
+/* While its items are touched it refers to new ones, which are touched too. */
 TEST(touching_what_changes)
 {
 	struct oplog_run other;
@@ -175,7 +175,7 @@ TEST(touching_what_changes)
 	ck_assert_int_eq(stored_item(&server, other.id)->expires, 110);
 }
 
-/* Another touch comes between the one of the base and that of the items. Whoever is last sees it. */
+/* Another touch is executed between those of the base and of the items. The last one detects it. */
 TEST(touching_twice_at_once)
 {
 	base_of(0);
@@ -204,7 +204,7 @@ TEST(touching_what_is_lost)
 	}
 }
 
-/* What is missing was merged into another run. */
+/* The missing item was merged into another run. */
 TEST(touching_what_goes)
 {
 	struct oplog_run other;
@@ -227,7 +227,7 @@ TEST(touching_fails)
 	fake_fail(&fake, RESULT_UNAVAILABLE);
 	hears("SERVER_ERROR upstream mc:11211 unavailable\r\n");
 	ck_assert_int_eq(server_find(&server, SLICE("k"))->expires, 50);
-	/* What cannot be read cannot be touched with its items. */
+	/* A set that cannot be read cannot be touched with its items. */
 	server_put(&server, SLICE("k"), SLICE("@set.3 what"));
 	client_asks("touch k 100\r\n");
 	server_answer_all(&server);
@@ -288,7 +288,7 @@ TEST(popping)
 	ck_assert_uint_eq(server_items(&server, "k."), 3);
 }
 
-/* Members that another one has taken out meanwhile are not taken out again. */
+/* Members that another proxy has removed meanwhile are not removed again. */
 TEST(popping_loses)
 {
 	put("");

@@ -203,9 +203,9 @@ TEST(other_protocols)
 		{ "GET / HTTP/1.1\r\n", "hang up" },
 		{ "POST /x HTTP/1.0\r\n", "hang up" },
 		{ "HTTP/\r\n", "hang up" },
-		{ "*1\r\n$4\r\nPING\r\n", "fatal CLIENT_ERROR only the protocols of memcached are spoken here" },
-		{ "\x80\x0b", "fatal CLIENT_ERROR only the protocols of memcached are spoken here" },
-		{ "\x16\x03\x01", "fatal CLIENT_ERROR only the protocols of memcached are spoken here" },
+		{ "*1\r\n$4\r\nPING\r\n", "fatal CLIENT_ERROR only the memcached protocols are supported here" },
+		{ "\x80\x0b", "fatal CLIENT_ERROR only the memcached protocols are supported here" },
+		{ "\x16\x03\x01", "fatal CLIENT_ERROR only the memcached protocols are supported here" },
 	};
 	CHECK(cases);
 }

@@ -209,10 +209,10 @@ TEST(strings_that_are_refused)
 {
 	struct buf many = BUF_EMPTY;
 
-	refused("--SERVER=host-a --DISTRIBUTION=random", "at random");
-	refused("--SERVER=host-a --SERVER=host-b --SERVER=host-a", "named twice");
-	refused("--DISTRIBUTION=consistent", "no server is named");
-	refused("--SERVER=host-a --SERVER=host-b --NAMESPACE=\"x\" --HASH-WITH-NAMESPACE", "does not know");
+	refused("--SERVER=host-a --DISTRIBUTION=random", "random distribution");
+	refused("--SERVER=host-a --SERVER=host-b --SERVER=host-a", "listed twice");
+	refused("--DISTRIBUTION=consistent", "no servers");
+	refused("--SERVER=host-a --SERVER=host-b --NAMESPACE=\"x\" --HASH-WITH-NAMESPACE", "does not support");
 	refused("--NONSENSE", "");
 	for (int i = 0; i <= SERVERS_MAX; i++)
 		buf_printf(&many, "--SERVER=host-%d ", i);

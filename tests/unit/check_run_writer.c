@@ -1,4 +1,7 @@
-/* Writing runs: what is written is what was added, in tables of a bounded size, and an index where there are several. */
+/*
+ * Writing runs: the entries that were added are written, in tables of a limited size, and an index
+ * if there are several.
+ */
 #include "collection/set/run_writer.h"
 
 #include "serving.h"
@@ -28,9 +31,9 @@ static void begin(int64_t exptime)
 	run_writer_init(&writer, fake.host.lanes, SLICE("k"), exptime, answered, &told);
 }
 
-/* --- what was written, read back with nothing of the writer --- */
+/* --- written runs, read back without the writer's code --- */
 
-/* Gives the run, whose tables must have the entries of the model. */
+/* Returns the run, whose tables must have the entries of the model. */
 static struct oplog_run run_has_all(void)
 {
 	static struct buf base, expected;
@@ -53,7 +56,7 @@ static struct oplog_run run_has_all(void)
 			&expected, "%s%c%.*s", i ? " " : "@[", model.list[i].removed ? '-' : '+', (int)name.n, name.p);
 	}
 	buf_printf(&expected, model.count ? "] " : "");
-	/* Which entries begin a table is not said here. */
+	/* The first entries of tables are not checked here. */
 	ck_assert_uint_eq(strlen(shown), buf_size(&expected));
 	for (size_t i = 0; shown[i]; i++)
 		ck_assert_msg(
@@ -102,7 +105,10 @@ TEST(one_table)
 	run_writer_fini(&writer);
 }
 
-/* Tables are filled, and no larger than they may be; only what is longer alone than that stands alone. */
+/*
+ * Tables are full, and not larger than permitted; only an entry that is too long is in a table of
+ * its own.
+ */
 static void sizes(const struct oplog_run *run)
 {
 	struct fences fences;
@@ -117,7 +123,9 @@ static void sizes(const struct oplog_run *run)
 		const struct fence *fence = &fences.list[i];
 		at += fence->entries;
 		ck_assert(fence->bytes <= options.table_size || fence->entries == 1);
-		/* What comes next would not have fitted: its name, its numbers, and a restart point. */
+		/*
+		 * The next entry would not have fitted: its name, its numbers, and a restart point.
+		 */
 		if (i + 1 < fences.count)
 			ck_assert_uint_gt(fence->bytes + model.list[at].size + 8, options.table_size);
 	}
@@ -138,7 +146,7 @@ TEST(runs_of_all_kinds)
 		struct oplog_run run = run_has_all();
 		ck_assert(run.indexed == (run.tables > 1));
 		sizes(&run);
-		/* All that was written is deleted again, and nothing else. */
+		/* All written items are deleted again, and no others. */
 		ck_assert_uint_eq(server_items(&server, ""), run.tables + run.indexed);
 		part_writer_forget(&writer.parts);
 		server_answer_all(&server);
@@ -182,7 +190,7 @@ TEST(folds)
 	fold_free(&fold);
 }
 
-/* --- tables that are taken over --- */
+/* --- tables that are reused --- */
 
 /* Puts the model into the cupboard as a run, and its items to the server. */
 static struct oplog_run other_run(uint64_t *random)
@@ -194,7 +202,7 @@ static struct oplog_run other_run(uint64_t *random)
 	return run;
 }
 
-/* From here on the model is without what is in the first tables. */
+/* From here on, the model lacks the entries of the first tables. */
 static void leave_out(const struct fences *fences, size_t tables)
 {
 	size_t entries = fences->list[tables].before;
@@ -203,7 +211,10 @@ static void leave_out(const struct fences *fences, size_t tables)
 	memmove(model.list, model.list + entries, model.count * sizeof(model.list[0]));
 }
 
-/* Each table from one on is taken over, where that may be, or its entries are added; gives how many were taken over. */
+/*
+ * Each table from one on is reused, if permitted, or its entries are added. Returns how many were
+ * reused.
+ */
 static size_t take_over(const struct fences *fences, size_t from, uint64_t *random)
 {
 	size_t at = 0, adopted = 0;
@@ -278,7 +289,7 @@ TEST(times_to_live)
 	write_some(100);
 	server_answer_all(&server);
 	fake_calls(&fake);
-	/* 30 seconds have passed, and nobody has touched it. */
+	/* 30 seconds have passed without a touch. */
 	fake.host.env.now += 30000;
 	part_writer_follow(&writer.parts, 70);
 	server_hears_nothing();
@@ -293,7 +304,7 @@ TEST(times_to_live)
 	ck_assert_uint_eq(fake_waiting(&fake), server_items(&server, ""));
 	ck_assert_int_eq(fake.calls[fake_oldest(&fake)].call.exptime, 0);
 	server_answer_all(&server);
-	/* Nobody knows, or it has ended. */
+	/* It is unknown, or it has expired. */
 	fake_calls(&fake);
 	part_writer_follow(&writer.parts, TTL_UNKNOWN);
 	part_writer_follow(&writer.parts, 0);
@@ -301,7 +312,7 @@ TEST(times_to_live)
 	run_writer_fini(&writer);
 }
 
-/* The first failure is kept, with its text; a name that is taken is one too. */
+/* The first failure is kept, with its text; an id that is in use is one too. */
 TEST(failures)
 {
 	write_some(0);

@@ -1,4 +1,7 @@
-/* Reading a set that is in runs: what is asked for, what is kept, and what happens when something is gone. */
+/*
+ * Reading a set with runs: which items are requested and cached, and what happens if one is
+ * missing.
+ */
 #include "collection/lane/lane.h"
 #include "collection/set/cache.h"
 #include "conversations.h"
@@ -22,7 +25,7 @@ static const char *base(int cas, const struct oplog_run *runs, size_t count, con
 	return buf_slice(&text).p;
 }
 
-/* How an item is asked for. */
+/* The request of an item. */
 static const char *fetch(struct slice id)
 {
 	static char line[100];
@@ -39,7 +42,7 @@ static const char *is_there(struct slice id)
 	return line;
 }
 
-/* Answers the oldest call, which must be a read of an item, with what is in the cupboard. */
+/* Answers the oldest call, which must be a read of an item, from the cupboard. */
 static void server_brings_item(void)
 {
 	size_t i = fake_oldest(&fake);
@@ -52,7 +55,7 @@ static void server_brings_item(void)
 	fake_result(&fake, i, &(struct result){ .status = RESULT_HIT, .value = buf_slice(&item->data) });
 }
 
-/* Answers all reads of items that wait; gives how many those are. */
+/* Answers all pending reads of items. Returns how many there were. */
 static int server_brings_items(void)
 {
 	int count = 0;
@@ -64,7 +67,10 @@ static int server_brings_items(void)
 	return count;
 }
 
-/* The client asks; the base of these runs comes, then what is asked for of them, and the client is told. Gives the items. */
+/*
+ * Sends a request; answers with the base of these runs, then with their items; checks the reply.
+ * Returns the number of items.
+ */
 static int reads(const char *request, const struct oplog_run *runs, size_t count, const char *log, const char *reply)
 {
 	int items;
@@ -90,9 +96,9 @@ static void teardown(void)
 	buf_free(&text);
 }
 
-/* --- what is asked for --- */
+/* --- which items are requested --- */
 
-/* The index first, then its tables, all at once. */
+/* First the index, then its tables, all at once. */
 TEST(index_and_tables)
 {
 	struct oplog_run run = cupboard_log_run(&cupboard, "+a +b +c +d +e ", 2);
@@ -106,7 +112,10 @@ TEST(index_and_tables)
 	client_is_told("VALUE k 0 7\r\na c d e\r\nEND\r\n");
 }
 
-/* Of a question about single members only the tables where these would be are read, once for all that ask. */
+/*
+ * For a query about single members, only the tables with their positions are read, once for all
+ * clients.
+ */
 TEST(single_members)
 {
 	struct oplog_run run = cupboard_log_run(&cupboard, "+b +d +f +h +j ", 1);
@@ -121,7 +130,7 @@ TEST(single_members)
 	relays(base(7, &run, 1, "+x "), "1\r\n");
 }
 
-/* How many there are need not be read: the references say it, as long as there is but one run. */
+/* Their number need not be read: it is in the references, as long as there is only one run. */
 TEST(counting)
 {
 	struct oplog_run run = cupboard_log_run(&cupboard, "+b +d +f +h +j ", 1);
@@ -142,9 +151,11 @@ TEST(in_order)
 	reads("scount k b h\r\n", runs, 2, "-b +i ", "3\r\n");
 }
 
-/* --- what is gone --- */
+/* --- missing items --- */
 
-/* A set that is not whole is never served: it is a miss, and goes by CAS, if it is still what was read. */
+/*
+ * An incomplete set is never returned: it is a miss, and is removed by CAS, if it has not changed.
+ */
 TEST(table_is_gone)
 {
 	client_asks("smembers k\r\n");
@@ -157,7 +168,10 @@ TEST(table_is_gone)
 	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->incomplete_sets, 1);
 }
 
-/* What was missing on one connection says nothing of a base that comes on another: the server may be another one by then. */
+/*
+ * A miss on one connection means nothing for a base from another one: the server may be another
+ * one by then.
+ */
 TEST(table_is_gone_from_another_connection)
 {
 	client_asks("smembers k\r\n");
@@ -197,7 +211,7 @@ TEST(items_are_others)
 	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->incomplete_sets, 2);
 }
 
-/* It was missing since another proxy had just merged it: what the base says now is read. */
+/* It was missing since another proxy had just merged it: the current base is read. */
 TEST(table_was_merged)
 {
 	struct oplog_run runs[] = { cupboard_log_run(&cupboard, "+a +b +c ", 3),
@@ -213,7 +227,7 @@ TEST(table_was_merged)
 	client_is_told("VALUE k 0 5\r\nb x z\r\nEND\r\n");
 }
 
-/* The set was emptied of what the run had. */
+/* The members of the run were removed from the set. */
 TEST(nothing_refers_to_it)
 {
 	client_asks("smembers k\r\n");
@@ -226,7 +240,7 @@ TEST(nothing_refers_to_it)
 	relays("EN\r\n", "END\r\n");
 }
 
-/* It cannot be told whether it is gone. */
+/* It is unknown whether it is missing. */
 TEST(failures)
 {
 	struct oplog_run run = cupboard_log_run(&cupboard, "+a +b +c ", 1);
@@ -241,7 +255,7 @@ TEST(failures)
 	fake_fail(&fake, RESULT_TIMED_OUT);
 	client_hears_nothing();
 	relays("EN\r\n", "SERVER_ERROR upstream mc:11211 timed out, outcome unknown\r\n");
-	/* The base cannot be removed: nobody knows. */
+	/* The base cannot be removed: it is unknown. */
 	client_asks("smembers k\r\n");
 	server_answers(base(7, &run, 1, ""));
 	server_answers("EN\r\n");
@@ -250,7 +264,10 @@ TEST(failures)
 	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->incomplete_sets, 0);
 }
 
-/* Answers all that is asked, with a base that changes or with one that cannot be removed; gives the calls it took. */
+/*
+ * Answers all calls, with a base that changes or with one that cannot be removed. Returns the
+ * number of calls.
+ */
 static int never_whole(bool changes)
 {
 	struct oplog_run run = cupboard_log_run(&cupboard, "+a +b +c ", 3);
@@ -274,7 +291,7 @@ TEST(bounded)
 	client_asks("smembers k\r\nsadd k a\r\n");
 	ck_assert_int_lt(never_whole(true), 500);
 	client_is_told("SERVER_ERROR busy\r\n");
-	/* The command that waits behind it finds the lane in good order. */
+	/* The next command in the queue finds the lane in a valid state. */
 	relays("STORED\r\n", "STORED\r\n");
 	client_asks("smembers k\r\n");
 	ck_assert_int_lt(never_whole(false), 500);
@@ -291,14 +308,18 @@ TEST(forms)
 	relays("VA 11 kk f0 c7 t-1\r\n@set.1 +a \t\r\n", "CLIENT_ERROR value is not a collection\r\n");
 	exchanges("llen k\r\n", base(7, &abc, 1, ""), "CLIENT_ERROR value is a set, not a list\r\n");
 	fake_calls(&fake);
-	/* Nobody reads a large set of version 0.1.0 any more: it goes, and can be loaded again. */
+	/*
+	 * A large set of version 0.1.0 is no longer read: it is removed, and can be loaded again.
+	 */
 	client_asks("scard k\r\n");
 	server_answers("VA 21 kk f0 c7 t-1\r\n@c00000000001.1.1 +a \r\n");
 	serves(FETCH("k") "connection 1: cas k 0 -1 0 7\r\n\r\n", "STORED\r\n");
 	client_is_told("NOT_FOUND\r\n");
 }
 
-/* A view that contradicts itself has no answer to wait for: who asks is told, and the view is dropped. */
+/*
+ * A contradictory view can have no answer: the client receives an error, and the view is dropped.
+ */
 TEST(a_view_makes_no_sense)
 {
 	static const struct collection_options caching = { .log_size = 4096, .table_size = 4096, .cache = 1 << 20 };

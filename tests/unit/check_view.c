@@ -1,4 +1,7 @@
-/* Views: that they follow the base, keep what stays, refuse what is not what was referred to; what they answer is in check_answer.c. */
+/*
+ * Views: they follow the base, keep valid data, and reject items that do not match their
+ * references. Answers are tested in check_answer.c.
+ */
 #include "collection/set/answer.h"
 
 #include "viewing.h"
@@ -24,7 +27,7 @@ static void load(void)
 	ck_assert(set_model_load(&cupboard, &view));
 }
 
-/* Gives how many items had to be loaded for the answer. */
+/* Returns how many items had to be loaded for the answer. */
 static size_t ask(struct set_request *r)
 {
 	size_t loaded = 0;
@@ -44,7 +47,7 @@ static size_t is(const char *members)
 	return loaded;
 }
 
-/* Follows a base that has these members; gives how many items had to be loaded for them. */
+/* Follows a base that has these members. Returns how many items had to be loaded for them. */
 static size_t becomes(const char *base, const char *members)
 {
 	ck_assert_int_eq(update(base), OPLOG_GOOD);
@@ -53,7 +56,7 @@ static size_t becomes(const char *base, const char *members)
 
 /* --- the base --- */
 
-/* A long log is folded in portions, and the view knows nothing before the last one. */
+/* A long log is folded in portions, and the view is unusable before the last one. */
 TEST(long_logs)
 {
 	struct buf log = BUF_EMPTY;
@@ -72,7 +75,7 @@ TEST(long_logs)
 	ck_assert(viewing_ask(&all, &loaded));
 	ck_assert_uint_eq(all.number, 5000);
 	set_request_free(&all);
-	/* What is malformed may stand behind the first portion. Then the view can start over. */
+	/* A malformed part may follow the first portion. Then the view can start again. */
 	BUF_ADD(&log, "x ");
 	ck_assert_int_eq(update(""), OPLOG_GOOD);
 	ck_assert_int_eq(set_model_update(&view, buf_slice(&log)), OPLOG_CORRUPT);
@@ -92,7 +95,7 @@ TEST(nothing_is_known_at_first)
 	is("");
 }
 
-/* What is asked once of each member of the log is kept as long as the view follows. */
+/* An answer about every member of the log is kept as long as the view follows the base. */
 static void count(uint64_t expected)
 {
 	struct set_request r = { .verb = SET_COUNT };
@@ -118,7 +121,7 @@ TEST(follows_what_is_appended)
 	/* The same once more. */
 	ck_assert_int_eq(update(base_of("", &run, 1, "-b +x +b -a ")), OPLOG_GOOD);
 	ck_assert(view.runs == runs && view.below && view.text);
-	/* What was there is another. */
+	/* The former base was another one. */
 	ck_assert_int_eq(update(base_of("", &run, 1, "-b +y +b -a -b ")), OPLOG_GOOD);
 	ck_assert_ptr_null(view.below);
 	ck_assert_uint_eq(is("c d e y"), 0);
@@ -139,7 +142,7 @@ static bool points_into_base(const struct fold *fold)
 	return true;
 }
 
-/* The buffer of the base moves as it grows, and all that points into it follows. */
+/* The buffer of the base moves as it grows, and all pointers into it are updated. */
 TEST(grows_and_grows)
 {
 	static char text[64 * 1024];
@@ -170,7 +173,10 @@ TEST(grows_and_grows)
 	}
 }
 
-/* What was computed of the members stays, and so do the places in the base. A read may find that others have written. */
+/*
+ * Results for the members are kept, and so are the positions in the base. A read may find writes
+ * of others.
+ */
 TEST(follows_a_compaction)
 {
 	struct oplog_run run = cupboard_log_run(&cupboard, "+a +b +c +d +e ", 2);
@@ -221,7 +227,7 @@ static const struct {
 	{ "+x @c00000000001.1.1 +y ", OPLOG_OUTDATED },
 };
 
-/* After any of them it knows nothing, and goes on with what can be read again. */
+/* After any of them it is empty, and continues with data that can be read again. */
 TEST(what_cannot_be_read)
 {
 	struct oplog_run run = cupboard_log_run(&cupboard, "+a +b +c ", 1);
@@ -238,7 +244,10 @@ TEST(what_cannot_be_read)
 	}
 }
 
-/* As long as it follows what it has read, it must see that what comes behind is no log. */
+/*
+ * As long as it follows the base that it has read, it must detect that the appended part is not a
+ * log.
+ */
 TEST(stops_to_follow)
 {
 	struct oplog_run run = cupboard_log_run(&cupboard, "+a +b +c ", 1);
@@ -250,7 +259,7 @@ TEST(stops_to_follow)
 	becomes("+a +b ", "a b");
 	ck_assert_int_eq(update("+a +b +"), OPLOG_CORRUPT);
 	becomes("+a +b +c ", "a b c");
-	/* The log was what stands in front of a block now. */
+	/* The log is now in front of a block. */
 	ck_assert_int_eq(update("+x -b "), OPLOG_GOOD);
 	becomes(base_of("+x -b ", &run, 1, "-a "), "b c x");
 	snprintf(text, sizeof(text), "%s@set.1 ", base_of("+x -b ", &run, 1, "-a "));
@@ -262,7 +271,7 @@ TEST(heads)
 	struct oplog_run runs[] = { cupboard_log_run(&cupboard, "+a +b +c ", 9),
 		cupboard_log_run(&cupboard, "-a +d -x ", 9) };
 
-	/* Whatever is in front is older than the runs, and only what it adds counts. */
+	/* Tokens in front are older than the runs, and only their additions count. */
 	becomes(base_of("+a -b +x +y -y +z ", runs, 2, "-z +a "), "a b c d");
 	count(4);
 	ck_assert_int_eq(update(base_of("+e +a -b +x +y -y +z ", runs, 2, "-z +a ")), OPLOG_GOOD);
@@ -287,7 +296,7 @@ TEST(lists)
 	ck_assert_int_eq(update("+c +a +b +c +d -b "), OPLOG_GOOD);
 	is("c a d");
 	count(3);
-	/* What it is the log of is not the base: there is nothing to follow in the base itself. */
+	/* It follows a log that is not the base: there is nothing to follow in the base itself. */
 	ck_assert_int_eq(update("+c @list @l00000000001.3.1 +d -b +q "), OPLOG_GOOD);
 	ck_assert_int_eq(update("+c +a +b +c +d -b +q "), OPLOG_GOOD);
 	is("c a d q");
@@ -307,7 +316,7 @@ TEST(runs_that_stay_are_kept)
 	ck_assert_uint_eq(becomes(base_of("", runs, 2, "+z "), "b c d e f z"), 3 + 1 + 1);
 	count(6);
 	ck_assert_uint_eq(view.counted_runs, 2);
-	/* One more: four items of its own, and what was counted still holds. */
+	/* One more: four items of its own, and the counts are still correct. */
 	ck_assert_int_eq(update(base_of("", runs, 3, "")), OPLOG_GOOD);
 	ck_assert_uint_eq(view.counted_runs, 2);
 	ck_assert_uint_eq(is("c d e f g h"), 4);
@@ -315,14 +324,14 @@ TEST(runs_that_stay_are_kept)
 	/* Two others in the place of some. */
 	ck_assert_uint_eq(becomes(base_of("", ends, 2, ""), "a b c d e i"), 1);
 	count(6);
-	/* Those that are gone may come back, as long as not too much has happened. */
+	/* Lost items may return, as long as not too much has happened. */
 	ck_assert_uint_eq(becomes(base_of("", runs, 4, ""), "a c d e f g h i"), 0);
 	for (int i = 0; i < 20; i++)
 		ck_assert_int_eq(update(base_of("", runs, 1 + (size_t)i % 2, "")), OPLOG_GOOD);
 	ck_assert_uint_eq(becomes(base_of("", runs, 4, ""), "a c d e f g h i"), 4 + 1);
 }
 
-/* What was written by this very proxy is there before it is referred to. */
+/* Items written by this proxy are in memory before they are referred to. */
 TEST(what_was_written_is_kept)
 {
 	struct oplog_run run = cupboard_log_run(&cupboard, "+a +b +c +d +e ", 2);
@@ -338,14 +347,14 @@ TEST(what_was_written_is_kept)
 	ck_assert_uint_eq(becomes(base_of("", &run, 1, "+f "), "a b c d e f"), 0);
 }
 
-/* --- what is loaded --- */
+/* --- loading --- */
 
 static void wants_index(const struct oplog_run *run)
 {
 	struct set_request all = { .verb = SET_ALL };
 
 	set_view_end_wants(&view);
-	/* What is known of a run is not asked of another base that has it too. */
+	/* Data of a run is not used for another base with the same run. */
 	ck_assert_int_eq(update("+x "), OPLOG_GOOD);
 	ck_assert_int_eq(update(base_of("", run, 1, "")), OPLOG_GOOD);
 	ck_assert(!set_answer(&view, &all));
@@ -398,7 +407,7 @@ TEST(refuses_other_items)
 	ck_assert_uint_eq(is("a b c d e"), 0);
 }
 
-/* The content is what the check says, but the base says something else of it. */
+/* The content matches the check, but not the rest of the reference. */
 TEST(refuses_other_counts)
 {
 	struct oplog_run table = cupboard_log_run(&cupboard, "+a -b +c ", 3), good = table;
@@ -437,10 +446,10 @@ TEST(loads_what_is_needed)
 		cupboard_log_run(&cupboard, "-b +c +d -e +k ", 2) };
 
 	ck_assert_int_eq(update(base_of("", runs, 2, "+x -d ")), OPLOG_GOOD);
-	/* The log knows. */
+	/* The answer is in the log. */
 	ck_assert_uint_eq(test("x", "1"), 0);
 	ck_assert_uint_eq(test("d", "0"), 0);
-	/* Both indexes, and a table of each: asked for together. */
+	/* Both indexes, and a table of each, are requested together. */
 	ck_assert_uint_eq(test("b", "0"), 4);
 	ck_assert_uint_eq(test("c", "1"), 0);
 	ck_assert_uint_eq(test("a", "0"), 0);
@@ -450,7 +459,7 @@ TEST(loads_what_is_needed)
 	ck_assert_uint_eq(test("nothing of all that", "0 0 0 0"), 0);
 }
 
-/* The same item, wanted twice, is asked for once; what was wanted in vain may be wanted again. */
+/* An item that is wanted twice is requested once; a missing one may be wanted again. */
 TEST(wants_are_noted_once)
 {
 	struct oplog_run run = cupboard_log_run(&cupboard, "+b +d +f +h +j +l ", 1);
@@ -474,7 +483,7 @@ TEST(wants_are_noted_once)
 	set_request_free(&r);
 }
 
-/* A table that comes when its index has gone is dropped without harm. */
+/* A table that arrives after its index was dropped is dropped too. */
 TEST(index_is_thrown_out)
 {
 	struct oplog_run run = cupboard_log_run(&cupboard, "+b +d +f +h ", 1);

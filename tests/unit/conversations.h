@@ -1,5 +1,4 @@
-/* What the daemon says to a server about a collection, and what it hears, for conversations with
- * the fake. */
+/* Conversations with the fake: the calls to a server about a collection, and its replies. */
 #ifndef UNIT_CONVERSATIONS_H
 #define UNIT_CONVERSATIONS_H
 
@@ -14,7 +13,7 @@
 #define LOOK(key) "mg " key " k f s\r\n"
 #define LOOKED(key) "HD k" key " f0 s100\r\n"
 
-/* A fake that every test of a file has to itself: Check forks for each. */
+/* A fake that each test of a file has for itself, since Check forks for each test. */
 static struct fake fake;
 
 static void fake_setup(void)
@@ -32,7 +31,7 @@ __attribute__((constructor)) static void register_conversations(void)
 	unit_fixture(__BASE_FILE__, fake_setup, fake_teardown);
 }
 
-/* One line of a conversation with that fake. */
+/* One line of a conversation with this fake. */
 #define fake_takes(options) fake_take(&fake, (options))
 #define client_asks(text) asks(&fake, text)
 #define server_is_asked(text) calls(&fake, text)
@@ -42,9 +41,10 @@ __attribute__((constructor)) static void register_conversations(void)
 #define server_hears_nothing() calls(&fake, "")
 
 /*
- * Several lines of it. serves: what a server is asked, and its answer. relays: its answer, and what the client is told of it.
- * exchanges: a request, the answer, the reply. talks: a request, what a server is asked, its answer, the reply. fails: a call
- * fails, and what the client is told of it.
+ * Several lines. serves: a call to a server, and its reply. relays: its reply, and the reply to
+ * the client. exchanges: a request, the server's reply, the reply to the client. talks: a request,
+ * the call to a server, its reply, the reply to the client. fails: a call fails; the reply to the
+ * client.
  */
 #define serves(asked, answer) \
 	do { \

@@ -1,6 +1,6 @@
 /*
- * A cupboard for the items of runs: tables and indexes by their ids, and runs written into it from a sorted array. Beside the
- * text layer it shares nothing with what writes runs in the daemon.
+ * A store for the items of runs: tables and indexes by their ids, and runs written from a sorted
+ * array. Except for the text layer, it shares no code with the writer of runs in the daemon.
  */
 #ifndef UNIT_CUPBOARD_H
 #define UNIT_CUPBOARD_H
@@ -21,19 +21,22 @@ struct cupboard {
 
 void cupboard_free(struct cupboard *c);
 
-/* Puts an item in; gives its id. */
+/* Stores an item. Returns its id. */
 struct slice cupboard_put(struct cupboard *c, enum oplog_kind kind, struct slice data);
 
-/* The item of that id; NULL when there is none. */
+/* Returns the item with that id; NULL if there is none. */
 struct cupboard_item *cupboard_find(struct cupboard *c, struct slice id);
 
 /*
- * Writes a run of these entries, of which there must be some, in tables of 1 to `most` entries; with `random` 0 all of them but
- * the last have `most`. The id of the reference lies in the cupboard.
+ * Writes a run of these entries, at least one, in tables of 1 to `most` entries; with `random` 0
+ * all tables but the last have `most`. The id of the reference is in the cupboard.
  */
 struct oplog_run cupboard_run(struct cupboard *c, const struct table_model *entries, size_t most, uint64_t *random);
 
-/* A run of one or more tables from a log in byte order, as `cupboard_run`: words to write down a run with. */
+/*
+ * Writes a run of one or more tables from a log in byte order, like `cupboard_run`: a compact
+ * notation for runs.
+ */
 struct oplog_run cupboard_log_run(struct cupboard *c, const char *log, size_t most);
 
 /* Appends the base of a set with a block: the head, these runs, the log. */

@@ -1,19 +1,21 @@
-/* Calls and replies of a dialect as text. A reply is tried cut at every byte, at a trap, and with
- * more behind it. */
+/*
+ * Calls and replies of a dialect as text. Each reply is parsed cut at every byte, before a trap
+ * page, and with more bytes after it.
+ */
 #ifndef UNIT_DIALECTS_H
 #define UNIT_DIALECTS_H
 
 #include "protocol/dialect.h"
 
-/* What the call is encoded as. */
+/* Returns the encoding of the call. */
 void dialect_encodes(const struct dialect *d, const struct call *call, const char *bytes);
 
 struct reply_case {
 	const char *reply;
 	/*
-	 * "hit {value}" then what is not 0 of flags=, cas=, ttl=, size=; "miss", "done", "not
-	 * stored", "exists", "number N", "text [line] {value}", "refused [line]"; "suspect" behind
-	 * it where the connection cannot be trusted. "garbage" for what is no answer.
+	 * "hit {value}", then those of flags=, cas=, ttl=, size= that are not 0; "miss", "done",
+	 * "not stored", "exists", "number N", "text [line] {value}", "refused [line]"; followed by
+	 * "suspect" if the connection cannot be trusted. "garbage" if it is not a reply.
 	 */
 	const char *outcome;
 };

@@ -5,10 +5,10 @@
 
 #include "collection/machines.h"
 #include "command/start.h"
-#include "command/waiting.h"
 #include "memcached.h"
 #include "protocol/dialect.h"
 #include "util/alloc.h"
+#include "waiting/waiting.h"
 
 static void on_call(struct env *env, const struct call *call, struct waiter *waiter)
 {
@@ -120,7 +120,7 @@ void fake_init(struct fake *f)
 	STAILQ_INIT(&f->tasks);
 	f->host.env.rules = &f->rules;
 	f->host.env.pool = &f->pool;
-	f->host.waiting = waiting_create(&f->host, NULL, 1000);
+	f->host.waiting = waiting_create(&(struct waiting_options){ .env = &f->host.env, .max = 1000 });
 	fake_take(f, &options);
 }
 
@@ -146,7 +146,7 @@ void fake_fini(struct fake *f)
 
 const char *fake_ask(struct fake *f, const char *text)
 {
-	static const struct request_limits limits = { 1 << 20, 1 << 20, 1000 };
+	static const struct request_limits limits = { 1 << 20, 1 << 20, 2000 };
 	struct slice in = slice_of(text, strlen(text));
 
 	while (in.n) {

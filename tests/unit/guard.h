@@ -1,4 +1,7 @@
-/* A place for input behind which nothing may be read: it ends where a page begins that traps. */
+/*
+ * A buffer for input that must not be read beyond its end: it ends at the beginning of a page that
+ * traps.
+ */
 #ifndef UNIT_GUARD_H
 #define UNIT_GUARD_H
 
@@ -6,8 +9,10 @@
 
 enum { GUARD_MAX = 1 << 21 };
 
-/* Copies `s`, of GUARD_MAX bytes at most, to right before the trap. The copy stands until the next
- * call. */
+/*
+ * Copies `s`, of GUARD_MAX bytes at most, to right before the trap. The copy is valid until the
+ * next call.
+ */
 struct slice guard_place(struct slice s);
 
 /* The same for a string. */

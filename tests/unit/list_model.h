@@ -1,6 +1,7 @@
 /*
- * A list in its stored form, with a store for its segments, beside the same list as an array of items. Both get every request,
- * and abort() reports a difference. The model does not use Check, so fuzzers can use it too.
+ * A list in its stored form, with a store for its segments, and the same list as an array of
+ * items. Both receive every request, and abort() reports a difference. The model does not use
+ * Check, so fuzzers can use it too.
  */
 #ifndef UNIT_LIST_MODEL_H
 #define UNIT_LIST_MODEL_H
@@ -16,7 +17,8 @@ struct list_model {
 		bool there;
 	} segments[LIST_MODEL_SEGMENTS];
 	size_t segment_count;
-	struct elements items;   /* the same list as an array, with what is stored beyond the limit */
+	/* the same list as an array, including stored items beyond the limit */
+	struct elements items;
 	struct elements removed; /* items that a removal in the log names */
 	struct buf names[4096];  /* the bytes of the items */
 	size_t name_count;
@@ -39,7 +41,7 @@ void list_model_push(struct list_model *m, struct slice item, bool front);
 /* The removal of a set member. A list reads it as a removal of all equal items to its left, also of those pushed there later. */
 void list_model_srem(struct list_model *m, struct slice item);
 
-/* Carries out a request; the answer is in `text`, and in the request's status and number. */
+/* Carries out a request; the reply is in `text`, and in the request's status and number. */
 void list_model_ask(struct list_model *m, struct list_request *request, struct buf *text);
 
 /* Compacts the list, if it is due. */

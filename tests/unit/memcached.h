@@ -1,6 +1,7 @@
 /*
- * A memcached in memory, for the simulation and for units. It has the commands that collections need, cas ids, times to live, and a
- * largest item. It knows no clock: each call says what time it is.
+ * A memcached in memory, for the simulation and for unit tests. It has the commands that
+ * collections need, cas ids, times to live, and a maximum item size. It has no clock: each call
+ * passes the time.
  */
 #ifndef UNIT_MEMCACHED_H
 #define UNIT_MEMCACHED_H
@@ -18,7 +19,7 @@ struct memcached {
 		uint32_t flags;
 		bool used;
 	} items[MEMCACHED_ITEMS];
-	uint64_t cas;     /* the last that was given */
+	uint64_t cas;     /* the last cas id */
 	uint64_t ahead;   /* milliseconds of its clock */
 	struct buf stats; /* the reply to STATS */
 	size_t item_max;  /* bytes of an item; 0 for no limit */
@@ -36,8 +37,8 @@ void memcached_remove(struct memcached_item *item);
 void memcached_restart(struct memcached *m);
 
 /*
- * Copies the bytes of a call's slices, which then point to the copy. Nothing lies behind the copy, so that a byte too many is
- * noticed. The caller frees it.
+ * Copies the bytes of a call's slices, which then point to the copy. Nothing follows the copy in
+ * memory, so that a read beyond it is detected. The caller frees it.
  */
 char *memcached_keep_call(struct call *call);
 

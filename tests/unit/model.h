@@ -1,5 +1,7 @@
-/* A set as anyone would write it at first: a list that is searched from its start. What the fold is
- * compared with. */
+/*
+ * A naive implementation of a set, with which the fold is compared: a list that is searched from
+ * its start.
+ */
 #ifndef UNIT_MODEL_H
 #define UNIT_MODEL_H
 
@@ -11,17 +13,21 @@ struct model {
 	struct model_member {
 		struct slice name;
 		bool in;
-	} members[MODEL_MAX]; /* in the order in which they were first named */
+	} members[MODEL_MAX]; /* in the order in which they first occurred */
 	size_t count, live;
 };
 
 /*
- * Reads a log by the words of the contract: tokens of a sign and 1 to 250 bytes, none of them 0x00
- * to 0x20 or 0x7f, each followed by one space. False for anything else. Its bytes are borrowed.
+ * Parses a log by the rules of the contract: tokens of a sign and 1 to 250 bytes, none of them
+ * 0x00 to 0x20 or 0x7f, each followed by one space. Returns false for anything else. Its bytes are
+ * borrowed.
  */
 bool model_log(struct model *m, struct slice log);
 
-/* Whether a fold, and the log that it is encoded as, have the same members, in the order in which they were first named. */
+/*
+ * Returns whether a fold, and its encoding as a log, have the same members, in the order in which
+ * they first occurred.
+ */
 bool model_agrees(const struct model *m, const struct fold *f);
 
 #endif

@@ -1,4 +1,4 @@
-/* An assertion that is never compiled away, for what knows nothing of Check. */
+/* An assertion that is never compiled away, for code that does not use Check. */
 #ifndef UNIT_MUST_H
 #define UNIT_MUST_H
 

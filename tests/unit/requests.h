@@ -1,5 +1,7 @@
-/* Requests as text, and the check that each is put through: cut at every byte, at a trap, with more
- * behind it. */
+/*
+ * Requests as text, and the check of each of them: parsed cut at every byte, before a trap page,
+ * and with more bytes after it.
+ */
 #ifndef UNIT_REQUESTS_H
 #define UNIT_REQUESTS_H
 
@@ -9,9 +11,9 @@
 struct request_case {
 	const char *input;
 	/*
-	 * What it is read as. A request: its name, key, then what is not empty or 0 of "[rest]",
-	 * "{data}", flags=, exptime=, number=, keys=, noreply. Else "refused ERROR" and then skip=,
-	 * noreply; "fatal ERROR"; "hang up".
+	 * The parsed form. A request: its name, key, then those of "[rest]", "{data}", flags=,
+	 * exptime=, number=, keys=, noreply that are not empty or 0. Otherwise "refused ERROR",
+	 * then skip=, noreply; "fatal ERROR"; "hang up".
 	 */
 	const char *outcome;
 };
@@ -19,7 +21,7 @@ struct request_case {
 /* The limits of these checks. */
 extern const struct request_limits request_test_limits;
 
-/* Adds what a request is as text. */
+/* Appends the parsed form as text. */
 void request_show(const struct request *r, struct buf *out);
 
 void request_check_all(const struct request_case *cases, size_t count);

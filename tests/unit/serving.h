@@ -1,4 +1,7 @@
-/* Conversations with a server behind the fake, which has what a test puts there: runs of sets from a cupboard, or any item. */
+/*
+ * Conversations with a server behind the fake. The test puts items there: runs of sets from a
+ * cupboard, or any item.
+ */
 #ifndef UNIT_SERVING_H
 #define UNIT_SERVING_H
 
@@ -7,14 +10,14 @@
 
 static struct server server;
 static struct cupboard cupboard;
-static size_t seen; /* calls that makes() has looked at */
+static size_t seen; /* number of calls that makes() has checked */
 
 static inline void serving_setup(const struct collection_options *options)
 {
 	fake_setup();
 	fake_takes(options);
 	server_init(&server, &fake);
-	cupboard.random = 99; /* other ids than those of the fake */
+	cupboard.random = 99; /* ids that differ from those of the fake */
 }
 
 static inline void serving_teardown(void)
@@ -24,7 +27,7 @@ static inline void serving_teardown(void)
 	fake_teardown();
 }
 
-/* The client is told this when all calls are answered. */
+/* Checks the reply to the client when all calls are answered. */
 static inline void hears(const char *reply)
 {
 	server_answer_all(&server);
@@ -37,7 +40,9 @@ static inline void asks_and_hears(const char *request, const char *reply)
 	hears(reply);
 }
 
-/* Answers what comes before the next call of that kind, on a base or, with `item`, on an item beside one. */
+/*
+ * Answers the calls before the next call of that kind, on a base or, with `item`, on another item.
+ */
 static inline struct call *comes_to_one(enum call_verb verb, bool item)
 {
 	while (fake_waiting(&fake)) {
@@ -54,14 +59,17 @@ static inline struct call *comes_to(enum call_verb verb)
 	return comes_to_one(verb, false);
 }
 
-/* The client asks, and what comes before the next call of that kind is answered. */
+/* Sends a request of the client, and answers the calls before the next call of that kind. */
 static inline void asks_up_to(const char *request, enum call_verb verb)
 {
 	client_asks(request);
 	(void)comes_to(verb);
 }
 
-/* What the set k is, as stored_show() has it; and the calls since the last time, as stored_calls() has them. */
+/*
+ * Check the set k, as stored_show() prints it; the calls since the last time, as stored_calls()
+ * prints them.
+ */
 static inline void stores(const char *text)
 {
 	ck_assert_str_eq(stored_show(&server), text);
@@ -72,7 +80,7 @@ static inline void makes(const char *letters)
 	ck_assert_str_eq(stored_calls(&fake, &seen), letters);
 }
 
-/* The same, when one more call is answered. */
+/* The same after one more call is answered. */
 static inline void then_makes(const char *calls)
 {
 	server_answer_one(&server);

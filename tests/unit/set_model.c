@@ -10,7 +10,7 @@ static uint64_t below(struct set_model *m, uint64_t n)
 	return random_next(&m->random) % n;
 }
 
-/* --- what it comes to --- */
+/* --- the resulting members --- */
 
 static void apply(struct set_model *m, const struct set_model_layer *layer)
 {
@@ -20,7 +20,7 @@ static void apply(struct set_model *m, const struct set_model_layer *layer)
 	}
 }
 
-/* What is in front is older than all else, and a removal there is of nothing. */
+/* Tokens in front are the oldest, and a removal there has no effect. */
 static void sum_up(struct set_model *m)
 {
 	memset(m->in, 0, sizeof(m->in));
@@ -66,7 +66,7 @@ void set_model_append(struct set_model *m, size_t tokens)
 	sum_up(m);
 }
 
-/* Each is put before those that came earlier, which have the last word. */
+/* Each is placed before the earlier ones, which override it. */
 void set_model_push(struct set_model *m, size_t tokens)
 {
 	struct set_model_layer before = m->head;
@@ -88,7 +88,7 @@ void set_model_push(struct set_model *m, size_t tokens)
 	sum_up(m);
 }
 
-/* A run of what a layer says, its removals only with `removals`. Without an entry there is none. */
+/* A run of a layer, its removals only with `removals`. Without an entry there is none. */
 static bool write_run(struct set_model *m, struct set_model_layer *layer, bool removals, struct oplog_run *run)
 {
 	struct table_model *entries = calloc(1, sizeof(*entries));
@@ -109,7 +109,7 @@ static bool write_run(struct set_model *m, struct set_model_layer *layer, bool r
 	return any;
 }
 
-/* Puts a run into the place of those from `from` up to `to`; with no layer nothing. */
+/* Replaces the runs from `from` up to `to` by a run; by nothing if there is no layer. */
 static void replace_runs(
 	struct set_model *m, size_t from, size_t to, const struct set_model_layer *layer, struct oplog_run run)
 {
@@ -147,7 +147,7 @@ void set_model_spill(struct set_model *m)
 	sum_up(m);
 }
 
-/* The head stays what it is: a merge that met one would not be committed. */
+/* The head is unchanged: a merge that met one would not be committed. */
 void set_model_merge(struct set_model *m, size_t from, size_t to)
 {
 	struct set_model_layer merged = { .says = { SAYS_NOTHING } };
@@ -168,7 +168,7 @@ void set_model_merge(struct set_model *m, size_t from, size_t to)
 	sum_up(m);
 }
 
-/* All that the oldest runs say comes to nothing: the next one is the oldest then, and says that something is removed. */
+/* The oldest runs have no members: the next one is the oldest then, and has a removal. */
 static void lose_oldest(struct set_model *m)
 {
 	size_t to = 1 + below(m, m->run_count);
@@ -244,7 +244,7 @@ void set_model_fini(struct set_model *m)
 	buf_free(&m->log_text);
 }
 
-/* --- asking --- */
+/* --- queries --- */
 
 enum oplog_form set_model_update(struct set_view *v, struct slice base)
 {
@@ -274,7 +274,7 @@ bool set_model_ask(struct set_model *m, struct set_view *v, struct set_request *
 	for (int i = 0; i < ROUNDS; i++) {
 		uint64_t slices = v->slices;
 		if (set_answer(v, r)) {
-			/* Something may have been wanted in vain. */
+			/* A missing item may have been wanted. */
 			set_view_end_wants(v);
 			return r->answered;
 		}
@@ -324,7 +324,7 @@ void set_model_request(struct set_model *m, struct set_request *r, struct buf *m
 	r->members = buf_slice(members);
 }
 
-/* --- what is to be answered --- */
+/* --- the expected answers --- */
 
 /* The number of a member, or SIZE_MAX. */
 static size_t number_of(const struct set_model *m, struct slice member)
@@ -343,7 +343,7 @@ static bool in_range(const struct set_model *m, const struct set_range *range, s
 		(!range->has_to || table_model_order(name, range->to) <= 0);
 }
 
-/* Each member once, in order where that is said, one space between them, and none behind the last. */
+/* Each member once, in order if requested, one space between them, and none after the last. */
 static bool agrees_all(const struct set_model *m, const struct set_request *r)
 {
 	struct slice rest = buf_slice(&r->shared->text), member;
@@ -382,7 +382,7 @@ static bool agrees_has(const struct set_model *m, const struct set_request *r)
 	return r->number == (i != SIZE_MAX && m->in[i]) && buf_size(&r->text) == 0;
 }
 
-/* Whether more follows may be left open where the last one was the one too many. */
+/* Whether more members follow may be open if the last one was the surplus one. */
 static bool agrees_range(const struct set_model *m, const struct set_request *r)
 {
 	/* Without its last space. */

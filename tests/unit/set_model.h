@@ -1,7 +1,8 @@
 /*
- * A set in its stored form, a base and the items of its runs, beside the same set as one sorted array that remembers what each
- * layer says. It changes as such a set does: its log grows, things are put in front, runs are written and merged. What is asked
- * of a view of it is compared with the array. It knows nothing of Check, so that fuzzers can use it too.
+ * A set in its stored form, a base and the items of its runs, and the same set as one sorted array
+ * that records each layer. It changes as real sets do: its log grows, tokens are prepended, runs
+ * are written and merged. The replies of a view of it are compared with the array. It does not use
+ * Check, so that fuzzers can use it too.
  */
 #ifndef UNIT_SET_MODEL_H
 #define UNIT_SET_MODEL_H
@@ -11,55 +12,61 @@
 
 enum { SET_MODEL_RUNS = 12 };
 
-/* What a layer says of each member of the world. */
+/* The state of each member of the world in a layer. */
 struct set_model_layer {
 	enum { SAYS_NOTHING, SAYS_IN, SAYS_OUT } says[TABLE_MODEL_MAX];
 };
 
 struct set_model {
-	struct table_model world; /* all members there may be */
+	struct table_model world; /* maximum number of members */
 	struct buf base, head_text, log_text;
 	struct set_model_layer head, log, layers[SET_MODEL_RUNS];
 	struct oplog_run runs[SET_MODEL_RUNS]; /* oldest first */
 	size_t run_count;
-	bool marked;              /* it has a block, which stays where nothing is left in it */
-	bool in[TABLE_MODEL_MAX]; /* what all of it comes to */
+	bool marked;              /* it has a block, which is kept even if it is empty */
+	bool in[TABLE_MODEL_MAX]; /* the members of all layers together */
 	size_t count;
 	struct cupboard cupboard;
 	uint64_t random;
 	size_t loaded; /* items that were loaded by set_model_ask */
 };
 
-/* A random set with up to so many runs. */
+/* Creates a random set with up to this number of runs. */
 void set_model_init(struct set_model *m, uint64_t seed, size_t runs);
 void set_model_fini(struct set_model *m);
 
-/* Some more tokens behind, or in front. */
+/* Append, or prepend, some more tokens. */
 void set_model_append(struct set_model *m, size_t tokens);
 void set_model_push(struct set_model *m, size_t tokens);
 
-/* What a compaction does: the log becomes a run, or what is in front does. */
+/* The effect of a compaction: the log, or the part in front of the block, becomes a run. */
 void set_model_spill(struct set_model *m);
 
-/* What a merge does, from run `from` up to `to`. */
+/* The effect of a merge of the runs from `from` up to `to`. */
 void set_model_merge(struct set_model *m, size_t from, size_t to);
 
-/* One of these, or that another set takes its place. */
+/* One of these changes, or a replacement of the set by another one. */
 void set_model_change(struct set_model *m);
 
 /* Updates a view, and folds all of the base. */
 enum oplog_form set_model_update(struct set_view *v, struct slice base);
 
-/* Loads from a cupboard all that a view wants. False if an item is not there, or the view refuses it. */
+/*
+ * Loads everything that a view wants from a cupboard. Returns false if an item is missing, or the
+ * view refuses it.
+ */
 bool set_model_load(struct cupboard *c, struct set_view *v);
 
-/* Asks a view that knows the base; what it wants is loaded from the cupboard. False when it never gets an answer. */
+/*
+ * Queries a view that has the base; the wants are loaded from the cupboard. Returns false if there
+ * is never an answer.
+ */
 bool set_model_ask(struct set_model *m, struct set_view *v, struct set_request *r);
 
-/* Whether the answer is right. */
+/* Returns whether the answer is correct. */
 bool set_model_agrees(const struct set_model *m, const struct set_request *r);
 
-/* Makes a random request, of which `members` holds what is asked for. */
+/* Makes a random request; `members` has the members that it asks about. */
 void set_model_request(struct set_model *m, struct set_request *r, struct buf *members);
 
 #endif

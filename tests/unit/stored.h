@@ -1,24 +1,28 @@
-/* The set `k` on the server of a test: written down as text, and read back as text. */
+/* The set `k` on the server of a test, written and read in a text notation. */
 #ifndef UNIT_STORED_H
 #define UNIT_STORED_H
 
 #include "cupboard.h"
 #include "server.h"
 
-/* Puts it there: what is in front, runs, and the log; with it all items of the cupboard. */
+/* Stores the set: the tokens in front, runs, and the log, and all items of the cupboard. */
 void stored_put(struct server *s, struct cupboard *c, const char *head, const struct oplog_run *runs, size_t count,
 	const char *log);
 
-/* The item of that id beside the base; NULL when there is none. */
+/* Returns the item with that id that belongs to the base; NULL if there is none. */
 struct memcached_item *stored_item(struct server *s, struct slice id);
 
 /*
- * What is there: "head @[+a -b|+c] @[-d] log", each run with its entries, tables parted by |; NULL when there is no base. What
- * it refers to must be there, and be what it says. Valid until the next call.
+ * Returns the stored set: "head @[+a -b|+c] @[-d] log", each run with its entries, and | between
+ * tables; NULL if there is no base. Items that it refers to must exist and match their references.
+ * Valid until the next call.
  */
 const char *stored_show(struct server *s);
 
-/* The calls since the last time, a letter each, L for a get of no value; those on items beside the base in lower case: see stored.c. */
+/*
+ * Returns the calls since the last time, a letter for each, L for a get without a value; in lower
+ * case for items other than the base: see stored.c.
+ */
 const char *stored_calls(struct fake *f, size_t *seen);
 
 #endif

@@ -24,28 +24,32 @@ static inline struct slice table_model_name(const struct table_model *m, size_t 
 /* As member_compare. */
 int table_model_order(struct slice a, struct slice b);
 
-/* Puts a member behind all others; what is full stays as it is. */
+/* Appends a member; a full model stays unchanged. */
 void table_model_add(struct table_model *m, struct slice name, bool removed);
 
-/* Sorts what was added. Of what was added twice one is kept. */
+/* Sorts the members that were added. Of duplicates one is kept. */
 void table_model_sort(struct table_model *m);
 
-/* The number of the first entry that is not below `from`, or the count. */
+/* Returns the number of the first entry that is not below `from`, or the count. */
 size_t table_model_seek(const struct table_model *m, struct slice from);
 
-/* A random name. Those of one world have much in common, or little; some are as long as can be. Gives its size. */
+/*
+ * Returns the size of a random name. The names of one world have long common prefixes, or short
+ * ones; some have the maximum length.
+ */
 size_t table_model_random_name(uint64_t *random, unsigned world, char name[MEMBER_MAX]);
 
-/* A random array; counts about those at which a restart is due are met often. */
+/* Creates a random array; counts near those at which a restart is due are frequent. */
 void table_model_random(struct table_model *m, uint64_t *random);
 
-/* Whether `finds` is true of each member, of what is just beside it, and of random names. */
+/* Returns whether `finds` is correct for each member, its neighbours, and random names. */
 bool table_model_tries(const struct table_model *m, bool (*finds)(const void *where, struct slice name),
 	const void *where, uint64_t *random);
 
 /*
- * Whether a table, or an index, whatever it says, is in order, and says the same whichever way it is read. `from` is any member
- * to look for. Reading must not leave the bytes that were opened.
+ * Returns whether a table, or an index, with any content, is in order, and is consistent whichever
+ * way it is read. `from` is any member to search for. Reading must not go beyond the bytes that
+ * were opened.
  */
 bool table_model_walks(const struct table *t, struct slice from);
 bool table_model_walks_index(const struct fences *f, struct slice from);

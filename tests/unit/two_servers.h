@@ -1,6 +1,7 @@
 /*
- * For tests of moves: two proxies, and two servers in memory. All keys move from the first server to the second, except those that begin
- * with =. The names are short, since these tests are made of them.
+ * For tests of moves: two proxies, and two servers in memory. All keys move from the first server
+ * to the second, except those that begin with =. The names are short, since the tests consist of
+ * them.
  */
 #ifndef UNIT_TWO_SERVERS_H
 #define UNIT_TWO_SERVERS_H
@@ -42,12 +43,12 @@ extern unsigned ends;
 void two_servers_set_up(void);
 void two_servers_tear_down(void);
 
-/* Carries out the next call of a proxy, and lets it have the result. False if there is none. */
+/* Carries out the next call of a proxy, and delivers the result. Returns false if there is none. */
 bool step(struct proxy *p);
 void steps(struct proxy *p, int count);
 void run(struct proxy *p);
 
-/* The servers carry out all calls, but their replies are late. */
+/* Makes the servers carry out all calls, but reply late. */
 void execute_all(struct proxy *p);
 
 struct slice text(const char *s);
@@ -58,13 +59,13 @@ void put_claim(const char *key); /* on the new server */
 struct memcached_item *item(int server, const char *key);
 void has(int server, const char *key, const char *value);
 
-/* A waiter that keeps the result in `got`. */
+/* A waiter that stores the result in `got`. */
 void on_result(struct waiter *waiter, const struct result *r);
 
-/* Sends a call, and answers nothing. A GET only reads. */
+/* Sends a call without answering any. A GET only reads. */
 void sends(struct proxy *p, enum call_verb verb, const char *key, const char *value, struct waiter *waiter);
 
-/* The same, and answers all that follows. */
+/* The same, and answers all calls that follow. */
 void does(struct proxy *p, enum call_verb verb, const char *key, const char *value);
 void reads(struct proxy *p, const char *key, const char *value);
 

@@ -1,4 +1,4 @@
-/* For the check_ files: Check, the suites, and words for what most of them do. */
+/* For the check_ files: Check, the suites, and helpers that most of them use. */
 #ifndef UNIT_UNIT_H
 #define UNIT_UNIT_H
 
@@ -12,8 +12,8 @@
 #include "util/slice.h"
 
 /*
- * A test of the suite that its file is. It registers itself, so that none can be forgotten. A LOOP_TEST runs so many times, once
- * for each `_i` from 0 on.
+ * A test of the suite of this file. It registers itself, so that none can be missed. A LOOP_TEST
+ * runs this number of times, once for each `_i` from 0 on.
  */
 #define TEST(name) LOOP_TEST(name, 1)
 #define LOOP_TEST(name, count_) \
@@ -25,7 +25,10 @@
 	} \
 	START_TEST(name)
 
-/* What runs before and behind each test of the file. A file has one at most; it overrides that of conversations.h. */
+/*
+ * The setup and teardown of each test of the file. A file has at most one, which overrides that of
+ * conversations.h.
+ */
 #define FIXTURE(before, behind) \
 	__attribute__((constructor)) static void register_fixture(void) \
 	{ \
@@ -43,13 +46,13 @@ struct unit_test {
 void unit_register(struct unit_test *test);
 void unit_fixture(const char *file, SFun before, SFun behind);
 
-/* A slice in a table: SLICE is no constant for every compiler. */
+/* A slice in a table: SLICE is not a constant for every compiler. */
 #define BYTES(literal) \
 	{ \
 		(literal), sizeof(literal) - 1 \
 	}
 
-/* Compares bytes with a string, and shows both where they differ. */
+/* Compares bytes with a string, and shows both if they differ. */
 #define assert_bytes(got, text) \
 	do { \
 		struct slice bytes_ = (got); \

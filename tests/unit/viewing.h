@@ -16,7 +16,7 @@ static inline void viewing_setup(void)
 	set_view_init(&view, 42, &store);
 }
 
-/* Nothing is left, and all that was counted was taken off again. */
+/* Checks that everything is freed, and that all counters are 0 again. */
 static inline void viewing_teardown(void)
 {
 	set_view_free(&view);
@@ -25,7 +25,10 @@ static inline void viewing_teardown(void)
 	ck_assert_uint_eq(store.memory, 0);
 }
 
-/* Asks until there is an answer, or none can be had. A view that gives none must want something. */
+/*
+ * Queries until there is an answer, or none is possible. A view without an answer must have a
+ * want.
+ */
 static inline bool viewing_ask(struct set_request *r, size_t *loaded)
 {
 	while (!set_answer(&view, r)) {

@@ -14,7 +14,7 @@ Response = namedtuple("Response", "opcode status opaque cas extras key value")
 
 
 def packet(opcode, key=b"", extras=b"", value=b"", cas=0, opaque=0, body=None, magic=0x80):
-    """A request. `body` is a length to claim instead of the right one."""
+    """Returns a request. `body` is a body length to claim instead of the correct one."""
     key = to_bytes(key)
     size = len(extras) + len(key) + len(value) if body is None else body
     return struct.pack(">BBHBBHIIQ", magic, opcode, len(key), len(extras), 0, 0, size, opaque, cas) + extras + key + value
@@ -48,19 +48,19 @@ class BinaryConn(Conn):
         return Response(opcode, status, opaque, cas, text[:extras], text[extras:extras + key], text[extras + key:])
 
     def request(self, *args, **kwargs):
-        """One request with one response."""
+        """Sends a request and returns its response."""
         self.send(packet(*args, **kwargs))
         return self.response()
 
     def until_noop(self, opaque):
-        """All responses up to that of the no-op with this opaque."""
+        """Returns all responses up to that of the no-op with this opaque."""
         found = []
         while not found or (found[-1].opcode, found[-1].opaque) != (NOOP, opaque):
             found.append(self.response())
         return found
 
     def send_cut(self, data, sizes):
-        """Send in pieces of these sizes, over and over, while somebody else reads."""
+        """Sends repeatedly in pieces of these sizes, while another thread reads."""
         def run():
             at = 0
             while at < len(data):

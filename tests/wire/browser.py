@@ -1,4 +1,4 @@
-"""Chromium without a window, by its own protocol over two pipes: --remote-debugging-pipe, a NUL behind each message."""
+"""Headless Chromium, controlled by its own protocol over two pipes: --remote-debugging-pipe, with a NUL after each message."""
 import base64
 import json
 import os
@@ -17,7 +17,7 @@ def find_browser():
 
 
 class Browser:
-    """One page. Notes what goes wrong on its console, and which addresses it asked for."""
+    """A page. Records errors on its console, and the addresses that it requests."""
 
     def __init__(self):
         self.profile = tempfile.mkdtemp(prefix="setlistd-browser-")
@@ -47,7 +47,7 @@ class Browser:
     # --- messages
 
     def _read(self, limit):
-        """One message, or None when nothing comes within the limit."""
+        """Returns a message, or None if none arrives within the limit."""
         while b"\0" not in self.buffer:
             if not select.select([self.input], [], [], limit)[0]:
                 return None

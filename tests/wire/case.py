@@ -1,4 +1,4 @@
-"""The base of all tests: processes and connections that are cleaned up, and shown when the test fails."""
+"""The base of all tests: processes and connections that are cleaned up, and shown if the test fails."""
 import functools
 import os
 import pwd
@@ -21,16 +21,16 @@ def marks(**values):
 
 
 class WireTest(unittest.TestCase):
-    # The marks, by which `run` chooses tests and limits their time. They hold for all tests of a class.
-    # Smoke tests run by default in scripts/test: they are cheap, and each area has some that fail if it is broken.
+    # The marks, by which `run` selects tests and limits their time. They apply to all tests of a class. Smoke tests run by default in
+    # scripts/test: they are cheap, and each area has some that fail if it is broken.
     smoke = False
-    # Plain tests measure time or memory, or test the sandbox or how the binary was built: they need one without sanitizers.
+    # Plain tests measure time or memory, or test the sandbox or the build: they need a setlistd without sanitizers.
     plain = False
-    # Such tests compile, install, or run test suites of others.
+    # Tests that compile, install, or run test suites of others.
     compiles = False
-    # A class that measures time or memory runs alone, after the ones that run side by side.
+    # A class that measures time or memory runs alone, after the classes that run in parallel.
     alone = False
-    # A class that also makes sense against memcached itself (`run --direct`) says so.
+    # A class that also makes sense against memcached itself (`run --direct`) sets this.
     direct = False
     longMessage = True
 
@@ -45,7 +45,7 @@ class WireTest(unittest.TestCase):
         return server
 
     def memcached_at(self, address, *args):
-        """One that listens as the arguments say, at a Unix socket's path or a (host, port)."""
+        """Returns a socket that listens as the arguments specify, at a Unix socket's path or a (host, port)."""
         user = ["-u", "nobody"] if os.geteuid() == 0 else []
         server = Process("memcached", ["memcached", "-t", "1", "-m", "64", *user, *args])
         self.addCleanup(server.kill)
@@ -58,13 +58,13 @@ class WireTest(unittest.TestCase):
         return server
 
     def hold(self, server, key):
-        """The scripted server answers requests for this key once they are released, at the end of the test at the latest."""
+        """Makes the scripted server reply to requests for this key only after they are released, at the latest at the end of the test."""
         held = Held(server, key)
         self.addCleanup(held.release)
         return held
 
     def setlistd(self, servers, *args, **kwargs):
-        """Start setlistd; a bad exit status or a sanitizer's report fails the test."""
+        """Starts setlistd. A bad exit status or a sanitizer's report fails the test."""
         names = [server if isinstance(server, str) else server.name for server in servers]
         proxy = Setlistd(names, *args, **kwargs)
         self.processes.append(proxy)
@@ -72,7 +72,7 @@ class WireTest(unittest.TestCase):
         return proxy
 
     def replace(self, proxy, pause):
-        """Kill it, and start it again at the same port. It must have been alive and well until now."""
+        """Kills setlistd, which must be running without errors, and starts it again at the same port."""
         old = proxy.process
         self.assertTrue(old.alive(), f"a proxy ended by itself\n{old.describe()}")
         self.assertEqual([mark for mark in SANITIZER_MARKS if mark in old.stderr()], [], old.describe())
@@ -82,14 +82,14 @@ class WireTest(unittest.TestCase):
         proxy.process.wait_ready((HOST, proxy.port))
 
     def scratch(self):
-        """A folder of the test's own, which goes with the test. Others may read it, as memcached does, which is another user."""
+        """Creates a directory, which is deleted after the test. Others may read it, since memcached runs as another user."""
         folder = tempfile.mkdtemp(prefix="setlistd-wire-")
         self.addCleanup(shutil.rmtree, folder, True)
         os.chmod(folder, 0o755)
         return folder
 
     def private_file(self, text):
-        """A file that nobody but its owner may read: the user as whom memcached runs, which root may read as well."""
+        """Creates a file that only its owner may read: the user as whom memcached runs. Root may read it too."""
         path = os.path.join(self.scratch(), "private")
         with open(path, "w", encoding="utf-8") as out:
             out.write(text)
@@ -99,7 +99,7 @@ class WireTest(unittest.TestCase):
         return path
 
     def pool(self, servers=2, *args, **kwargs):
-        """So many memcached servers, or those that are given, with one setlistd in front; with --direct, one memcached alone."""
+        """Starts this number of memcached servers, or uses the given ones, with one setlistd in front; with --direct, only one memcached."""
         if OPTIONS.direct:
             server = self.memcached()
             return [server], server
@@ -108,19 +108,19 @@ class WireTest(unittest.TestCase):
         return servers, self.setlistd(servers, *args, **kwargs)
 
     def serve(self, servers=1, *args, **kwargs):
-        """A pool and a connection to its setlistd, which it returns too."""
+        """Returns a pool and a connection to its setlistd."""
         self.servers, self.proxy = self.pool(servers, *args, **kwargs)
         self.conn = self.connect(self.proxy)
         return self.conn
 
     def assert_refused(self, done, *said):
-        """A program that has said each of these, and has failed."""
+        """Checks that a program has printed each of these words, and has failed."""
         self.assertEqual(done.returncode, 1, done)
         for words in said:
             self.assertIn(words, done.stderr)
 
     def assert_good(self, done, *what):
-        """setlistd -T has said that the configuration is one."""
+        """Checks that setlistd -T has accepted the configuration."""
         self.assertEqual((done.returncode, done.stdout + done.stderr), (0, "configuration ok\n"), *what)
 
     def connect(self, peer, **kwargs):
@@ -129,18 +129,18 @@ class WireTest(unittest.TestCase):
         return conn
 
     def deaf(self):
-        """A connection for which the kernel takes next to nothing off setlistd's hands."""
+        """Opens a connection whose receive buffer in the kernel is as small as possible."""
         sock = small_windows(self.proxy.port)
         self.addCleanup(sock.close)
         return sock
 
     def key_on(self, conn, server, prefix="key"):
-        """A key that setlistd keeps on the given server."""
+        """Returns a key whose server is the given one."""
         return self.keys_on(conn, server, 1, prefix)[0]
 
     def keys_on(self, conn, server, count, prefix="key"):
         keys = []
-        for number in range(100000):  # one server of a thousand may have very few
+        for number in range(100000):  # one server of a thousand may have very few keys
             key = f"{prefix}-{number}"
             reply = conn.ask(f"route {key}")
             self.assertTrue(reply.startswith(f"ROUTE {key} "), reply)

@@ -1,4 +1,4 @@
-"""What the tests of access share: users, a setlistd that wants one, a request for each command."""
+"""Shared by the tests of access: users, a setlistd that requires a login, a request for each command."""
 from case import WireTest
 from stored import stats
 
@@ -17,7 +17,7 @@ def usages(conn):
 
 
 def request_of(name, usage):
-    """A request that the grammar of the command takes, as bytes."""
+    """Returns a request that matches the grammar of the command, as bytes."""
     if name == "ms":
         return b"ms k 2\r\nmn\r\n"
     if "<bytes>" in usage:
@@ -44,7 +44,7 @@ class AuthTest(WireTest):
         return int(stats(self.watcher, "stats")[name])
 
     def seen_by_server(self):
-        """What the server was asked for: the proxy's own commands for versions and settings are none of these."""
+        """Returns the requests that the server received, without the proxy's own commands for versions and settings."""
         found = stats(self.connect(self.server), "stats")
         return {name: found[name] for name in ("cmd_get", "cmd_set", "cmd_touch", "cmd_meta", "delete_misses", "incr_misses",
                                                "cmd_flush", "curr_items")}

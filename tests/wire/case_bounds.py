@@ -1,4 +1,4 @@
-"""A test of what the daemon holds: one server, one setlistd, and a connection that watches it."""
+"""The base of tests of the daemon's limits: one server, one setlistd, and a connection that observes it."""
 from case import WireTest
 from harness import wait_until
 from stored import stat

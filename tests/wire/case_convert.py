@@ -1,4 +1,4 @@
-"""The base of the tests of setlistd-convert: proxies, rules of every encoding, a client that writes meanwhile."""
+"""The base of the tests of setlistd-convert: proxies, rules for every encoding, a client that writes concurrently."""
 import json
 import os
 import random
@@ -16,7 +16,7 @@ SCRIPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../script
 sys.path.insert(0, SCRIPTS)
 
 LIMIT = 2 * PATIENCE
-# By name: what a rule says. Old keys begin with o-<name>-, new ones with n-<name>-.
+# The text of each rule, by name. Old keys begin with o-<name>-, new ones with n-<name>-.
 ENCODINGS = {
     "oplog": "", "signed": 'encoding = "signed"', "csv": 'encoding = "csv"', "tombstone": 'encoding = "tombstone"',
     "paired": 'encoding = "paired" removed = "%sgone-"', "flip": 'encoding = "flip" pointer = false',
@@ -25,7 +25,7 @@ ENCODINGS = {
 
 
 def rules():
-    # A busy machine may stand still for longer than a request has by default.
+    # A busy machine may stall for longer than the default timeout of a request.
     return "request_timeout = 30000\n" + "\n".join('collection "%s" { %s }' % (prefix, rule % prefix if "%" in rule else rule)
                      for name, rule in ENCODINGS.items() for prefix in (f"o-{name}-", f"n-{name}-"))
 
@@ -45,11 +45,11 @@ class ConvertTest(WireTest):
         return argv + (["--to", f"{HOST}:{target.port}"] if target else []) + list(options)
 
     def start(self, keys, *args, **kwargs):
-        """A conversion of these keys, under way."""
+        """Starts a conversion of these keys."""
         listed = tempfile.NamedTemporaryFile("wb", dir=self.folder, delete=False)
         listed.write(b"".join(key.encode() + b"\n" for key in keys))
         listed.close()
-        # Not a pipe: nobody reads while it runs.
+        # Not a pipe, since it is only read at the end.
         self.said = tempfile.TemporaryFile(dir=self.folder)
         self.addCleanup(self.said.close)
         child = subprocess.Popen([sys.executable, os.path.join(SCRIPTS, "convert"), *self.argv(*args, **kwargs), listed.name],
@@ -67,7 +67,7 @@ class ConvertTest(WireTest):
         return self.said.read().decode("utf-8", "replace")
 
     def convert(self, keys, *args, status=0, **kwargs):
-        """A conversion to its end; what it said."""
+        """Runs a conversion to its end. Returns its output."""
         child = self.start(keys, *args, **kwargs)
         child.wait(LIMIT)
         said = self.what_it_said()
@@ -75,7 +75,7 @@ class ConvertTest(WireTest):
         return said
 
     def records(self):
-        """Those of the state file that are complete."""
+        """Returns the complete records of the state file."""
         if not os.path.exists(self.state):
             return []
         with open(self.state, "rb") as file:
@@ -93,13 +93,13 @@ class ConvertTest(WireTest):
         self.assertEqual((conn or self.conn).ask(command), reply, command)
 
     def add(self, *sets):
-        """Each is a key and members of it."""
+        """Takes keys, each with its members."""
         for words in sets:
             self.ask(f"sadd {words}", "STORED")
 
     @staticmethod
     def items_of(prefix, name="k"):
-        """What that collection may be made of, in any encoding."""
+        """Returns all possible items of the collection, in any encoding."""
         return [prefix + name, f"{prefix}gone-{name}", *(f"{prefix}{name}.{part}" for part in ("a", "b", "active", "0", "1"))]
 
     def ttl(self, key):
@@ -107,7 +107,7 @@ class ConvertTest(WireTest):
 
 
 class Writer:
-    """A client: adds and removes members that nobody else touches, and knows which are in."""
+    """A client that adds and removes members that no other client changes, and records which exist."""
 
     def __init__(self, port, seed):
         self.conn, self.random = Conn(port), random.Random(seed)
@@ -131,7 +131,7 @@ class Writer:
             self.failure = error
 
     def use(self, key, names):
-        """From now on it writes these members to this key."""
+        """Makes it write these members to this key from now on."""
         with self.lock:
             self.key, self.names, self.turns = key, names, 0
 

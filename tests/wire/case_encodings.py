@@ -1,4 +1,4 @@
-"""What tests of all encodings share: two servers and two proxies with rules for each, and the items of a set."""
+"""Shared by tests of all encodings: two servers and two proxies with rules for each, and the items of a set."""
 import time
 
 from case_large import SMALL, LargeSetTest
@@ -15,7 +15,7 @@ ENCODINGS = {
     "mark": 'encoding = "flip" pointer = false',
     "indexed": 'encoding = "indexed"',
 }
-# The items that a set of the encoding may have, `{}` being its key behind the prefix.
+# The possible items of a set of the encoding; `{}` is its key after the prefix.
 ITEMS = {
     "paired": ["paired-{}", "unpaired-{}"],
     "flip": ["flip-{}.a", "flip-{}.b", "flip-{}.active"],
@@ -34,12 +34,12 @@ class EncodingTest(LargeSetTest):
         for name, options in ENCODINGS.items())
 
     def each(self):
-        """Every encoding, and a key of it."""
+        """Yields each encoding, with a key."""
         for name in ENCODINGS:
             yield name, f"{name}-k"
 
     def items(self, name, key="k"):
-        """{item: its bytes} of a set, as they are on the servers."""
+        """Returns {item: its bytes} of a set, as stored on the servers."""
         keys = [item.format(key) for item in ITEMS.get(name, [f"{name}-{{}}"])]
         if name == "indexed":
             index = self.at.get(keys[0]) or b""

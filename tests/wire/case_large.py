@@ -1,4 +1,4 @@
-"""The base of the tests of what a set is stored as: two servers, proxies in front, a look at the servers past them."""
+"""The base of the tests of the stored form of sets: two servers, proxies in front of them, and direct connections to the servers."""
 import random
 import re
 
@@ -7,26 +7,26 @@ from harness import wait_until
 from model import Op, take_all
 from stored import Servers, Stored, counter
 
-# The smallest that there are, so that a few hundred members make a large set.
+# The smallest permitted sizes, so that a few hundred members make a large set.
 SMALL = "base_size = 1024\nsegment_size = 4096\nlog_size = 1024\ntable_size = 4096"
 PIPELINE = 500
-SPREAD = 61803398877    # it shares no factor with 10 ** 11
-# Seconds that may pass between a command and the look at what came of it. Times to live that are told apart differ by more.
+SPREAD = 61803398877    # it has no common factor with 10 ** 11
+# Seconds that may pass between a command and the check of its effect. Times to live that a test distinguishes differ by more.
 SLOW = 100
-# Seconds that a part lives longer than its base; with a date, which is more than a month away, it is more.
+# Seconds by which a part outlives its base; more if its expiry is a date, which is more than a month away.
 MARGIN, MARGIN_OF_DATE, MONTH = 10, 600, 30 * 24 * 3600
 NOT_A_SET = "CLIENT_ERROR value is not a collection"
 
 
 def names(count, start=0):
-    """Members of 12 bytes, each number's own, in no order that one could see.
+    """Returns members of 12 bytes, unique for each number, in an order without a pattern.
 
-    Digits that only count would be next to nothing in a sorted table, and new ones would always be the last.
+    A sorted table would compress ascending digits to almost nothing, and new members would always be at its end.
     """
     return [b"m%011d" % (number * SPREAD % 10 ** 11) for number in range(start, start + count)]
 
 
-# Members that go to tables at once.
+# Returns members that are stored in tables immediately.
 LONG = b" ".join(names(200)).decode()
 
 
@@ -46,7 +46,7 @@ class LargeSetTest(WireTest):
         return ()
 
     def write(self, verb, key, members, conn=None, per_line=100):
-        """sadd or srem of many, in pipelined lines."""
+        """Sends sadd or srem with many members, in pipelined lines."""
         conn = conn or self.conn
         lines = [b"%s %s %s\r\n" % (verb.encode(), key.encode(), b" ".join(members[i:i + per_line]))
                  for i in range(0, len(members), per_line)]
@@ -58,7 +58,7 @@ class LargeSetTest(WireTest):
                 self.assertEqual(conn.line(), wanted)
 
     def read(self, key, conn=None, command="smembers", *args):
-        """The members, None for a missing set; each must come once."""
+        """Returns the members, None for a missing set. Each must occur once."""
         found, end = (conn or self.conn).values(" ".join(map(str, [command, key, *args])))
         self.assertEqual(end, "END")
         if not found:
@@ -69,7 +69,7 @@ class LargeSetTest(WireTest):
         return set(members)
 
     def listed(self, command, conn=None):
-        """The words of a reply with one VALUE, in the order in which they came."""
+        """Returns the words of a reply with one VALUE, in their order."""
         found, end = (conn or self.conn).values(command)
         self.assertEqual(end, "END", command)
         if not found:
@@ -86,7 +86,7 @@ class LargeSetTest(WireTest):
                          f"lost, and unexpected, of {len(expected)} members of {key}")
 
     def assert_missing(self, key, conn=None):
-        """There is no such set, for any command that reads one."""
+        """Checks that the set is missing, with each command that reads one."""
         conn = conn or self.conn
         self.assertIsNone(self.read(key, conn))
         for command in (f"scard {key}", f"sismember {key} x", f"smismember {key} x y", f"sinfo {key}", f"scount {key} a z"):
@@ -95,7 +95,7 @@ class LargeSetTest(WireTest):
             self.assertEqual(conn.values(command), ({}, "END"), command)
 
     def live(self, key, ops, steps, seed):
-        """So many commands on a key, each through any proxy; see model.py."""
+        """Runs this number of commands on a key, each through a random proxy; see model.py."""
         dice = random.Random(seed)
         for _ in range(steps):
             op, conn = Op(key, *dice.choice(list(ops(key, dice)))), dice.choice(self.conns)
@@ -103,7 +103,7 @@ class LargeSetTest(WireTest):
             take_all(conn, [op], f"seed {seed}")
 
     def stored(self, key):
-        """All of it, as it was at one time: a merge may delete what the base referred to a moment ago."""
+        """Returns a consistent set of all items: a merge may delete an item right after the base that refers to it was read."""
         def whole():
             stored = Stored(self.at, key)
             return stored if None not in stored.segments.values() or stored.base == self.at.get(key) else None
@@ -112,7 +112,8 @@ class LargeSetTest(WireTest):
         return stored
 
     def make_old(self, key):
-        """The segments of a list become those of 0.1.0: their references have no check, and each lies where its own key belongs."""
+        """Converts the segments of a list to those of 0.1.0: their references have no check, and the server of each is determined by its own
+        key."""
         base, segments = self.at.get(key), Stored(self.at, key).segments
         moved = {segment: segment.replace(".s", ".l") for segment in segments}
         for segment, old in moved.items():
@@ -123,16 +124,16 @@ class LargeSetTest(WireTest):
         return list(moved.values())
 
     def assert_nothing_else(self, *keys):
-        """The items on the servers are these sets and what they are made of; what nobody needs any more goes."""
+        """Waits until the servers have only these sets and the items that they refer to; unreferenced items are deleted."""
         wait_until("nothing else is left", pause=0.05,
                    check=lambda: self.at.item_count() == sum(1 + len(Stored(self.at, key).segments) for key in keys))
 
     def compact(self, key, conn=None):
-        """scompact, which waits for other proxies that have work on the set under way."""
+        """Sends scompact, and waits until no other proxy is rewriting the set."""
         self.assertEqual((conn or self.conn).ask(f"scompact {key}"), "OK")
 
     def large_set(self, key="k", count=1000, **kwargs):
-        """A set of one run of several tables, and what it holds."""
+        """Creates a set with one run of several tables. Returns its members."""
         members = names(count)
         self.write("sadd", key, members, **kwargs)
         self.compact(key)
@@ -141,12 +142,12 @@ class LargeSetTest(WireTest):
         return members
 
     def add_run(self, verb, key, members, conn=None):
-        """Changes that end up in a run of their own, above those that there are; too few to be merged with these at once."""
+        """Makes changes that become a run, newer than the existing ones, and too small to be merged with them immediately."""
         before = Stored(self.at, key).refs
         self.write(verb, key, members, conn, per_line=len(members))
 
         def spilled():
-            # A read that finds the base too long has it folded for certain, a write by chance.
+            # A read that finds a long base always folds it; a write does so only by chance.
             self.read(key, conn, "sscan", 1)
             return len(Stored(self.at, key).refs) > len(before)
         wait_until("the log goes to a run", spilled)
@@ -158,11 +159,12 @@ class LargeSetTest(WireTest):
         return int(meta["t"])
 
     def assert_ttl(self, key, ttl):
-        """Set not long ago, or -1."""
+        """Checks that the time to live was set recently, or is -1."""
         self.assertIn(self.ttl(key), [-1] if ttl == -1 else range(ttl - SLOW, ttl + 1), key)
 
     def assert_ttl_of_all(self, key, ttl):
-        """That of its parts is longer, unless all live for ever. Each is read before that of the base, which is shorter by then."""
+        """Checks that parts outlive the base, unless all of them never expire. Parts are read before the base, whose time is shorter by
+        then."""
         for name in self.stored(key).segment_keys:
             of_part, of_base = self.ttl(name), self.ttl(key)
             if ttl == -1:
@@ -177,10 +179,10 @@ class LargeSetTest(WireTest):
 
 
 class RefusingTest(LargeSetTest):
-    """Of items that are left as they are."""
+    """Checks items that must not change."""
 
     def assert_untouched(self, key, data, flags, act):
-        """Whatever act() does, the item stays the very same: no write at all, or its cas id would differ."""
+        """Checks that act() does not write the item at all: a write would change its cas id."""
         conn = self.at.of(key)
         self.assertEqual(conn.set(key, data, flags, 500), "STORED")
         before = self.at.meta(key, "c f")
@@ -188,7 +190,7 @@ class RefusingTest(LargeSetTest):
         self.assertEqual((conn.get(key), self.at.meta(key, "c f")), (data, before))
 
     def assert_not_compacted(self, data, error):
-        """Additions, which do not read, are behind the data, and all that reads is refused."""
+        """Checks that additions, which do not read, are appended to the data, and that all reads are refused."""
         self.assertEqual(self.at.of("k").set("k", data, 5, 500), "STORED")
         self.write("sadd", "k", names(2000), per_line=50)
         for command in ("scompact k", "scard k"):

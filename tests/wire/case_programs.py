@@ -1,4 +1,4 @@
-"""Programs of documentation in each language, each run as it stands there, but for the port."""
+"""Runs the programs of the documentation in each language, unchanged except for the port."""
 import os
 import re
 import shutil
@@ -10,8 +10,8 @@ from matrix import CLIENTS
 from program import ENVIRONMENT, installed
 
 TRIES = 8
-PORT = "11311"  # that of the page
-# The client that a program uses, and what is around a part of a program. Python, Ruby, Perl and PHP need nothing around them.
+PORT = "11311"  # the port in the page
+# The client that a program uses, and the code around a part of a program. Python, Ruby, Perl and PHP need none.
 WHOLE = "%s"
 GO = 'package main\n\nimport (\n"fmt"\n"github.com/bradfitz/gomemcache/memcache"\n)\n\nfunc main() {\n%s}\n'
 JS = "(async () => {\n%sc.close();\n})();\n"
@@ -29,7 +29,7 @@ LANGUAGES = {
 
 class ProgramTest(WireTest):
     def play(self, language, text, port, lines=3):
-        """Runs it with setlistd at this port. It prints what its comments say: so many lines, or one at least."""
+        """Runs it with setlistd at this port. It must print the lines in its comments: this number of lines, or at least one."""
         name, around, command = LANGUAGES[language]
         client = next(client for client in CLIENTS if client.name == name)
         if not installed(client):
@@ -40,13 +40,13 @@ class ProgramTest(WireTest):
         source = os.path.join(folder, f"program.{language}")
         with open(source, "w", encoding="utf-8") as out:
             out.write(around % text.replace(PORT, str(port)))
-        # Some of the clients give up within a second, gomemcache within a tenth. A machine that stands still gets further tries.
+        # Some clients time out after a second, gomemcache after a tenth. On a machine that stalls, the program is tried again.
         for _ in range(TRIES):
             done = run_program("sh", "-c", command.format(source=source, python="/usr/bin/python3 -B"), env=ENVIRONMENT, limit=BUILD_LIMIT)
             if (done.returncode, done.stderr) == (0, ""):
                 break
         self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
-        # Behind each line that prints stands what it prints.
+        # Each line that prints something is followed by the expected output.
         self.assertEqual(done.stdout.splitlines(), re.findall(r"\)+;?(?:, \"\\n\";)?  +(?:#|//) (.*)$", text, re.MULTILINE))
         printed = len(done.stdout.splitlines())
         if lines is None:

@@ -1,7 +1,7 @@
-"""The base of the tests with a server that misbehaves: no reply may ever reach the wrong request.
+"""The base of the tests with a misbehaving server: no reply may ever be returned for another request.
 
-A request gets its own value (each names its key) or an error that names the server, never anything else; where the framing is
-in doubt the connection to the server is closed; a new one serves the next request.
+A request is answered with its own value (each value contains its key), or with an error that names the server. When the framing
+is in doubt, the connection to the server is closed, and a new one serves the next request.
 """
 import scripted
 from case import WireTest
@@ -9,10 +9,10 @@ from scripted import value_of
 from harness import PATIENCE, wait_until
 
 CONFIG = "retry_min = 10\nretry_max = 200"
-# Where a limit is to pass. A machine that stands still lets it pass anywhere, so more than "own value or error" can be said
-# there only of what is never answered.
+# For tests in which a timeout must occur. On a machine that stalls it may occur anywhere, so such a test can expect more than "own value or
+# error" only for a request that is never answered.
 HASTY = f"{CONFIG}\nrequest_timeout = 400"
-# Whoever waits for a limit here waits too long for the test.
+# A test that waits for such a timeout would exceed its own limit.
 NEVER = f"{CONFIG}\nrequest_timeout = 600000"
 
 
@@ -21,17 +21,17 @@ class ScriptedTest(WireTest):
         self.serve()
 
     def serve(self, config=CONFIG, patient=True, **kwargs):
-        """One scripted server, a setlistd in front of it, and a connection; those of before are ended."""
+        """Starts a scripted server, a setlistd in front of it, and a connection; earlier ones are stopped."""
         self.end_serving()
         self.serve_before([self.scripted_server(**kwargs)], config, patient=patient)
 
     def serve_before(self, servers, config=CONFIG, **kwargs):
-        """A setlistd in front of these, and a connection; the first of them is the scripted one."""
+        """Starts a setlistd in front of these servers, and a connection. The first server is the scripted one."""
         self.scripted = servers[0]
         super().serve(servers, config=config, **kwargs)
 
     def serve_hastily(self, config=HASTY, **kwargs):
-        """With limits that may pass. The server is greeted: what is asked now is sent to it."""
+        """Starts them with short timeouts. The greeting is complete: later requests are sent immediately."""
         self.serve(config=config, **kwargs)
         self.usable_again()
 
@@ -49,7 +49,7 @@ class ScriptedTest(WireTest):
         self.scripted.faults[key.encode()] = scripted.one_shot(action) if once else action
 
     def own_or_error(self, keys, conn=None):
-        """Read one reply for each `get key` in turn. Returns {key: error line or None}."""
+        """Reads one reply for each `get key` in turn. Returns {key: error line or None}."""
         conn = conn or self.conn
         outcome = {}
         for key in keys:
@@ -75,20 +75,20 @@ class ScriptedTest(WireTest):
         return self.asked([key])[key]
 
     def recovers_from(self, key="key-1"):
-        """The connection that the key was asked for by is closed, and the next one serves."""
+        """Checks that the connection on which the key was requested is closed, and that the next one works."""
         self.was_closed(key)
         self.usable_again()
 
 
     def usable_again(self):
-        """Each key is answered with its own value."""
+        """Checks that each key is answered with its own value."""
         def good():
             keys = ["key-after-1", "key-after-2", "key-after-3"]
             return not any(self.asked(keys).values())
         wait_until("setlistd is usable again", good, pause=0.02)
 
     def was_sent(self, key, times, line):
-        """So often, and not once more."""
+        """Checks that the key was requested exactly this number of times."""
         wait_until(f"{line} arrives", lambda: len(self.scripted.requests_for(key)) >= times)
         self.assertEqual(len(self.scripted.requests_for(key)), times, f"{line} was sent again")
 

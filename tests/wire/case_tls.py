@@ -1,4 +1,4 @@
-"""Certificates, and what speaks TLS beside setlistd: clients, memcached -Z, and a server of Python's that says what it saw."""
+"""Certificates, and peers with TLS: clients, memcached -Z, and a server in Python that records the handshakes."""
 import contextlib
 import functools
 import os
@@ -16,9 +16,9 @@ DAY = 24 * 60 * 60
 
 
 class Authority:
-    """A CA with the certificates that it signs, as PEM files in a folder. The `openssl` command makes them.
+    """A CA and the certificates that it signs, as PEM files in a directory. They are created by the `openssl` command.
 
-    They have what RFC 5280 asks of them, since Python 3.13 refuses others (VERIFY_X509_STRICT).
+    They comply with RFC 5280, since Python 3.13 refuses others (VERIFY_X509_STRICT).
     """
 
     ROOT = ("basicConstraints=critical,CA:TRUE", "keyUsage=critical,keyCertSign,cRLSign", "subjectKeyIdentifier=hash")
@@ -61,29 +61,29 @@ class Authority:
                   "-days", "9")
 
     def sign(self, name, names=f"IP:{HOST},DNS:localhost", expired=False):
-        """The paths of a certificate and its key."""
+        """Returns the paths of a certificate and its key."""
         request, pem = self.path(f"{name}.csr"), self.path(f"{name}.pem")
         config = self._config(name, [*self.LEAF, f"subjectAltName={names}"])
         self._run("req", "-config", config, *self._key(name), "-out", request)
-        # `openssl x509` takes dates only from version 3.4 on, and a negative number of days only before that.
+        # `openssl x509` accepts dates only since version 3.4, and a negative number of days only before it.
         first, last = time.time() - 9 * DAY, time.time() + (-DAY if expired else 9 * DAY)
         self._run("ca", "-batch", "-notext", "-config", config, "-extensions", "extensions", "-in", request, "-out", pem,
                   "-cert", self.ca, "-keyfile", self.path(f"{self.name}.key"), "-startdate", utc(first), "-enddate", utc(last))
         return pem, self.path(f"{name}.key")
 
     def sign_itself(self, name, extensions=LEAF, kind=EC):
-        """`kind`: of its key, as `openssl req -newkey` takes it."""
+        """`kind`: the kind of its key, as an argument of `openssl req -newkey`."""
         self._sign_itself(name, [*extensions, f"subjectAltName=IP:{HOST}"], kind)
         return self.path(f"{name}.pem"), self.path(f"{name}.key")
 
 
 def utc(seconds):
-    """A moment as the certificates write it."""
+    """Returns a time in the format of certificates."""
     return time.strftime("%Y%m%d%H%M%SZ", time.gmtime(seconds))
 
 
 class TlsSocket:
-    """A socket with TLS, as far as Conn uses one. Unlike Python's own, one thread may read while another writes."""
+    """A socket with TLS, with the methods that Conn uses. Unlike Python's own, it allows one thread to read while another writes."""
 
     def __init__(self, sock, context, session=None):
         self.sock = sock
@@ -92,14 +92,14 @@ class TlsSocket:
         self.tls = context.wrap_bio(self.incoming, self.outgoing, server_hostname=HOST, session=session)
         self.sent = 0           # bytes of records
         self.received = bytearray()
-        self.announced = False  # the peer said that nothing more comes, before it closed
+        self.announced = False  # the peer sent a close_notify
         while not self._try(self.tls.do_handshake):
             self._flush()
             self._receive()
         self._flush()
 
     def _try(self, step):
-        """What the step gives, in a list; None if more must come from the peer first."""
+        """Returns the result of the step in a list; None if more bytes from the peer are needed."""
         try:
             with self.lock:
                 return [step()]
@@ -138,7 +138,7 @@ class TlsSocket:
             self._receive()
 
     def take_records(self):
-        """The sizes of the records that have come since the last call."""
+        """Returns the sizes of the records that were received since the last call."""
         sizes = []
         while self.received:
             sizes.append(5 + int.from_bytes(self.received[3:5], "big"))
@@ -146,7 +146,7 @@ class TlsSocket:
         return sizes
 
     def say_end(self):
-        """Says that nothing more comes. The connection stays open."""
+        """Sends a close_notify. The connection stays open."""
         self._try(self.tls.unwrap)
         self._flush()
 
@@ -167,9 +167,9 @@ class TlsConn(Conn):
 
 
 class TlsServer:
-    """Accepts connections with TLS, answers as an empty memcached with meta commands would, and notes each handshake.
+    """Accepts connections with TLS, replies like an empty memcached with meta commands, and records each handshake.
 
-    One thread for each connection. `context` may be replaced between two connections.
+    Each connection has a thread. `context` may be replaced between two connections.
     """
 
     def __init__(self, context):
@@ -207,12 +207,12 @@ class TlsServer:
         return fixed.get(line, b"ERROR\r\n")
 
     def cut(self):
-        """Breaks all connections that there are, but not the listener."""
+        """Breaks all connections, but not the listener."""
         conns, self.conns = self.conns, []
         for conn in conns:
             conn.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             sock = socket.socket(fileno=conn.detach())
-            with contextlib.suppress(OSError):  # the other side may have gone
+            with contextlib.suppress(OSError):  # the peer may have closed it
                 sock.shutdown(socket.SHUT_RD)  # so that the thread stops reading
             sock.close()
 
@@ -233,7 +233,7 @@ class TlsTest(WireTest):
 
     @functools.cached_property
     def files(self):
-        """The certificate of every server here, and its key."""
+        """Returns the certificate of all servers in these tests, and its key."""
         return self.authority.sign("server")
 
     def memcached_tls(self, *extra, files=None, ca=None):
@@ -243,33 +243,33 @@ class TlsTest(WireTest):
         return self.memcached("-Z", "-o", options, *extra)
 
     def listening(self, more=""):
-        """The configuration of a listener with TLS."""
+        """Returns the configuration of a listener with TLS."""
         return 'tls_certificate = "%s"\ntls_key = "%s"\n' % self.files + f"{more}\n"
 
     def verifying(self, more=""):
-        """The configuration of TLS to the servers."""
+        """Returns the configuration of TLS to the servers."""
         return f'server_tls = true\nserver_tls_ca = "{self.authority.ca}"\n{more}\n'
 
     def setlistd_tls(self, servers, *args, config="", **kwargs):
-        """setlistd, whose one listener has TLS."""
+        """Starts a setlistd whose only listener has TLS."""
         return self.setlistd(servers, "-l", f"tls:{HOST}", *args, config=self.listening(config), **kwargs)
 
     def serve_tls(self, config="", *args, server=()):
-        """A setlistd with TLS in front of one memcached, and a client's connection to it, which is returned."""
+        """Starts a setlistd with TLS in front of one memcached. Returns a client's connection to it."""
         self.proxy = self.setlistd_tls([self.memcached(*server)], *args, config=config)
         return self.secured(self.proxy)
 
     def check_large_values(self, conn):
-        """The size of a record, and sizes around it, among others."""
+        """Returns the size of a record, and sizes near it, among others."""
         for size in (1, 16300, 16383, 16384, 16385, 16400, 100000, 1 << 20, (8 << 20) - 1000):
             data = os.urandom(size)
             self.assertEqual(conn.set("k", data), "STORED", size)
             self.assertEqual(conn.get("k"), data, size)
 
     def context(self, certificate=None):
-        """A client's, which trusts the CA; `certificate`: its own, with the key."""
+        """Returns a client's context, which trusts the CA; `certificate`: its own certificate, with the key."""
         context = ssl.create_default_context(cafile=self.authority.ca)
-        # An end that was not announced is an error, as far as Python has an option for this.
+        # A missing close_notify is an error, if Python has an option for this.
         context.options &= ~getattr(ssl, "OP_IGNORE_UNEXPECTED_EOF", 0)
         if certificate:
             context.load_cert_chain(*certificate)
@@ -287,7 +287,7 @@ class TlsTest(WireTest):
 
 
 class Secured(TlsTest):
-    """Put before a class of other tests: they are the same with TLS, as far as they use these functions."""
+    """A mixin for other test classes: their tests run with TLS, where they use these functions."""
 
     def setlistd(self, servers, *args, config="", **kwargs):
         return super().setlistd(servers, "-l", f"tls:{HOST}", *args, config=self.listening(config), **kwargs)

@@ -1,4 +1,4 @@
-"""A name server on an address of the loopback interface, and files that setlistd sees in place of those of the system."""
+"""A name server on an address of the loopback interface, and replacements for files of the system that setlistd reads."""
 import ipaddress
 import os
 import random
@@ -13,13 +13,13 @@ NAME_ERROR, TRUNCATED = 3, 0x0200
 
 
 class NameServer:
-    """Answers with what `names` has, {name: [addresses of both families]}; all others do not exist.
+    """Replies with the addresses in `names`, {name: [addresses of both families]}; other names do not exist.
 
-    With `mute` it answers nothing. `answers` decides for a single query, (name, kind) -> bool. Queries without an answer are kept, and
-    `release` answers them after all, as they were when they were asked. With `truncate` an answer over UDP is empty and marked as truncated. `asked` has each query as
-    (name, kind), `asked_by_tcp` those over TCP.
+    With `mute` it never replies. `answers` decides for a single query, (name, kind) -> bool. Queries without a reply are kept;
+    `release` answers them later, with the data from the time of the query. With `truncate` a reply over UDP is empty and marked as truncated.
+    `asked` has each query as (name, kind), `asked_by_tcp` those over TCP.
 
-    Raises OSError where it may not have port 53, on which alone name servers are asked.
+    Raises OSError if it may not bind port 53, the only port that resolvers use.
     """
 
     def __init__(self, **names):
@@ -51,7 +51,7 @@ class NameServer:
         self.listener.close()
 
     def release(self):
-        """From now on all is answered, and so are the queries that were not."""
+        """Replies to all queries from now on, and to the pending ones."""
         self.mute, self.answers = False, lambda name, kind: True
         while self.held:
             self.sock.sendto(*self.held.pop(0))
@@ -99,16 +99,16 @@ class NameServer:
         addresses = [] if truncated else [a.packed for a in addresses if kind == ("A" if a.version == 4 else "AAAA")]
         flags = 0x8180 | (NAME_ERROR if found is None else 0) | (TRUNCATED if truncated else 0)
         header = struct.pack("!2sHHHHH", query[:2], flags, 1, len(addresses), 0, 0)
-        # 0xc00c: the name of the question. The question itself goes back as it came, in its upper and lower case.
+        # 0xc00c: the name of the question. The question is returned unchanged, in its upper and lower case.
         answers = b"".join(struct.pack("!H", 0xc00c) + query[end - 4:end] + struct.pack("!IH", 0, len(packed)) + packed
                            for packed in addresses)
         return header + query[12:end] + answers
 
 
 def command_with(files):
-    """A command that runs a program which sees other files in place of these of the system: {its path: path of the other one}.
+    """Returns a command that runs a program with other files instead of these files of the system: {its path: path of the other one}.
 
-    Gives () without the right to do so. A file is changed by writing to it, not by renaming another one.
+    Returns () without the permission to do so. Change a file by writing to it, not by renaming another one.
     """
     mounts = "".join(f"mount --bind '{other}' {path} && " for path, other in files.items())
     under = ["unshare", "-m" if os.geteuid() == 0 else "-rm", "sh", "-c", mounts + 'exec "$@"', "sh"]

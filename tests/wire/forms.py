@@ -1,4 +1,4 @@
-"""One request in the three protocols that clients speak: text, meta and binary. What each replies is told in the same words.
+"""A request in the three protocols of clients: text, meta and binary. Their replies are represented in the same form.
 
 An outcome is ("value", flags, data), ("miss",), ("done",), ("not stored",), ("exists",), ("number", n) or ("error", text).
 """
@@ -15,14 +15,14 @@ TEXTS = {b"Non-numeric server-side value for incr or decr": b"cannot increment o
 
 
 class Request:
-    """number: of cas, its id; of incr and decr, the delta."""
+    """number: the id of cas, or the delta of incr and decr."""
 
     def __init__(self, verb, key, data=b"", flags=0, exptime=0, number=0):
         self.verb, self.key, self.data = verb, to_bytes(key), to_bytes(data)
         self.flags, self.exptime, self.number = flags, exptime, number
 
     def named(self, old, new):
-        """The same, with another name in it."""
+        """Returns the same request with another key."""
         return Request(self.verb, *(part.replace(to_bytes(old), to_bytes(new)) for part in (self.key, self.data)), self.flags,
                        self.exptime, self.number)
 

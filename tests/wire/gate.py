@@ -1,4 +1,4 @@
-"""A relay between setlistd and one memcached, at which a test holds back what setlistd is about to change."""
+"""A relay between setlistd and one memcached, in which a test can delay changes by setlistd."""
 import socket
 import threading
 
@@ -8,16 +8,16 @@ READS = (b"mg", b"mn", b"me", b"get", b"gets", b"version", b"stats")
 
 
 class Gate:
-    """It lets everything through until close_after(n): then n more commands that are no reads, and nothing behind these.
+    """Passes everything until close_after(n): then n more commands that are not reads, and nothing after them.
 
-    close_after is called while nothing is under way, and what comes until open() is commands of one line, or a first change.
+    close_after is called while nothing is in flight; until open(), setlistd sends only commands of one line, or a first change.
     """
 
     def __init__(self, port):
         self.port = free_port()
         self.name = f"{HOST}:{self.port}"
         self.server = port
-        self.left = None  # so many changes pass yet; None: any number
+        self.left = None  # number of changes that still pass; None: any number
         self.lock = threading.Condition()
         self.held = False
         self.socks = []
@@ -43,7 +43,7 @@ class Gate:
             try:
                 sock.shutdown(socket.SHUT_RDWR)
             except OSError:
-                pass  # the other side was first
+                pass  # the peer closed it first
 
     @staticmethod
     def _start(work, *args):
@@ -76,7 +76,7 @@ class Gate:
                 pass
 
     def _pass(self, data):
-        """Waits where one of these commands is a change that may not pass. setlistd sends a change when it has read what it needs."""
+        """Blocks if one of these commands is a change that may not pass. setlistd sends a change when it has read everything that it needs."""
         with self.lock:
             if self.left is None or all(line.split(b" ")[0] in READS for line in data.splitlines() if line):
                 return

@@ -1,7 +1,7 @@
-"""Start and end the processes that the tests talk to: memcached and setlistd.
+"""Starts and ends the processes of the tests: memcached and setlistd.
 
-Everything listens on loopback. Every process is ended by its own pid, with a time limit, and what it wrote to
-stderr is kept, so that a failing test can show it.
+All of them listen on loopback. Each process is ended by its own pid, with a time limit, and its stderr is kept, so that a
+failing test can show it.
 """
 import atexit
 import contextlib
@@ -18,25 +18,25 @@ import time
 import processes
 
 HOST = "127.0.0.1"
-# In memory: a disk that others write to may stand still for longer than any limit here, and no test is about disks.
+# In memory: on a disk that others write to, a write may block for longer than any limit here, and no test is about disks.
 if os.access("/dev/shm", os.W_OK):
     tempfile.tempdir = "/dev/shm"
-# A wait costs nothing where its condition comes soon. On a busy machine a process that needs a millisecond of a core may wait seconds
-# for it, and a minute was seen. The limits are only there to end a test that hangs.
+# A wait returns as soon as its condition holds. On a busy machine, a process that needs a millisecond of CPU time may be delayed by
+# seconds; a minute has been observed. The limits only end a test that hangs.
 PATIENCE = 120.0
-# Limits of a program that runs to its end. The longer one is for programs that compile or install, run a test suite, or work for seconds.
+# Limits for programs. The longer one is for programs that compile, install, run a test suite, or work for seconds.
 PROGRAM_LIMIT = PATIENCE
 BUILD_LIMIT = 300.0
-# What setlistd is told where a test does not choose: a server that is merely slow is no fault.
+# Options of setlistd that a test has not set: a server that is only slow must not fail.
 PATIENT = {"connect_timeout": 60000, "request_timeout": 60000}
-EVENLY = "thread_load = 0"  # of setlistd: each thread has clients, however little they ask for
+EVENLY = "thread_load = 0"  # of setlistd: each thread has clients, however few requests they send
 SANITIZER_MARKS = ("Sanitizer", "runtime error:")
 STDERR_TAIL = 25
 ESTABLISHED, LISTEN = "01", "0A"  # states in /proc/net/tcp
 
 
 class Options:
-    """What the command line of `run` chose; one object, read everywhere."""
+    """The options of `run`: a single object, which all modules read."""
     setlistd = "./setlistd"
     direct = False
     verbose = False
@@ -50,7 +50,7 @@ _claims = []
 
 @atexit.register
 def kill_leftovers():
-    """A test ends its processes itself; this is for one that was broken off. Its ports may be used again."""
+    """Kills the process when its test is interrupted; normally a test ends its processes itself. Its ports may be used again."""
     for process in list(_running):
         process.kill()
     while _claims:
@@ -58,7 +58,7 @@ def kill_leftovers():
 
 
 def port_range():
-    """The larger part of the ports that no outgoing connection is given: a server can come back on one of these."""
+    """The larger part of the ports that the kernel never assigns to outgoing connections: a server can be restarted on the same one."""
     with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as setting:
         first, last = map(int, setting.read().split())
     below, above = (10000, first - 1), (last + 1, 65535)
@@ -67,9 +67,9 @@ def port_range():
 
 
 def claim(port):
-    """Whether the port is ours until the end of the test, among all tests that run on this machine at the same time.
+    """Returns whether the port is reserved for this test, among all tests that run on this machine at the same time.
 
-    The claim is a name in the abstract namespace of Unix sockets. It ends with the process that holds it.
+    The reservation is a name in the abstract namespace of Unix sockets. It ends with this process.
     """
     mark = socket.socket(socket.AF_UNIX)
     try:
@@ -82,7 +82,7 @@ def claim(port):
 
 
 def free_port():
-    """A port nobody listens on, and that no other test is given."""
+    """Returns a port on which no process listens, and that no other test uses."""
     span = port_range()
     for _ in range(1000):
         port = random.randint(*span)
@@ -97,7 +97,7 @@ def free_port():
 
 
 def wait_until(what, check, limit=PATIENCE, pause=0.005):
-    """Call check() until it is true; complain with `what` when the limit, in seconds, passes."""
+    """Calls check() until it is true. Fails with `what` after the limit, in seconds."""
     end = time.monotonic() + limit
     while True:
         late = time.monotonic() >= end
@@ -110,14 +110,14 @@ def wait_until(what, check, limit=PATIENCE, pause=0.005):
 
 
 def family_of(address):
-    """Of (host, port) or a Unix socket's path."""
+    """Opens a connection to (host, port) or to the path of a Unix socket."""
     if isinstance(address, str):
         return socket.AF_UNIX
     return socket.AF_INET6 if ":" in address[0] else socket.AF_INET
 
 
 def accepts(address):
-    """True when something accepts connections at (host, port) or at a Unix socket's path."""
+    """Returns whether (host, port) or a Unix socket's path accepts connections."""
     with socket.socket(family_of(address)) as probe:
         probe.settimeout(PATIENCE)
         try:
@@ -128,18 +128,19 @@ def accepts(address):
 
 
 def tcp_rows():
-    """The words of each IPv4 socket in /proc/net/tcp: second its own address, fourth its state, fifth what its queues hold."""
+    """Yields the fields of each IPv4 socket in /proc/net/tcp: the second is the local address, the fourth the state, the fifth the queue
+    sizes."""
     with open("/proc/net/tcp", encoding="ascii") as table:
         return [line.split() for line in table.readlines()[1:]]
 
 
 def tcp_sockets(state):
-    """(hexadecimal address, port) of this side of all IPv4 sockets in that state."""
+    """Returns (hexadecimal address, port) of the local end of each IPv4 socket in that state."""
     return [(row[1].split(":")[0], int(row[1].split(":")[1], 16)) for row in tcp_rows() if row[3] == state]
 
 
 def backlog(sock):
-    """(bytes to be sent, bytes that the other process has received and not read) of a connection within this host; None if it broke."""
+    """Returns (unsent bytes, bytes that the other process has received and not read) of a connection within this host; None if it is broken."""
     try:
         near, far = sock.getsockname()[1], sock.getpeername()[1]
     except OSError:
@@ -150,7 +151,7 @@ def backlog(sock):
 
 
 class Process:
-    """A child process with its stderr in a scratch file."""
+    """A child process whose stderr goes to a temporary file."""
 
     def __init__(self, name, argv, pass_fds=()):
         self.name, self.argv = name, argv
@@ -175,7 +176,7 @@ class Process:
             return ""
 
     def describe(self):
-        """The last lines of stderr, for the report of a failure."""
+        """Returns the last lines of stderr, for the report of a failure."""
         lines = self.stderr().splitlines()[-STDERR_TAIL:]
         state = "running" if self.alive() else f"exit status {self.child.returncode}"
         return "\n".join([f"--- {self.name} (pid {self.pid}, {state}): {' '.join(self.argv)}"] + lines)
@@ -191,7 +192,7 @@ class Process:
         os.kill(self.pid, number)
 
     def pause(self):
-        """None of its threads runs any more when this returns: a signal takes its time on a busy machine."""
+        """Returns when none of its threads runs any more: on a busy machine a signal takes effect late."""
         self.signal(signal.SIGSTOP)
         os.waitid(os.P_PID, self.pid, os.WSTOPPED)
 
@@ -200,7 +201,7 @@ class Process:
 
     @contextlib.contextmanager
     def paused(self):
-        """It stands still for as long as the with block lasts."""
+        """Stops the process during the with block."""
         self.pause()
         try:
             yield
@@ -208,14 +209,14 @@ class Process:
             self.resume()
 
     def kill(self):
-        """End it at once; its exit status tells nothing."""
+        """Kills the process. Its exit status has no meaning."""
         if self.alive():
             self.child.kill()
             self.child.wait()
         self._forget()
 
     def terminate(self):
-        """SIGTERM, then the exit status; SIGKILL and None when the usual limit passes."""
+        """Sends SIGTERM and returns the exit status; after the usual limit, sends SIGKILL and returns None."""
         if self.alive():
             self.child.terminate()
         try:
@@ -232,7 +233,7 @@ class Process:
 
 
 def start_somewhere(start):
-    """start(port) on a free port; on another one when a program that is none of ours has taken it meanwhile."""
+    """Calls start(port) with a free port; with another one if an unrelated program has taken it meanwhile."""
     for attempt in range(5):
         try:
             return start(free_port())
@@ -242,7 +243,7 @@ def start_somewhere(start):
 
 
 class Memcached:
-    """One real memcached; it can be killed and come back on the same port, empty."""
+    """A real memcached, which can be killed and restarted on the same port, empty."""
 
     def __init__(self, *extra):
         self.extra = list(extra)
@@ -275,11 +276,11 @@ class Memcached:
 
 
 class Setlistd:
-    """One setlistd in front of the named servers.
+    """A setlistd in front of the given servers.
 
-    config: text of a configuration file (the servers are given with -S all the same, unless it names its own). The
-    limits on a server's time are generous, unless it names its own or patient is false. `under` is a command that runs it,
-    with the descriptors `pass_fds`.
+    config: text of a configuration file (the servers are passed with -S as well, unless the text sets them). The timeouts for
+    servers are long, unless the text sets them or patient is false. `under` is a command that runs it, with the descriptors
+    `pass_fds`.
     """
 
     def __init__(self, servers, *args, config=None, tcp=True, patient=True, under=(), pass_fds=()):
@@ -320,7 +321,7 @@ class Setlistd:
             out.write(text)
 
     def configure(self, text):
-        """Has it read a new configuration."""
+        """Makes it reload a new configuration."""
         self.write_config(text)
         self.process.signal(signal.SIGHUP)
 
@@ -329,19 +330,19 @@ class Setlistd:
         return self.process.pid
 
     def status_kib(self, name):
-        """A size in its /proc/PID/status."""
+        """Returns a size from its /proc/PID/status."""
         with open(f"/proc/{self.pid}/status", encoding="ascii") as status:
             return next(int(line.split()[1]) for line in status if line.startswith(f"{name}:"))
 
     def peak_mib(self):
-        """The most memory that it has had at any time; a look now and then would miss what comes and goes in one turn."""
+        """Returns the peak of its memory: sampling would miss memory that is allocated and freed within one turn."""
         return self.status_kib("VmHWM") / 1024
 
     def fd_count(self):
         return len(os.listdir(f"/proc/{self.pid}/fd"))
 
     def stop(self):
-        """SIGTERM must end it with status 0, and no sanitizer may have spoken. A second call does nothing."""
+        """Sends SIGTERM: the exit status must be 0, and no sanitizer may have reported an error. A second call does nothing."""
         if self.stopped:
             return
         self.stopped = True
@@ -355,7 +356,7 @@ class Setlistd:
             raise AssertionError(f"setlistd ended with status {status}, {noise or 'no sanitizer report'}\n{report}")
 
     def begin_to_end(self):
-        """SIGTERM. On return it accepts no more connections."""
+        """Sends SIGTERM. On return it accepts no more connections."""
         self.process.signal(signal.SIGTERM)
         wait_until("it refuses connections", lambda: not accepts((HOST, self.port)))
 
@@ -366,17 +367,17 @@ class Setlistd:
 
 
 def run_program(*argv, limit=PROGRAM_LIMIT, check=False, text=True, **options):
-    """Runs a program to its end, whatever its status unless `check` is set. `input` is what it reads; other options are those of
-    subprocess.Popen. Its input and output are bytes unless `text`.
+    """Runs a program to its end. Its status must be 0 only if `check` is set. `input` is its standard input; other options are those of
+    subprocess.Popen. Input and output are bytes unless `text` is set.
 
     If it exceeds the limit, the failure reports what this process and all its descendants are doing.
     """
     given = options.pop("input", None)
     with contextlib.ExitStack() as stack:
-        # Its output goes to files. A wait for the end of pipes was seen to last although the program had ended, and no other process
-        # had them open.
+        # Its output goes to files. Waiting for the end of pipes was seen to block although the program had ended, and no other process had
+        # them open.
         files = {name: stack.enter_context(tempfile.TemporaryFile("w+" if text else "w+b")) for name in ("stdout", "stderr")}
-        # A session of its own, so that all its descendants can be killed.
+        # In its own session, so that all its descendants can be killed.
         options = {"stdin": subprocess.DEVNULL if given is None else subprocess.PIPE, "start_new_session": True, **files, **options}
         child = stack.enter_context(subprocess.Popen(argv, text=text, **options))
         try:
@@ -397,12 +398,12 @@ def run_program(*argv, limit=PROGRAM_LIMIT, check=False, text=True, **options):
 
 
 def setlistd(*args, under=()):
-    """Runs it to its end; `under` is a command to run it with."""
+    """Runs setlistd to its end; `under` is a command that runs it."""
     return run_program(*under, OPTIONS.setlistd, *args, env=dict(os.environ, LC_ALL="C"))
 
 
 def built_with_sanitizer():
-    """A sanitizer's shadow memory makes bounds on RSS meaningless: tests of memory ask this first."""
+    """The shadow memory of a sanitizer makes limits on RSS meaningless, so tests of memory check this first."""
     with open(OPTIONS.setlistd, "rb") as binary:
         text = binary.read()
     return b"__asan_init" in text or b"__tsan_init" in text

@@ -5,12 +5,12 @@ import functools
 import ssl
 
 WANT_READ, ZERO_RETURN = 2, 6  # of SSL_get_error
-NOT_REQUESTED = 0              # of SSL_key_update: the peer need not update its own
+NOT_REQUESTED = 0              # of SSL_key_update: the peer need not update its own key
 
 
 @functools.cache
 def library(name, *functions):
-    """With the functions that give pointers; ctypes would take those for numbers."""
+    """The functions that return pointers need a type, since ctypes would convert the results to int."""
     path = ctypes.util.find_library(name)
     found = path and ctypes.CDLL(path)
     for function in functions if found else ():
@@ -32,7 +32,7 @@ class Context:
 
 
 class Session:
-    """Used as an ssl.SSLObject. It is never freed, like what it was made from: the process of the test ends soon."""
+    """Used as an ssl.SSLObject. Like its context, it is never freed: the process of the test ends soon."""
 
     def __init__(self, libssl, libcrypto, incoming, outgoing):
         self.libssl, self.libcrypto, self.incoming, self.outgoing = libssl, libcrypto, incoming, outgoing
@@ -44,7 +44,7 @@ class Session:
         libssl.SSL_set_connect_state(self.session)
 
     def _step(self, function, *args):
-        """Calls a function of libssl, and moves what it may read before and what it has written behind."""
+        """Calls a function of libssl. Passes it received bytes before, and sends the bytes that it wrote after."""
         data = self.incoming.read()
         if data:
             self.libcrypto.BIO_write(self.near, data, len(data))

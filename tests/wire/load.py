@@ -1,4 +1,4 @@
-"""A constant load that checks every reply: clients in threads that ask for keys whose values name them."""
+"""A constant load that checks every reply: clients in threads that request keys whose values contain them."""
 import collections
 import threading
 import time
@@ -6,12 +6,12 @@ import time
 from harness import PATIENCE, wait_until
 from wire import Conn
 
-# what: "hit", "miss", or the error line. The order of a connection's events is that of its requests.
+# what: "hit", "miss", or the error line. The events of a connection are in the order of its requests.
 Event = collections.namedtuple("Event", "sent answered key what")
 
 
 class Checker(threading.Thread):
-    """One connection that gets one key after another and notes what came: own value, miss, error, or something wrong."""
+    """A connection that gets one key after another and records the results: own value, miss, error, or a wrong reply."""
 
     def __init__(self, port, keys, pipeline=1):
         super().__init__(daemon=True)
@@ -51,7 +51,7 @@ class Checker(threading.Thread):
 
 
 class Load:
-    """Several checkers at once; `with Load(...) as load:` runs them around a fault."""
+    """Several checkers in parallel; `with Load(...) as load:` runs them during a fault."""
 
     def __init__(self, port, keys, count=4, pipeline=1):
         self.checkers = [Checker(port, keys[i:] + keys[:i], pipeline) for i in range(count)]
@@ -71,18 +71,18 @@ class Load:
         return [text for checker in self.checkers for text in checker.wrong][:5]
 
     def wrong(self):
-        """Asked at the end: a client that still runs by then hangs."""
+        """Checked at the end: a client that still runs by then hangs."""
         return ["a checking client hangs" for checker in self.checkers if checker.is_alive()] + self.wrong_replies()
 
     def events(self, since=0.0):
-        """What was asked since then and answered, a list for each connection."""
+        """Returns the answered requests since then, a list for each connection."""
         return [[event for event in list(checker.events) if event.sent >= since] for checker in self.checkers]
 
     def whats(self, since=0.0):
         return {event.what for some in self.events(since) for event in some}
 
     def gets_on(self, count=20):
-        """Wait until each connection got so many replies to what it asked from now on, or found something wrong."""
+        """Waits until each connection has received this number of replies to requests from now on, or a wrong reply."""
         now = time.monotonic()
         wait_until("the load gets on",
                    lambda: self.wrong_replies() or all(len(some) >= count for some in self.events(now)), pause=0.02)

@@ -1,13 +1,14 @@
 """The examples of a man page, as transcripts.
 
-In the source a block stands between the comments "example" and "end". In it a line that begins with "> " is sent, the others
-are the whole reply. YYYYMMDDHH stands for the present bucket of an hour, YYYYMMDD for the day, a line of three dots for
-any number of lines, and three dots after an error for the rest of its line. The cas ids of a block, and the token 8f3k2w0q, are placeholders: servers give others, which the lines below send in their place.
-Macros in a block only lay it out. What stands between "config" and "end" is a part of a configuration: all
-such parts of a page together are that of the setlistd on which its examples are run. A block that begins with the comment
-"guarded" is an example for a setlistd that wants a user. "python" begins a program, which is run on a port of its own, and
-"program", with the name of its language, one that test_languages.py or test_guide.py runs. "step" begins what an operator types, and
-what that prints, which test_moving.py checks. "sidecar" begins commands that test_sidecar.py runs.
+In the source, a block is between the comments "example" and "end". In it, a line that begins with "> " is sent, and the others
+are the complete reply. YYYYMMDDHH stands for the current bucket of an hour, YYYYMMDD for that of the day, a line of three dots for
+any number of lines, and three dots after an error for the rest of its line. The cas ids of a block, and the token 8f3k2w0q, are
+placeholders: the values from the server are sent in their place in later lines.
+Macros in a block only affect the layout. The text between "config" and "end" is a part of a configuration: all
+such parts of a page together configure the setlistd on which its examples are run. A block that begins with the comment
+"guarded" is an example for a setlistd that requires a login. "python" begins a program, which is run on a separate port, and
+"program", with the name of its language, one that test_languages.py or test_guide.py runs. "step" begins the input of an operator
+and its output, which test_moving.py checks. "sidecar" begins commands that test_sidecar.py runs.
 """
 import os
 import re
@@ -34,7 +35,7 @@ ESCAPE = re.compile("|".join(re.escape(escape) for escape in UNESCAPED))
 
 
 def examples(path, wanted="example"):
-    """One transcript for each example, or block of the kind that is wanted, in the order of the page."""
+    """Returns one transcript for each example, or each block of the given kind, in the order of the page."""
     blocks = [complete(new_block(path, number, lines)) for number, kind, lines in marked(path) if kind == wanted]
     for block in blocks:
         block.config = configuration(path)
@@ -42,12 +43,12 @@ def examples(path, wanted="example"):
 
 
 def configuration(path):
-    """The lines of all configurations on a page."""
+    """Returns the lines of all configurations on a page."""
     return [unescape(text) for _, kind, lines in marked(path) if kind == "config" for _, text in lines]
 
 
 def marked(path):
-    """What is marked on a page: the line where it begins, its kind, and its lines of text with their numbers."""
+    """Yields the marked blocks of a page: the line where each begins, its kind, and its lines of text with their numbers."""
     found, lines = [], None
     with open(path, encoding="utf-8") as page:
         for number, line in enumerate(page, 1):
@@ -68,7 +69,7 @@ def marked(path):
 
 
 def programs(path):
-    """(language, text) of each program on a page."""
+    """Returns (language, text) of each program on a page."""
     with open(path, encoding="utf-8") as page:
         return [(language, "".join(f"{unescape(line)}\n" for line in text.splitlines() if not line.startswith(".")))
                 for language, text in PROGRAMS.findall(page.read())]
@@ -82,7 +83,7 @@ def new_block(path, number, lines):
 
 
 def complete(block):
-    """After quit nothing can be asked any more: the end of the connection is part of the reply."""
+    """No request can follow quit, so the end of the connection is part of the reply."""
     sent = [step.data for step in block.steps if step.kind == SEND]
     if sent and sent[-1] == b"quit\r\n":
         block.steps.append(Step(EXPECT, b"", "close", block.steps[-1].number))

@@ -1,6 +1,6 @@
-"""The matrix of clients: which there are, what each lacks, and where it answers otherwise than most.
+"""The matrix of clients: the calls that each lacks, and the replies in which it differs from most others.
 
-setlistd-clients(7) has it as tables, which the tests compare with this one. So what is not true here fails a test.
+setlistd-clients(7) has it as tables, which the tests compare with this one. So a wrong entry makes a test fail.
 """
 import collections
 import os
@@ -12,23 +12,22 @@ FOLDER = os.path.join(HERE, "clients")
 BUILD = os.path.abspath(os.path.join(HERE, "../../build/clients"))
 JAR = "/usr/share/java/spymemcached.jar"
 PYTHON = ["/usr/bin/python3", "-B"]
-REFUSED = object()  # an answer: an error, in the words of the client
+REFUSED = object()  # a reply: an error, in the client's words
 PLAIN, VERBS, KEYS = "plain use", "plain_verbs", "commands as keys"
 
 
 class Client:
-    """
-    name: as its users call it. package: of Debian, or of npm. protocols: those that it speaks. since: {protocol: the first release}.
-    version: of npm, or of each of RELEASES; one text if they have the same.
-    argv: what runs its program; a name of a file is one in `clients`, or a program that `build` makes there.
-    build: (source, command but for the source), where the program has to be built.
-    look: tells with status 0 that the client is installed.
-    lacks: calls that it has not. lacked: {version: those that all releases up to this one have not}. sets: what its users set so that values arrive unchanged, or None.
-    packed: {protocol: what its users see if they do not}; None where nothing has to be set.
-    otherwise: {step: answer}, or {"binary: step": answer}, where it answers otherwise than most. A comment says why.
-    until: {version: the same of all releases up to this one}.
-    silent: the verbs, or "text: verb", for which an error may look like the answer `no` or `missing`.
-    waits: the steps that its program is not asked for, since the client would wait for its time limit.
+    """name: the usual name. package: of Debian, or of npm. protocols: those it supports. since: {protocol: the first release}.
+    version: of npm, or of each of RELEASES; one text if they are the same.
+    argv: the command of its program; the name of a file is one in `clients`, or a program that `build` creates there.
+    build: (source, command without the source), if the program must be built.
+    look: exits with status 0 if the client is installed.
+    lacks: calls that it does not have. lacked: {version: calls that all releases up to this one lack}. sets: the setting with which values arrive unchanged, or None.
+    packed: {protocol: what users see without it}; None if no setting is needed.
+    otherwise: {step: reply}, or {"binary: step": reply}, if it differs from most clients. A comment gives the reason.
+    until: {version: the same for all releases up to this one}.
+    silent: the verbs, or "text: verb", for which an error may look like the reply `no` or `missing`.
+    waits: the steps that its program skips, since the client would wait for its timeout.
     """
 
     def __init__(self, name, package, version, protocols, argv, look, **more):
@@ -46,30 +45,30 @@ class Client:
         self.npm = package.startswith("npm ")
 
     def lacks(self, installed):
-        """The calls that the installed release has not."""
+        """Returns the calls that the installed release lacks."""
         return {*self._lacks, *(call for last, calls in self._lacked.items() if not_after(installed, last) for call in calls)}
 
     def otherwise(self, installed):
-        """Where the installed release answers otherwise than most."""
+        """Returns the steps in which the installed release differs from most clients."""
         older = (steps for last, steps in self._until.items() if not_after(installed, last))
         return dict(collections.ChainMap(self._otherwise, *older))
 
     def speaks(self, protocol, installed):
-        """Whether the installed release has this protocol of the client."""
+        """Returns whether the installed release supports this protocol of the client."""
         return not_after(self._since.get(protocol, "0"), installed)
 
     def protocols_cell(self):
-        """Its protocols, for people."""
+        """Returns its protocols, as text."""
         since = {protocol: f" (from {first})" for protocol, first in self._since.items()}
         return ", ".join(protocol + since.get(protocol, "") for protocol in self.protocols)
 
     def lacks_cell(self):
-        """The calls that it lacks, for people."""
+        """Returns the calls that it lacks, as text."""
         return ", ".join([*self._lacks, *(f"{', '.join(calls)} (until {last.rpartition('git')[2]})" for last, calls in self._lacked.items())])
 
 
 def not_after(version, last):
-    """Whether a version is this one or an earlier one."""
+    """Returns whether a version is this one or an earlier one."""
     numbers, last_numbers = ([int(number) for number in re.findall(r"\d+", text.split("+")[0])] for text in (version, last))
     return numbers <= last_numbers
 
@@ -105,25 +104,25 @@ ALL = STORING + READING + ("incr", "touch", "delete")
 GOPATH = "/usr/share/gocode"
 CLIENTS = [
     python("pymemcache", "python3-pymemcache", ("3.5.2", "4.0.0"), TEXT, "pymemcache_client.py", "pymemcache"),
-    # libmemcached takes an error of a get for a miss.
+    # libmemcached treats an error of a get as a miss.
     python("pylibmc", "python3-pylibmc", "1.6.3", BOTH, "pylibmc_client.py", "pylibmc", silent=READING),
     python("python-memcache", "python3-memcache", ("1.59", "1.62"), TEXT, "python_memcache.py", "memcache",
            silent=STORING + READING + ("touch", "delete"),
-           # It took no notice of what delete found.
+           # It ignores whether delete found the item.
            until={"1.59": {"delete absent": "yes", "delete tag-absent": "yes"}}),
     python("bmemcached", "python3-binary-memcached", ("0.31.1+dfsg1", "0.31.2+dfsg1"), BINARY, "bmemcached_client.py", "bmemcached",
            lacks=("append", "prepend", "touch"), sets="compress_level=0", packed=BOTH_SAY,
-           # It makes a number that is missing, and takes no notice of what delete found.
+           # It creates a missing number, and ignores whether delete found the item.
            otherwise={"incr missing 1": "0", "delete absent": "yes", "delete tag-absent": "yes"}),
     php("php-memcached", ("3.2.0+2.2.0", "3.3.0"), BOTH, "php_memcached.php", "memcached", silent=READING,
-        # libmemcached does not know the status of the binary protocol.
+        # libmemcached does not support this status of the binary protocol.
         sets="OPT_COMPRESSION, false", packed={"text": BAD_WORD, "binary": "UNKNOWN READ FAILURE"}),
     php("php-memcache", ("8.0+4.0.5.2+3.0.9~20170802.e702b5f9+", "8.2"), BOTH, "php_memcache.php", "memcache", lacks=("touch",),
         sets="setCompressThreshold(0)", packed=BOTH_SAY, silent=("binary: get",),
-        # In binary what is not stored is an error.
+        # In the binary protocol, an item that is not stored is an error.
         otherwise={"binary: append tag-none ann": REFUSED}),
     perl("Cache::Memcached", "1.30", TEXT, "cache_memcached.pl", lacks=("cas", "touch"), silent=ALL,
-         # It waits for an END behind the error, and then says that nothing is there.
+         # It waits for an END after the error, and then reports a miss.
          waits=("get q|sadd|topic-1", "get q|nonsense|topic-1")),
     perl("Cache::Memcached::Fast", "0.28", TEXT, "cache_memcached_fast.pl", silent=ALL),
     perl("Cache::Memcached::libmemcached", "0.04001", BOTH, "cache_memcached_libmemcached.pl", lacks=("cas", "touch"), silent=ALL),
@@ -131,7 +130,7 @@ CLIENTS = [
            ["ruby", "-rdalli", "-e", "1"], since={"meta": "3.2.0"}, sets="raw: true, compress: false",
            packed={"binary": "Response error 4: Invalid arguments", "meta": "Response error: CLIENT_ERROR"}),
     node("memjs", "1.3.2", BINARY, "memjs_client.js", lacks=("multi", "cas"),
-         # It makes a number that is missing, its prepend is an append, and what append does not find is an error.
+         # It creates a missing number, its prepend is an append, and an append to a missing item is an error.
          otherwise={"incr missing 1": "0", "get d": "<onexy>", "get tag-pend": "<ann,bob,cyd,>", "get feed-pend": "<1,2,0,>",
                     "append tag-none ann": REFUSED}),
     node("memcached", "2.2.2", TEXT, "node_memcached.js"),
@@ -142,7 +141,7 @@ CLIENTS = [
     Client("spymemcached (Java)", "libspymemcached-java", "2.12.3+dfsg", BOTH,
            ["java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", f"{JAR}:{BUILD}", "SpymemcachedClient"],
            ["sh", "-c", f"javac -version && test -e {JAR}"], sets="setCompressionThreshold", packed=BOTH_SAY,
-           # incr gives a number alone; in binary, get gives no error.
+           # incr returns only a number; in the binary protocol, get returns no error.
            silent=("incr", "binary: get"), build=("SpymemcachedClient.java", ["javac", "-cp", JAR, "-d", "."])),
     Client("libmemcached (C)", "libmemcached11", "1.1.4", BOTH, ["libmemcached_client"], ["sh", "-c", "cc --version"], silent=READING,
            build=("libmemcached_client.c", ["cc", "-O1", "-o", "libmemcached_client", "-Wl,--no-as-needed", "-lmemcached"])),
@@ -152,17 +151,17 @@ CLIENTS = [
 
 
 def short(version):
-    """Without what Debian has removed, and without the name of a commit."""
+    """Returns the version without the suffixes of Debian and of a commit."""
     return re.sub(r"(git\d+)\..*", r"\1", version.split("+")[0])
 
 
 def cell(text):
-    """As it stands in the source of a page. An empty cell needs something that prints nothing."""
+    """Returns a cell as written in the source of a page. An empty cell needs a macro that prints nothing."""
     return text.replace(" ", r"\ ").replace("-", r"\-").replace("~", r"\(ti") or r"\&"
 
 
 def table(*head, clients=CLIENTS, cells):
-    """The lines of a table: its head, and a row with the name and the cells of each client."""
+    """Returns the lines of a table: its header, and a row with the name and the cells of each client."""
     rows = ([client.name, *cells(client)] for client in clients)
     return [f".It {' Ta '.join(f'Sy {cell(text)}' for text in head)}", *(f".It {' Ta '.join(map(cell, row))}" for row in rows)]
 

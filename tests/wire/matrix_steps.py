@@ -1,10 +1,10 @@
-"""What every client of the matrix does: the steps of each mode, and what each answers.
+"""The steps that every client of the matrix runs, by mode, and the expected replies.
 
-A group of steps needs some calls of the client, and keys of its own. So a client that lacks one leaves out that group alone. The
+A group of steps needs some calls of the client, and its own keys. So a client without one of these calls skips only that group. The
 verbs of steps are those of clients/steps.py, and two that the test carries out itself:
 
-    ttl KEY         whether the item has a time to live of 1 to 1000 seconds
-    gone KEY        waits until the server has the item no more
+ttl KEY         whether the item has a time to live of 1 to 1000 seconds
+gone KEY        waits until the server no longer has the item
 
 Words are written as for a shell. A word in capitals stands for a long text of LONG.
 """
@@ -20,7 +20,7 @@ commands = "q|"
 collection "tag-" { type = "set" encoding = "oplog" plain_verbs = true }
 collection "feed-" { type = "list" encoding = "csv" delimiter = "," plain_verbs = true }
 """
-SET_PREFIX = "tag-"  # a plain get of these is in no order that anybody promised
+SET_PREFIX = "tag-"  # a plain get of these has no guaranteed order
 
 
 class Group:

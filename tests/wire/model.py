@@ -1,14 +1,14 @@
-"""What commands do to a key, and what they must answer: for tests with long pipelines, and for the soak.
+"""The effects of commands on a key, and their replies: for tests with long pipelines, and for the soak test.
 
-A command is an Op. Its reply is judged when its turn comes, by what the key holds then; so ops can be made long before.
+A command is an Op. Its reply is judged in order, by the state of the key at that time. So ops can be generated long before.
 """
 MOST_OF_ONE = 60
 
 
 class Key:
-    """A key, what it holds (None: nothing), and whether its server may lose it.
+    """A key, its state (None if missing), and whether its server may lose it.
 
-    `world` is what may be in a set or list, `amounts` how many of them a command names. No more than `most` are left in a list.
+    `world` has the possible members of a set or list, `amounts` the numbers of them in one command. A list keeps at most `most`.
     """
 
     def __init__(self, name, mortal=False, world=None, amounts=(1, 1, 1, 4), most=MOST_OF_ONE):
@@ -17,16 +17,16 @@ class Key:
 
 
 class Op:
-    """What is sent, how the reply is read, and what it does: judge(state, reply) gives the new state; it raises Mismatch."""
+    """A request, the reader of its reply, and its effect: judge(state, reply) returns the new state, or raises Mismatch."""
 
     def __init__(self, key, line, read, judge, writes=True):
         self.key, self.line, self.read, self.judge, self.writes = key, line, read, judge, writes
 
     def take(self, reply):
-        """The key has what it has after this command; Mismatch if the reply is wrong."""
+        """Updates the state of the key by this command; raises Mismatch if the reply is wrong."""
         try:
             state = self.judge(self.key and self.key.state, reply)
-        except (TypeError, IndexError, AttributeError, KeyError):       # it is not even of the right form
+        except (TypeError, IndexError, AttributeError, KeyError):       # even its form is wrong
             raise Mismatch from None
         if self.key:
             self.key.state = state
@@ -42,7 +42,7 @@ def must(condition):
 
 
 def is_reply(expected, then):
-    """A judge: the reply is this, and the state is that afterwards."""
+    """Returns a judge: the reply must be this, and the new state is that."""
     def judge(_, reply):
         must(reply == expected)
         return then
@@ -50,7 +50,7 @@ def is_reply(expected, then):
 
 
 def take_all(conn, ops, what, pardoned=lambda op, reply: False):
-    """Read and judge the replies to all that was sent; those that are pardoned do nothing."""
+    """Reads and judges the replies to all requests that were sent; requests with permitted errors have no effect."""
     for number, op in enumerate(ops):
         before, reply = op.key and op.key.state, op.read(conn)
         try:
@@ -60,7 +60,7 @@ def take_all(conn, ops, what, pardoned=lambda op, reply: False):
             raise AssertionError(f"{what}, command {number}: {op.line[:200]!r} got {reply!r:.300}; known: {before!r:.300}") from None
 
 
-# --- readers: what they give is an error line as text, or the reply
+# --- readers: they return an error line as text, or the reply
 
 def line(conn):
     got = conn.line()
@@ -80,14 +80,14 @@ def meta(conn):
 
 
 def until_end(conn):
-    """STAT, COUNT or COMMAND lines."""
+    """Reads STAT, COUNT or COMMAND lines."""
     lines = [line(conn)]
     while lines[-1] != b"END" and isinstance(lines[-1], bytes) and lines[-1] != b"NOT_FOUND":
         lines.append(line(conn))
     return lines[-1] if isinstance(lines[-1], str) else lines
 
 
-# --- what commands do: each gives (line, reader, judge), or judges by both replies that are possible
+# --- commands: each returns (line, reader, judge), or judges by both possible replies
 
 def plain_ops(key, dice):
     name = key.name
@@ -112,7 +112,7 @@ def plain_ops(key, dice):
         return judge
 
     def by_meta(state, reply):
-        """A miss names the key as well, or does not: that is the server's version."""
+        """Whether a miss contains the key depends on the version of the server."""
         must(reply in (b"EN", b"EN k" + name) if state is None else reply[1] == state and reply[0] == b"VA %d k%s" % (len(state), name))
         return state
     same = (lambda state: state)
@@ -202,7 +202,7 @@ def set_writes(key, dice):
     yield b"sset %s %s" % (name, words), line, is_reply(b"STORED", frozenset(some)), True
     yield b"spop %s %d" % (name, count), values, sample(True), True
     yield (b"smove %s %s %s" % (name, name, some[0]), line, member_or(b"STORED", b"NOT_FOUND"), True)
-    # The set is replaced by itself, and is made if it was missing.
+    # The set is replaced by itself, and is created if it was missing.
     yield (b"sunionstore %s %s nothing-there" % (name, name), line, stored, True)
     yield b"scompact %s" % name, line, change(b"OK", lambda state: state), False
     yield b"srandmember %s %d" % (name, count), values, sample(False), False
@@ -227,7 +227,7 @@ def set_reads(key, dice):
         return judge
 
     def members(answer):
-        """The reply has these, in this order; an empty set may show as a missing one."""
+        """The reply has these, in this order; an empty set may be reported as missing."""
         def judge(state, reply):
             must((members_of(key, reply) or []) == answer(sorted(state or ())))
             return state
@@ -307,7 +307,7 @@ def list_ops(key, dice):
         return judge
 
     def at(state):
-        """The place that the index means, or one behind the end."""
+        """Returns the position of the index, or one after the end."""
         place = index + len(state) if index < 0 else index
         return place if 0 <= place < len(state) else len(state)
 

@@ -1,4 +1,4 @@
-"""Play a transcript over real connections, in one of several ways of delivering the same bytes."""
+"""Plays a transcript over real connections, in one of several ways to deliver the same bytes."""
 import os
 import random
 import re
@@ -28,7 +28,7 @@ def send_bytewise(conn, data):
 
 
 def send_cut(seed):
-    """Cut at random places; the seed makes a failure repeatable."""
+    """Cuts at random positions; the seed makes a failure reproducible."""
     dice = random.Random(seed)
 
     def send(conn, data):
@@ -56,7 +56,7 @@ class Player:
         return self.conns[self.current]
 
     def play(self):
-        """All steps in order; what is sent by neighbouring lines goes out together."""
+        """Plays all steps in order; the bytes of adjacent lines are sent together."""
         try:
             index = 0
             while index < len(self.script.steps):
@@ -67,7 +67,7 @@ class Player:
                 conn.close()
 
     def play_burst(self):
-        """All that is sent in one write, then all that is expected."""
+        """Sends everything in one write, then checks all expectations."""
         steps = self.script.steps
         try:
             self._deliver(b"".join(self._bytes(step) for step in steps if step.kind == SEND))
@@ -85,7 +85,7 @@ class Player:
         try:
             self.send(self.conn, data)
         except ConnectionError:
-            pass                       # the peer may close on bad input while the rest is under way; reading will tell
+            pass                       # the peer may close the connection on bad input before all is sent; reading will show that
 
     def _step(self, index):
         steps = self.script.steps
@@ -195,7 +195,7 @@ class Player:
         self.closed.add(self.current)
 
     def _nothing_left(self):
-        """A reply too many is as wrong as one too few: `mn` must be answered by the very next bytes."""
+        """An extra reply is as wrong as a missing one: the next bytes must be the reply to `mn`."""
         for name, conn in self.conns.items():
             if name in self.closed:
                 continue
@@ -221,7 +221,7 @@ class Player:
 
 
 def in_one_hour(play):
-    """Event counters are named after the hour: what failed while it turned is played once more."""
+    """The keys of event counters contain the hour: a transcript that failed when the hour changed is played again."""
     while True:
         begun = bucket_names()
         try:

@@ -1,20 +1,20 @@
 """Describes, from /proc, what a process and its descendants are doing, for the report of a test or program that exceeded its limit.
 
-Also wakes a process that sleeps although what it waits for has happened.
+It also wakes a process that is blocked although the event it waits for has happened.
 """
 import ctypes
 import os
 import signal
 import time
 
-MOST = 40  # threads of a process, and descriptors, that are listed
+MOST = 40  # number of threads of a process, and of descriptors, that are listed
 SEIZE, INTERRUPT, DETACH = 0x4206, 0x4207, 17  # of ptrace(2)
 ALL_THREADS = 0x40000000                       # __WALL of waitpid(2)
 STOP_LIMIT = 5.0                               # seconds
 
 
 def content(path):
-    """The text of a file in /proc on one line, or why there is none: a process may end at any time."""
+    """Returns the text of a file in /proc on one line, or why it cannot be read: a process may end at any time."""
     try:
         with open(path, "rb") as file:
             return b" ".join(file.read().split(b"\0")).decode("utf-8", "backslashreplace").strip()
@@ -23,7 +23,7 @@ def content(path):
 
 
 def entries(path):
-    """The numbers that name the entries of a folder in /proc, sorted."""
+    """Returns the numeric names in a directory of /proc, sorted."""
     try:
         return sorted(int(name) for name in os.listdir(path) if name.isdigit())
     except OSError:
@@ -31,7 +31,7 @@ def entries(path):
 
 
 def family(pid):
-    """The process and all its descendants, parents before their children."""
+    """Returns the process and all its descendants, parents before their children."""
     children = {}
     for each in entries("/proc"):
         # After the name, which may contain any character: state and parent.
@@ -49,7 +49,7 @@ def cut(lines):
 
 
 def status(path, *names):
-    """Lines of a status file, such as "State: S (sleeping)"."""
+    """Returns lines of a status file, such as "State: S (sleeping)"."""
     lines = (line.split(":", 1) for line in content(path).splitlines())
     return ", ".join(f"{line[0]}: {' '.join(line[1].split())}" for line in lines if line[0] in names)
 
@@ -59,7 +59,7 @@ def thread(path):
 
 
 def target(pid, number):
-    """What a descriptor is open for, such as "pipe:[1234]"."""
+    """Returns the target of a descriptor, such as "pipe:[1234]"."""
     try:
         return os.readlink(f"/proc/{pid}/fd/{number}")
     except OSError as error:
@@ -67,7 +67,7 @@ def target(pid, number):
 
 
 def pipes():
-    """The processes that have each pipe open: a reader sees no end while any of them may write."""
+    """Returns the processes that have each pipe open: a reader receives no end while any of them may write."""
     found = {}
     for pid in entries("/proc"):
         for number in entries(f"/proc/{pid}/fd"):
@@ -91,7 +91,7 @@ def describe(pid, holders):
 
 
 def report(pid):
-    """Describes the process and all its descendants; the text has several lines for each."""
+    """Describes the process and all its descendants, in several lines for each."""
     holders = pipes()
     return "\n".join(line for each in family(pid) for line in describe(each, holders))
 
@@ -105,7 +105,7 @@ def kill_group(leader):
 
 
 def processor_time(pid):
-    """The jiffies that a process has used; None if it has ended."""
+    """Returns the CPU time that a process has used, in jiffies; None if it has ended."""
     words = content(f"/proc/{pid}/stat").rpartition(")")[2].split()
     return int(words[11]) + int(words[12]) if len(words) > 12 else None
 
@@ -113,7 +113,7 @@ def processor_time(pid):
 def wake(pid):
     """Interrupts the system calls of all threads of a child, which the kernel then repeats. Returns how many threads were interrupted.
 
-    A kernel was seen to lose a wake-up, and then even a signal did not end the sleep, as one was pending already. A tracer always wakes.
+    A kernel was seen to lose a wake-up, and then even a signal did not end the sleep, as one was pending already. A tracer always wakes the thread.
     """
     ptrace = ctypes.CDLL(None).ptrace
     ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]

@@ -1,4 +1,4 @@
-"""A client's program in `clients`: built where it has to be, and asked one step after the other."""
+"""A client's program in `clients`: built if necessary, and driven step by step."""
 import contextlib
 import fcntl
 import functools
@@ -21,18 +21,18 @@ ENVIRONMENT = dict(os.environ, NODE_PATH=os.path.join(BUILD, "node_modules"), GO
 def installed(client):
     if not shutil.which(client.look[0]):
         return False
-    # A compiler or a virtual machine is started, from a disk that may be slow.
+    # It starts a compiler or a virtual machine, from a disk that may be slow.
     return run_program(*client.look, env=ENVIRONMENT, limit=BUILD_LIMIT).returncode == 0
 
 
 def build(client):
-    """By one test at a time; the next one finds it made."""
+    """Built by one test at a time; the next one reuses the result."""
     source, command = client.build
     source = os.path.join(FOLDER, source)
     os.makedirs(BUILD, exist_ok=True)
     with open(f"{os.path.join(BUILD, client.build[0])}.built", "a", encoding="ascii") as stamp:
         fcntl.flock(stamp, fcntl.LOCK_EX)
-        # The file tells of what content the program was made.
+        # The file contains a checksum of the program's source.
         with open(source, "rb") as text:
             wanted = hashlib.sha256(text.read()).hexdigest()
         with open(stamp.name, encoding="ascii") as old:
@@ -53,7 +53,7 @@ def located(word):
 
 
 class Program:
-    """One that runs, until the end of the with block. It is asked for an answer at a time."""
+    """A running program, until the end of the with block. It processes one step at a time."""
 
     def __init__(self, client, port, protocol, *args):
         if client.build:
@@ -77,7 +77,7 @@ class Program:
         self.errors.close()
 
     def ask(self, *words):
-        """The answer to a step; words without tabs and line ends."""
+        """Returns the reply to a step; the words contain no tabs or line ends."""
         with contextlib.suppress(BrokenPipeError):
             self.child.stdin.write("\t".join(words) + "\n")
             self.child.stdin.flush()
@@ -88,6 +88,6 @@ class Program:
         return f"the program exited with status {self.child.returncode}: {self.said()}"
 
     def said(self):
-        """What it wrote to stderr."""
+        """Returns its stderr."""
         self.errors.seek(0)
         return self.errors.read()

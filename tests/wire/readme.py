@@ -6,7 +6,7 @@ README = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../README.
 
 
 def section(title):
-    """The text below a heading, or before the first."""
+    """Returns the text below a heading, or before the first heading."""
     with open(README, encoding="utf-8") as text:
         if not title:
             return text.read().split("\n## ", 1)[0] + "\n"
@@ -14,18 +14,18 @@ def section(title):
 
 
 def blocks(title=None):
-    """The indented blocks of a section, or of all before the first heading of one; each as one text."""
+    """Returns the indented blocks of a section, or of the text before its first heading, each as one text."""
     return [re.sub("^    ", "", block, flags=re.MULTILINE)
             for block in re.findall(r"(?:^    .*\n)+", section(title), re.MULTILINE)]
 
 
 def links():
-    """Where the links and pictures point to."""
+    """Returns the targets of links and pictures."""
     with open(README, encoding="utf-8") as text:
         return re.findall(r"\]\(([^)]+)\)", text.read())
 
 
 def programs():
-    """(language, text) of each fenced block."""
+    """Returns (language, text) of each fenced block."""
     with open(README, encoding="utf-8") as text:
         return re.findall(r"^```(\w+)\n(.*?)^```$", text.read(), re.MULTILINE | re.DOTALL)

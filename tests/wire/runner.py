@@ -1,4 +1,4 @@
-"""Collect the tests, run them side by side, print what failed and the count."""
+"""Collects the tests, runs them in parallel, prints the failures and the count."""
 import collections
 import concurrent.futures
 import os
@@ -12,18 +12,18 @@ import unittest
 import processes
 from harness import OPTIONS, kill_leftovers
 
-# Limits of a test in seconds: of smoke tests, and of all that take longer.
+# Time limits of a test in seconds: for smoke tests, and for all slower ones.
 SMOKE_LIMIT = 300
 LONG_LIMIT = 900
-TICK = 5      # seconds between two looks at the limit
-SLOWEST = 10  # tests that are listed at the end
+TICK = 5      # seconds between two checks of the limit
+SLOWEST = 10  # number of tests listed at the end
 
-# What is sent back from a worker: plain data only.
+# The result that a worker sends: only plain data.
 Outcome = collections.namedtuple("Outcome", "name seconds problem skipped")
 
 
 def collect(folder, filters):
-    """The tests of these names, one list per class; a class shares nothing with another."""
+    """Returns the tests with these names, one list per class; classes share nothing."""
     suite = unittest.TestLoader().discover(folder, pattern="test_*.py", top_level_dir=folder)
     groups = {}
     for test in flatten(suite):
@@ -36,7 +36,7 @@ def collect(folder, filters):
 
 
 def mark(test, name):
-    """The value of a mark: that of the test itself, or of its class."""
+    """Returns the value of a mark: that of the test, or of its class."""
     return getattr(getattr(test, test._testMethodName), "marks", {}).get(name, getattr(test, name))
 
 
@@ -53,7 +53,7 @@ def flatten(suite):
 
 
 class Recorder(unittest.TestResult):
-    """Keeps the outcome of one test, with the last words of the processes that it ran."""
+    """Records the result of one test, with the last output of the processes that it ran."""
 
     def __init__(self):
         super().__init__()
@@ -82,9 +82,9 @@ class Recorder(unittest.TestResult):
 
 
 class Clock:
-    """Breaks off the test that runs when it takes too long. A signal to this process looks every TICK.
+    """Interrupts the running test when it exceeds its limit. A signal to this process checks it every TICK.
 
-    Python retries each call that a signal interrupts. So a read whose wake-up was lost may return at the next tick; Watch is for the others.
+    Python retries each call that a signal interrupts. So a read whose wake-up was lost may return at the next tick; Watch is for other processes.
     """
 
     deadline, limit = float("inf"), 0
@@ -116,7 +116,7 @@ def run_one(test):
 
 
 class Watch(threading.Thread):
-    """Wakes workers that have used no processor time since the last tick: see processes.wake(). Where all is well, it changes nothing."""
+    """Wakes workers that have used no CPU time since the last tick: see processes.wake(). Without a fault it has no effect."""
 
     def __init__(self, pool):
         super().__init__(daemon=True)
@@ -132,7 +132,7 @@ class Watch(threading.Thread):
 
 
 def run_all(tests, workers, note):
-    """Runs them in processes of their own, so that this one can watch, and notes each outcome."""
+    """Runs the tests in separate processes, which this one monitors, and records each result."""
     with concurrent.futures.ProcessPoolExecutor(max_workers=workers, initializer=Clock.start) as pool:
         pending = {pool.submit(run_one, test) for test in tests}
         watch = Watch(pool)
@@ -146,7 +146,7 @@ def run_all(tests, workers, note):
 
 
 def run(groups, workers, verbose):
-    """Tests side by side first, then those that measure time or memory, alone. The exit status is returned."""
+    """Runs tests in parallel first, then those that measure time or memory, one by one. Returns the exit status."""
     shared = [test for group in groups for test in group if not mark(test, "alone")]
     alone = [test for group in groups for test in group if mark(test, "alone")]
     outcomes = []

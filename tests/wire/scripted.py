@@ -1,8 +1,8 @@
-"""A scripted memcached: answers correctly by itself, and wrongly where a test asks for it.
+"""A scripted memcached, which replies correctly by itself, and incorrectly where a test asks for it.
 
-Without a script it has an item for every key that begins with "key", whose value names the key, so that a reply given to
-the wrong request shows. A test gives a fault for a key: a function called with (link, request) in place of the
-answer. Each connection is served by a thread of its own; everything that arrived is kept for the test to look at.
+Without a script it has an item for every key that begins with "key". The value contains the key, so that a reply to the wrong
+request is detected. A test sets a fault for a key: a function that is called with (link, request) instead of the reply. Each
+connection is served by its own thread. All requests are recorded for the test.
 """
 import contextlib
 import fcntl
@@ -22,12 +22,12 @@ ANSWER_LIMIT = 900
 
 
 def value_of(key):
-    """The value of a key names the key."""
+    """Returns the value of a key, which contains the key."""
     return b"value of " + key
 
 
 class Request:
-    """A command as it arrived: its words, its key, its data block (None when it has none, or is still to be read)."""
+    """A received command: its words, its key, its data block (None if it has none, or has not been read yet)."""
 
     def __init__(self, words, data=None):
         self.words, self.data = words, data
@@ -48,13 +48,13 @@ class Link:
         self.closed_by_peer = threading.Event()
         self.open = True
 
-    # --- what a fault can do
+    # --- operations for faults
 
     def send(self, data):
         self.sock.sendall(data)
 
     def drip(self, data, pause=0.001):
-        """Each byte by itself."""
+        """Sends each byte by itself."""
         for index in range(len(data)):
             self.sock.sendall(data[index:index + 1])
             time.sleep(pause)
@@ -67,7 +67,7 @@ class Link:
 
 
     def answer(self, request):
-        """The right answer, as bytes."""
+        """Returns the correct reply, as bytes."""
         return self.server.answer(request)
 
     # --- reading
@@ -135,7 +135,7 @@ class Link:
 
 
 def arrive(sock):
-    """Waits until the other side has acknowledged all bytes."""
+    """Waits until the peer has acknowledged all bytes."""
     wait_until("what was sent arrives", lambda: not struct.unpack("i", fcntl.ioctl(sock, termios.TIOCOUTQ, bytes(4)))[0])
 
 
@@ -176,11 +176,11 @@ class ScriptedServer:
             threading.Thread(target=link.serve, daemon=True).start()
 
     def stop_listening(self):
-        # shutdown wakes the accepting thread, which close alone does not
+        # shutdown wakes the accepting thread; close does not
         with contextlib.suppress(OSError):
             self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
-        self.accepting.join()           # a connection that it has just accepted is among the links now
+        self.accepting.join()           # a connection that was just accepted is now one of the links
 
     def drop_links(self):
         for link in list(self.links):
@@ -191,7 +191,7 @@ class ScriptedServer:
         self.drop_links()
 
     def link_with(self, key):
-        """The connection that the first request for this key came by."""
+        """Returns the connection on which the first request for this key arrived."""
         key = to_bytes(key)
         return next((link for link in self.links if any(key in request.keys for request in link.requests)), None)
 
@@ -199,7 +199,7 @@ class ScriptedServer:
         key = to_bytes(key)
         return [r for link in self.links for r in link.requests if key in r.keys]
 
-    # --- right answers
+    # --- correct replies
 
     def answer(self, request):
         verb = request.verb
@@ -248,7 +248,7 @@ CLASSIC = {b"set": b"STORED\r\n", b"add": b"STORED\r\n", b"replace": b"STORED\r\
 
 
 class FullBacklog:
-    """A port where connections are neither accepted nor refused: the queue of the listener is kept full."""
+    """A port where connections are neither accepted nor refused: the backlog of the listener is kept full."""
 
     def __init__(self):
         self.listener = socket.socket()
@@ -273,10 +273,10 @@ class FullBacklog:
             sock.close()
 
 
-# --- faults: what to do in place of the right answer
+# --- faults: instead of the correct reply
 
 def raw(data):
-    """Exactly these bytes; {key} and {value} stand for the key and its right value."""
+    """Sends exactly these bytes; {key} and {value} stand for the key and its correct value."""
     def fault(link, request):
         value = value_of(request.key)
         filled = data.replace(b"{key}", request.key).replace(b"{value}", value)
@@ -288,16 +288,16 @@ LARGE = b"x" * 1000000
 
 
 def large(link, request):
-    """A large value, whatever the right one is."""
+    """Sends a large value instead of the correct one."""
     link.send(b"VA %d k%s f0\r\n%s\r\n" % (len(LARGE), request.key, LARGE))
 
 
 def silence(link, request):
-    """Never an answer."""
+    """Never replies."""
 
 
 def late(seconds):
-    """The right answer, and too late; what is asked behind it waits as well."""
+    """Sends the correct reply too late; later requests are delayed too."""
     def fault(link, request):
         time.sleep(seconds)
         link.send(link.answer(request))
@@ -305,7 +305,7 @@ def late(seconds):
 
 
 class Held:
-    """The right answer to each request for a key, once it is released; what is asked behind it waits as well."""
+    """Sends the correct reply to each request for a key after the key is released; later requests are delayed too."""
 
     def __init__(self, server, key):
         self.key, self.asked, self.free, self.links = key.encode(), threading.Event(), threading.Event(), []
@@ -318,7 +318,7 @@ class Held:
         self.links.append(link)
 
     def get(self, conn, times=1, more=b""):
-        """The connection asks for it; on return the server has the first of these requests."""
+        """Sends requests on the connection; on return the server has received the first of them."""
         conn.send(b"get %s\r\n" % self.key * times + more)
         self.wait()
 
@@ -329,7 +329,7 @@ class Held:
         self.free.set()
 
     def come(self):
-        """It is released, and the first answer has arrived on return."""
+        """Releases the key; on return the first reply has arrived."""
         self.release()
         wait_until("the answer is sent", lambda: self.links)
         arrive(self.links[0].sock)
@@ -340,20 +340,20 @@ def dripped(link, request):
 
 
 def die(link, request):
-    """The end, after all that was answered has arrived: what the kernel still holds back would go with the connection."""
+    """Closes the connection after all replies were received: otherwise the kernel would discard those that it still buffers."""
     arrive(link.sock)
     link.close()
 
 
 def gather(answers):
-    """The right answer is for later."""
+    """Holds back the correct reply for later."""
     def fault(link, request):
         answers.append(link.answer(request))
     return fault
 
 
 def send_and_die(answers, at):
-    """All of them in one piece, then the end, once the event is set."""
+    """Sends all replies in one piece and closes the connection, once the event is set."""
     def fault(link, request):
         at.wait(PATIENCE)
         link.send(b"".join(answers))
@@ -362,7 +362,7 @@ def send_and_die(answers, at):
 
 
 def die_after(part):
-    """So many bytes of the right answer, then the end."""
+    """Sends this many bytes of the correct reply, then closes the connection."""
     def fault(link, request):
         link.send(link.answer(request)[:part])
         link.close()
@@ -370,12 +370,12 @@ def die_after(part):
 
 
 def twice(link, request):
-    """The right answer, and once more."""
+    """Sends the correct reply twice."""
     link.send(link.answer(request) * 2)
 
 
 def one_shot(fault):
-    """Only for the first request for the key."""
+    """Applies a fault only to the first request for the key."""
     state = {"done": False}
 
     def first_only(link, request):

@@ -1,13 +1,13 @@
 #!/usr/bin/python3
-"""Soak: everything at once, for as long as one likes. Not a test that `make check` runs: it takes what the machine has.
+"""The soak test: everything at once, for any length of time. `make check` does not run it, since it uses all of the machine.
 
-    tests/wire/soak.py [--setlistd PATH] [--seconds N] [--seed N]
+tests/wire/soak.py [--setlistd PATH] [--seconds N] [--seed N]
 
-Two proxies. `torn` has a server that is killed and comes back empty, one that is stopped for a while now and then, and one that
-nothing happens to. `firm` has the last two, and a storm on a large set. Honest clients hold every reply against what they know;
-hostile clients do what they can. An operator of each proxy has it read new configurations, some with a mistake. After a short round
-of all this the daemons' descriptors, memory and connections are noted. After the long round they must be back there, no reply may
-have been wrong, and nothing acknowledged lost. The configuration is the first one again.
+There are two proxies. The servers of `torn` are one that is killed and restarted empty, one that is stopped for short times, and one
+without faults. `firm` has the last two, and a storm on a large set. Honest clients compare every reply with the expected state;
+hostile clients try to do damage. An operator of each proxy reloads new configurations, some with a mistake. After a short round
+of all this, the daemons' descriptors, memory and connections are recorded. After the long round they must have the same values, no
+reply may have been wrong, and no acknowledged write lost. The configuration is then the first one again.
 """
 import sys
 
@@ -33,7 +33,7 @@ CONFIG = f"{EVENLY}\nrequest_timeout = 1000\nclient_memory = 134217728\ncache_me
 SMALL_TABLES = "log_size = 1024\ntable_size = 4096"
 HONEST = 6
 THREADS = 2
-# What a heap keeps after such a crowd; with a sanitizer, what it keeps back of freed memory as well.
+# The memory that a heap keeps after so many clients; with a sanitizer, also the freed memory in its quarantine.
 GROWTH_MIB, GROWTH_MIB_SANITIZER = 96, 640
 
 
@@ -48,12 +48,12 @@ def honest_process(pipe, *args):
 
 
 def all_connected(conn):
-    """Whether each thread is connected to each server: a thread may wait for a while before it tries again."""
+    """Returns whether each thread is connected to each server: a thread may pause before it reconnects."""
     return all(int(value) == THREADS for name, value in stats(conn, "stats upstream").items() if name.endswith(":connections"))
 
 
 class Found(dict):
-    """What was found; true also if that is nothing."""
+    """Returns what was found; true even if that is nothing."""
 
     def __bool__(self):
         return True
@@ -76,7 +76,7 @@ class Soak:
     # --- before
 
     def fill(self):
-        """What hostile clients ask for, where there is no error that says that the server is not up yet."""
+        """Errors that hostile clients may receive, except that a server is not connected yet."""
         members = [b"m%06d" % number for number in range(20000)]
         for proxy in self.proxies:
             with Conn(proxy.port) as conn:
@@ -91,7 +91,7 @@ class Soak:
         return reply.endswith(self.mortal.name)
 
     def storm(self, seconds):
-        """Its first set is there before it begins."""
+        """Its first set exists before it begins."""
         key = f"storm-{self.dice.randrange(1 << 30)}"
         plan = Plan([self.firm.port] * 2, key, members=200, clients=2, seconds=seconds, seed=self.dice.randrange(1 << 30))
         with Conn(self.firm.port) as conn:
@@ -167,7 +167,7 @@ class Soak:
     # --- after
 
     def settled(self, what, count, most):
-        """The figure once it is no more than it may be, or what it is when it does not become that."""
+        """Waits until the figure is at most the limit. Returns the figure, also if that fails."""
         try:
             wait_until(what, lambda: count() <= most, pause=0.2)
         except AssertionError:
@@ -175,7 +175,7 @@ class Soak:
         return count()
 
     def measure(self, before=None):
-        """Descriptors, MiB and connections of each proxy, which must be where they were."""
+        """Checks the descriptors, MiB and connections of each proxy, which must have their former values."""
         growth = GROWTH_MIB_SANITIZER if built_with_sanitizer() else GROWTH_MIB
         figures = []
         for i, proxy in enumerate(self.proxies):
@@ -184,7 +184,7 @@ class Soak:
                 return []
             most = before[i] if before else (1 << 20, 1 << 20)
             self.fill()
-            # Each figure is taken beside this one connection, so that none is of others that are about to close.
+            # Each figure is read over this single connection, so that it includes no others that are about to be closed.
             with Conn(proxy.port) as conn:
                 conns = self.settled("connections", lambda conn=conn: int(stats(conn)["curr_connections"]), 1)
                 if "inj" in wait_until("a reply", lambda conn=conn: read(conn, b"get inj"), pause=0.1):

@@ -1,7 +1,7 @@
-"""Honest clients of the soak: each has keys of its own, knows what is in them, and holds every reply against that.
+"""Honest clients of the soak test: each has its own keys, records their state, and compares every reply with it.
 
-A key of a steady server must have what was acknowledged. A key of a server that is killed now and then may be missing as well. After
-an unknown outcome a key is given up for a new one: the server may still carry out what it was sent.
+A key on a steady server must have its acknowledged state. A key on a server that is sometimes killed may also be missing. After an
+unknown outcome, a key is replaced by a new one, since the server may still execute the call.
 """
 import random
 import re
@@ -17,7 +17,7 @@ MOST = {"s": MOST_OF_ONE + 1, "l": MOST_OF_ONE, "p": 200000}     # members, item
 
 
 def loose_ops(client, dice):
-    """Commands of which only the form and the names in the reply are known."""
+    """Commands for which only the form of the reply and the names in it can be checked."""
     event, quiet = b"E%d" % client, b"quiet-%d" % client
     many = [b"quiet-%d" % dice.randrange(30) for _ in range(20)]
 
@@ -53,10 +53,10 @@ def loose_ops(client, dice):
 
 
 class Honest:
-    """One client, which works until the time is up, and then looks at all that it knows once more."""
+    """A client, which works until the end of the test, and then checks all its keys again."""
 
     def __init__(self, port, number, seconds, is_mortal, seed):
-        """Its keys are named by the seed, so that those of an earlier one are not there."""
+        """Its keys contain the seed, so that they differ from those of an earlier client."""
         self.tag = b"%x" % int(seed * (1 << 32))
         self.port, self.number, self.seconds, self.is_mortal = port, number, seconds, is_mortal
         self.dice = random.Random(f"{seed}-{number}")
@@ -66,7 +66,7 @@ class Honest:
         self.keys = [(family, self.new_key(family, number)) for family in FAMILIES for number in range(6)]
 
     def new_key(self, family, number):
-        """Half of the plain ones may be lost; what has several items, or is compared, is not."""
+        """Half of the plain items may be lost; sets and lists, and items with a cas id, may not."""
         wants_mortal = family in "pn" and number % 2 == 1
         while True:
             self.made += 1
@@ -84,7 +84,7 @@ class Honest:
         return Op(key, *self.dice.choice(list(FAMILIES[family](key, self.dice))))
 
     def take(self, op, reply):
-        """Holds the reply against what is known."""
+        """Compares the reply with the expected state."""
         if isinstance(reply, str):
             must(ERRORS.fullmatch(reply))
             self.errors[reply] = self.errors.get(reply, 0) + 1
@@ -116,7 +116,7 @@ class Honest:
                      for i, (family, key) in enumerate(self.keys)]
 
     def read_again(self, family, key):
-        """Whether what is there could be read; it must be what is known."""
+        """Reads a key, which must have the expected state. Returns whether it could be read."""
         read = {"s": b"smembers %s", "l": b"lrange %s 0 -1"}.get(family, b"get %s") % key.name
         self.conn.send(read + b"\r\n")
         reply = values(self.conn)
@@ -126,7 +126,7 @@ class Honest:
         known = {"s": lambda: key.state and sorted(key.state), "l": lambda: key.state and list(key.state),
                  "n": lambda: key.state is not None and [b"%d" % key.state]}.get(family, lambda: key.state and [key.state])()
         if got:
-            # A number that got shorter may have spaces behind it.
+            # A number that became shorter may be followed by spaces.
             got = sorted(got) if family == "s" else got[:1] if family == "n" else got
         if (got or None) != (known or None) and not (key.mortal and got is None):
             raise AssertionError(f"client {self.number}: {key.name!r} has {got!r:.300} in the end; known: {key.state!r:.300}")

@@ -1,4 +1,4 @@
-"""Hostile clients of the soak. None knows what it is answered, except where an answer would show that it got its way."""
+"""Hostile clients of the soak test. They ignore replies, except where a reply would show that an attack succeeded."""
 import contextlib
 import random
 import re
@@ -11,12 +11,12 @@ from harness import HOST
 from wire import Closed, Conn, small_windows
 
 BIG = 1000000
-VICTIM = b"large-set"        # it has tables, whose names anybody can read
+VICTIM = b"large-set"        # it has tables, whose keys every client can read
 PATIENCE = 20.0
 
 
 def held(sock, dice):
-    """Keeps a connection for a while, and ends it in one way or the other."""
+    """Uses a connection for a while, and ends it in one of several ways."""
     time.sleep(dice.uniform(0.2, 2))
     conn = Conn.__new__(Conn)
     conn.sock = sock
@@ -39,7 +39,7 @@ def half_a_request(port, dice):
 
 
 def reads_much(port, dice):
-    """Promptly, as many megabytes as it can have under way."""
+    """Reads promptly, with as many megabytes in flight as possible."""
     with Conn(port, PATIENCE) as conn:
         conn.send(b"get big\r\n" * 64)
         for _ in range(64):
@@ -69,7 +69,7 @@ def joins_one_set(port, dice):
 
 
 def writes_parts(port, _):
-    """Indexes by the names that the base refers to: each write is refused."""
+    """Writes indexes under the keys that the base refers to: each write is refused."""
     with Conn(port, PATIENCE) as conn:
         found, _ = conn.values(b"get " + VICTIM)
         base = found[VICTIM.decode()][1] if found else b""
@@ -82,7 +82,7 @@ def writes_parts(port, _):
 
 
 def forges(port, dice):
-    """Keys, lengths and lines that would be a reply or a command, if their bytes stood in the wrong place."""
+    """Keys, lengths and lines that would be a reply or a command if they were parsed at the wrong position."""
     with Conn(port, PATIENCE) as conn:
         key = b64encode(b"q%d\r\nVA 4 kx f0\r\nevil\r\nHD kq" % dice.randrange(100))
         conn.send(dice.choice((
@@ -112,7 +112,7 @@ def comes_and_goes(port, dice):
 
 
 def asks_the_same(port, dice):
-    """One question a thousand times, whose answer takes long, from a client that goes before it has come, or that reads nothing."""
+    """Sends one query a thousand times whose reply takes long, and disconnects before it arrives, or reads nothing."""
     sock = small_windows(port)
     sock.settimeout(1)
     question = dice.choice((b"scount large-set 0 z", b"smembers large-set", b"srandmember large-set -200000", b"lrange large-list 0 -1",
@@ -123,7 +123,7 @@ def asks_the_same(port, dice):
 
 
 def keys_that_are_commands(port, dice):
-    """They are commands in one of the two setlistd, and keys in the other."""
+    """They are commands in one of the two setlistd, and plain keys in the other."""
     sock = small_windows(port)
     sock.settimeout(1)
     key = dice.choice((b"q|smembers|large-set", b"q|srandmember|large-set|-100000", b"q|sinter|large-set|large-set"))
@@ -133,7 +133,7 @@ def keys_that_are_commands(port, dice):
 
 
 def rewrites(port, dice):
-    """Lists and sets of its own, of which each command makes the servers write all."""
+    """Uses its own lists and sets, with commands that make the servers write all of them."""
     with Conn(port, PATIENCE) as conn:
         conn.send(b"rpush churned " + b" ".join(b"%d" % number for number in range(2000)) + b"\r\n")
         for number in range(100):
@@ -144,7 +144,7 @@ def rewrites(port, dice):
 
 
 def waits_and_goes(port, dice):
-    """Many wait for one list, and go before they are served, or right then."""
+    """Many clients wait for one list, and disconnect before they receive an element, or at that moment."""
     conns = [Conn(port, PATIENCE) for _ in range(20)]
     for conn in conns:
         conn.send(dice.choice((b"blpop 0 awaited\r\n", b"brpop 0.2 other awaited\r\n", b"blpop 0 a b c d awaited\r\nblpop 0 awaited\r\n")))
@@ -160,7 +160,7 @@ ALL = (never_reads, asks_the_same, keys_that_are_commands, rewrites, waits_and_g
 
 
 class Hostile(threading.Thread):
-    """One kind of them, again and again. What ends a connection is no fault; what it must never see is."""
+    """Repeats one kind of attack. The connection may be closed, but certain replies must never occur."""
 
     def __init__(self, port, kind, seconds, seed):
         super().__init__(daemon=True)

@@ -1,4 +1,4 @@
-"""The operator of the soak, who gives a proxy new configurations while it runs, and now and then one with a mistake."""
+"""The operator of the soak test, who reloads new configurations of a running proxy, some of them with a mistake."""
 import random
 import threading
 import time
@@ -7,14 +7,14 @@ from harness import wait_until
 from stored import stats
 from wire import Conn
 
-# What differs from one to the next; a rule makes servers and lanes anew. No client's keys begin like this.
+# The differences between two configurations; a new rule creates new servers and lanes. No client's keys begin like this.
 CHANGES = ("", "client_buffer = 1048576", "verbose = 1", 'collection "unused-" {\n type = list\n}')
 MISTAKES = ("max_keys = 0", "nonsense = 1", "max_value 1", 'collection "unused-" {', "}", 'listen = {"127.0.0.1:x"}')
 REFUSED = "the new configuration was refused"
 
 
 class Operator(threading.Thread):
-    """Each configuration has a max_pipeline of its own, by which it is known. The first one is there again in the end."""
+    """Each configuration has a unique max_pipeline, which identifies it. The last one is the first one again."""
 
     def __init__(self, proxy, seconds, seed):
         super().__init__(daemon=True)
@@ -29,18 +29,18 @@ class Operator(threading.Thread):
 
 
     def give(self, max_pipeline, text):
-        """It is taken over once a client sees it."""
+        """Waits until a client sees the new configuration."""
         self.proxy.configure(text)
         wait_until(f"max_pipeline {max_pipeline}", lambda: self.settings()["max_pipeline"] == max_pipeline, pause=0.02)
         self.reloads += 1
 
     def refusals(self):
-        """Those that the log has told of since the last mistake."""
+        """Returns the configurations that the log has reported since the last mistake."""
         self.log.seek(self.heard)
         return self.log.read().count(REFUSED.encode())
 
     def give_mistake(self):
-        """The log says that it was refused, and no thread has taken anything of it."""
+        """Checks that the log reports the refusal, and that no thread uses any part of the configuration."""
         assert self.refusals() == 0, "a good configuration was refused"
         self.proxy.configure(f"{self.first}\nmax_pipeline = 77\n{self.dice.choice(MISTAKES)}\n")
         wait_until("a mistake is refused", lambda: self.refusals() == 1, pause=0.02)

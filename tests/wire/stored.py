@@ -1,7 +1,7 @@
-"""What a set really is on its servers: its base, the items that the base refers to, and whatever else lies about.
+"""A set as it is stored on its servers: its base, the items that the base refers to, and orphaned items.
 
-The tests read it from memcached directly, past setlistd, and find the server of an item by asking `route`. What is read there
-is told by tables.py, which shares nothing with setlistd.
+The tests read them directly from memcached, and find the server of an item with `route`. tables.py parses the tables; it shares
+no code with setlistd.
 """
 import functools
 import re
@@ -16,12 +16,12 @@ RUN = re.compile(rb"@([ti][0-9a-z]{11})\.(\d+)\.(\d+)\.(\d+)\.(\d+)\.([0-9a-f]{1
 LIST_SEGMENT = re.compile(rb"@([ls][0-9a-z]{11}\.\d+\.\d+)(?:\.[0-9a-f]{16})?(?::\d+:\d+)?")
 REFS = {b"@set.1": RUN, b"@list": LIST_SEGMENT}
 
-# A base: the log in front, the matches of its references, oldest first, and the log behind them.
+# A base: the log at its beginning, the matches of its references, oldest first, and the log at its end.
 Base = namedtuple("Base", "head refs log")
 
 
 class Servers:
-    """Connections to the memcached servers themselves, and one to a setlistd that says which of them holds a key."""
+    """Connections to the memcached servers themselves, and one to a setlistd that returns which of them has a key."""
 
     def __init__(self, servers, proxy):
         self.conns = {server.name: Conn(server.port) for server in servers}
@@ -32,7 +32,7 @@ class Servers:
             conn.close()
 
     def of(self, key):
-        """A connection to the server that holds the key."""
+        """Returns a connection to the server that has the key."""
         reply = self.router.ask(f"route {key}")
         word, said, name = reply.split(" ")
         if (word, said) != ("ROUTE", key):
@@ -43,7 +43,7 @@ class Servers:
         return self.of(key).get(key)
 
     def meta(self, key, flags):
-        """The flags of `mg` on the key: {letter: rest of the word}; None for a miss."""
+        """Returns the flags of the reply to `mg` for the key: {letter: rest of the word}; None for a miss."""
         reply = self.of(key).ask(f"mg {key} {flags}").split()
         return None if reply[0] == "EN" else {word[0]: word[1:] for word in reply[1:]}
 
@@ -51,16 +51,16 @@ class Servers:
         return self.of(key).ask(f"delete {key}")
 
     def bytes_sent(self):
-        """By all servers together."""
+        """A counter, summed over all servers."""
         return sum(stat(conn, "stats", "bytes_written") for conn in self.conns.values())
 
     def item_count(self):
-        """The items on all servers together."""
+        """The number of items on all servers."""
         return sum(stat(conn, "stats", "curr_items") for conn in self.conns.values())
 
 
 def stats(conn, command="stats"):
-    """All of a `stats` reply: {name: text}."""
+    """Returns all lines of a `stats` reply: {name: text}."""
     conn.send(command.encode() + b"\r\n")
     return dict(line.split(" ", 2)[1:] for line in conn.lines_until("END")[:-1])
 
@@ -70,12 +70,12 @@ def stat(conn, command, name):
 
 
 def counter(conn, name):
-    """One of the counters of a setlistd."""
+    """Returns one of the counters of a setlistd."""
     return stat(conn, "stats collections", name)
 
 
 class Stored:
-    """A set as it is stored right now. What of it is gone is None; what is malformed is found when it is looked into."""
+    """A set as it is stored now. Missing parts are recorded; malformed ones are found when they are parsed."""
 
     def __init__(self, servers, key):
         self.key = key
@@ -98,13 +98,13 @@ class Stored:
 
     @functools.cached_property
     def runs(self):
-        """Its runs, oldest first, all of which are there and as they are said to be."""
+        """Returns its runs, oldest first. All of them must exist and match their references."""
         runs = [Run(self, match) for match in self.matches if match.re is RUN]
         need(sum(len(run.items) for run in runs) == len({name for run in runs for name in run.items}), "an item is there twice")
         return runs
 
     def members(self):
-        """What it holds: of what is said of a member the newest counts."""
+        """Returns its members: the newest entry of each member counts."""
         said = fold(self.head)
         for run in self.runs:
             said.update(run.entries)
@@ -133,7 +133,7 @@ class Run:
         return sum(removed for _, removed in self.entries)
 
     def read(self, name):
-        """Gives the entries of a table, which are those behind all that were read."""
+        """Yields the entries of a table, which must follow all entries that were read before."""
         entries = read_table(self.data[name])
         need(entries, f"{name} has no entries")
         self.entries += entries
@@ -157,7 +157,7 @@ def verify(name, data, check):
 
 
 def tables_of(ref, data):
-    """The ids of a run's tables beside the item that is referred to; those of an index that is none are not known."""
+    """Returns the ids of a run's tables in addition to the item of its reference; an invalid index yields none."""
     if ref[0] != "i":
         return [ref] if ref[0] == "t" else []
     try:
@@ -167,7 +167,7 @@ def tables_of(ref, data):
 
 
 def split(base):
-    """A base in its parts; where nothing is referred to all of it is the log."""
+    """Splits a base into its parts; without references, all of it is the log."""
     tokens = base.split(b" ")
     start = next((number for number, token in enumerate(tokens) if token[:1] == b"@"), None)
     if start is None:
@@ -183,7 +183,7 @@ def split(base):
 
 
 def fold(log):
-    """The last word of a log on each member: {member: removed}."""
+    """Returns the latest token of a log for each member: {member: removed}."""
     tokens = log.split(b" ")
     need(tokens.pop() == b"", f"a log ends with {log[-20:]}")
     for token in tokens:

@@ -1,11 +1,11 @@
-"""Many clients that change one set at full rate, each in a process of its own, each knowing what must be in it.
+"""Many clients that change one set at full rate, each in its own process, each with a record of its members.
 
-Every member belongs to one client, which alone adds and removes it, over one connection. So at any time the client knows
-what may be true of each of its members: what the last acknowledged operation said, or either where one that came later
-ended with its outcome unknown. Every read, in the middle of a pipeline too, is held against that.
+Every member belongs to one client, and only this client adds and removes it, over one connection. So at any time the client knows
+the possible states of each of its members: that of the last acknowledged operation, or any that a later operation with an unknown
+outcome may have caused. Every read, also within a pipeline, is compared with these states.
 
-A member of which an outcome is unknown is given up for a new one: the server may do what a killed proxy sent at any time
-later, and undo what was acknowledged meanwhile.
+A member with an unknown outcome is replaced by a new one: the server may execute the call of a killed proxy at any later time,
+and revert an acknowledged write.
 """
 import collections
 import contextlib
@@ -23,14 +23,14 @@ NOT_SENT = re.compile(r"SERVER_ERROR upstream \S+ unavailable")
 MEMBER = re.compile(rb"c(\d+)-(\d+)")
 IN, OUT, EITHER = frozenset([True]), frozenset([False]), frozenset([True, False])
 COMEBACK = PATIENCE
-# Each client does so many operations however slow the machine is, or the storm would not have been one.
+# Each client executes this number of operations, however slow the machine is, so that there is always contention.
 LEAST_OPERATIONS = 1500
-# A client changes this part of its members for a while; the others rest, so that it shows when one of them is lost.
+# A client changes only this part of its members for a while, so that the loss of one of the others is detected.
 ACTIVE_PART = 4
 
 
 class Plan:
-    """What all clients of a storm share."""
+    """The plan that all clients of a storm share."""
 
     def __init__(self, ports, key="storm", members=80, clients=12, seconds=4.0, reads=True, batch=(50, 200), seed=1):
         self.ports, self.key, self.members, self.clients = ports, key.encode(), members, clients
@@ -40,7 +40,7 @@ class Plan:
         return b"c%02d-%08d" % (client, number)
 
     def expect_known(self, found):
-        """Only members that some client adds at times, each once. The one of each client that is only ever removed is not."""
+        """Returns only members that some client may add, each once, without the member of each client that is only ever removed."""
         if len(set(found)) != len(found):
             raise AssertionError(f"a member twice in a set of {len(found)}")
         for member in found:
@@ -49,7 +49,7 @@ class Plan:
                 raise AssertionError(f"a member that was never added: {member!r}")
 
 
-# What a client tells when it is done: plain data only.
+# The report of a client at its end: only plain data.
 Report = collections.namedtuple("Report", "may_be operations errors broken problem", defaults=(0, {}, 0, None))
 
 
@@ -71,7 +71,7 @@ class Client:
     # --- connections
 
     def connect(self, turn=0):
-        """To this client's proxy, as soon as it is there."""
+        """Connects to this client's proxy, as soon as it listens."""
         port = self.plan.ports[(self.number + turn) % len(self.plan.ports)]
         end = time.monotonic() + COMEBACK
         while True:
@@ -88,10 +88,10 @@ class Client:
             self.conn.close()
         self.conn = self.connect()
 
-    # --- one pipeline: (sent, expected reply or None, what to do with the reply)
+    # --- one pipeline: (bytes sent, expected reply or None, handler of the reply)
 
     def write(self):
-        """One command on some members."""
+        """Sends one command with some members."""
         adds = self.dice.random() < 0.5
         count = 1 if self.dice.random() < 0.9 else self.dice.randrange(2, 12)
         members = self.dice.sample(self.active, count)
@@ -122,7 +122,7 @@ class Client:
     # --- replies
 
     def failed(self, line):
-        """Notes an error; whether nothing was sent."""
+        """Records an error. Returns whether nothing was sent."""
         if not ERRORS.fullmatch(line):
             raise AssertionError(f"client {self.number} got {line!r}")
         self.errors[line] += 1
@@ -164,7 +164,7 @@ class Client:
             self.expect_all(found[self.plan.key.decode()][1].split())
 
     def all_in_order(self, conn):
-        """An empty set shows as a missing one does."""
+        """An empty set may be reported as missing."""
         found, end = conn.read_values()
         if end != "END":
             self.failed(end)
@@ -209,7 +209,7 @@ class Client:
             self.reconnect()
 
     def look_elsewhere(self):
-        """All is acknowledged, so another proxy must show it as well."""
+        """All writes are acknowledged, so another proxy must return them too."""
         with contextlib.suppress(Closed, ConnectionError), self.connect(self.dice.randrange(1, len(self.plan.ports))) as conn:
             conn.send(b"smembers %s\r\n" % self.plan.key)
             self.all_members(conn)
@@ -237,7 +237,7 @@ def _client_process(plan, number, pipe):
 
 
 class Storm:
-    """Runs the clients: `with Storm(plan) as storm:` the body goes on beside them; afterwards storm.reports."""
+    """Runs the clients: `with Storm(plan) as storm:` runs the body concurrently; then the results are in storm.reports."""
 
     def __init__(self, plan):
         self.plan = plan
@@ -277,7 +277,7 @@ class Storm:
         return dict(sum((collections.Counter(report.errors) for report in self.reports), collections.Counter()))
 
     def wrong_members(self, found):
-        """What the final state of the set gets wrong, in words."""
+        """Returns the errors of the final state of the set, as text."""
         self.plan.expect_known(found)
         there = set(found)
         return [f"{member.decode()}: is {'in' if member in there else 'missing'}, must be {'in' if IN == may_be else 'out'}"

@@ -1,6 +1,6 @@
-"""Sorted tables and their indexes as their documentation has them: stored bytes to plain Python, each rule of the form checked.
+"""Parses stored tables and indexes into plain Python, following their documentation, and checks each rule of the form.
 
-A reader of its own, so that what is written wrongly and read back just as wrongly is found.
+It shares no code with setlistd, so that an error that its writer and its reader have in common is detected.
 """
 import re
 import struct
@@ -11,12 +11,12 @@ ID = 12
 MEMBER = re.compile(rb"[^\x00-\x20\x7f]{1,250}")
 TABLE_ID = re.compile(rb"t[0-9a-z]{11}")
 
-# What an index says of one of its tables.
+# The entry of an index for one of its tables.
 Fence = namedtuple("Fence", "id check bytes entries removals first")
 
 
 class Malformed(AssertionError):
-    """Stored bytes that are not of the form."""
+    """Stored bytes that violate the form."""
 
 
 def need(condition, what):
@@ -25,7 +25,7 @@ def need(condition, what):
 
 
 class Bytes:
-    """Takes what it is asked for off the front of some bytes."""
+    """Reads fields from the beginning of some bytes."""
 
     def __init__(self, data, at=0):
         self.data, self.at = data, at
@@ -50,7 +50,7 @@ class Bytes:
 
 
 def read_table(data):
-    """All entries in their order: [(member, removed)]."""
+    """Returns all entries in their order: [(member, removed)]."""
     need(data[:2] == b"T1" and len(data) >= 6, "this is no table")
     count, = struct.unpack("<I", data[-4:])
     restarts = -(-count // INTERVAL)
@@ -77,7 +77,7 @@ def read_table(data):
 
 
 def read_index(data):
-    """All fences in their order."""
+    """Returns all fences in their order."""
     need(data[:2] == b"I1", "this is no index")
     rest, fences = Bytes(data, 2), []
     while rest.left():

@@ -1,4 +1,4 @@
-"""Users: what a client that must authenticate gets, and what its failures cost the others."""
+"""Users: replies to a client that must authenticate, and the effect of its failures on other clients."""
 import os
 import threading
 
@@ -10,7 +10,7 @@ from harness import EVENLY, HOST, OPTIONS, PATIENCE, wait_until
 from wire import Closed, Conn
 
 FAILURE = "CLIENT_ERROR authentication failure"
-TRIES = 10  # after so many refused requests the end
+TRIES = 10  # closed after this number of refused requests
 
 
 class Users(AuthTest):
@@ -73,7 +73,7 @@ class Users(AuthTest):
             self.assertEqual(conn.read_values()[0][f"k{i}"][1], b"x" * 100)
 
     def test_pipelined_behind_a_wrong_one(self):
-        """Each is answered, in order; a right one behind them counts."""
+        """Each is answered, in order; a correct login after them is accepted."""
         self.assertEqual(self.watcher.set("victim", b"safe"), "STORED")
         conn = self.connect(self.proxy)
         conn.send(WRONG + b"delete victim\r\nadd x 0 0 25\r\n" + RIGHT + b"\r\n" + RIGHT + b"get victim\r\n")
@@ -150,7 +150,7 @@ class Examples(AuthTest):
     smoke = True
 
     def test_of_the_manual(self):
-        """Those that want a user are run here; a wrong password in one costs it a pause."""
+        """Commands that require a login are executed here; a wrong password in one causes a pause."""
         found = [each for page in OPTIONS.manpages for each in manpage.examples(page, "guarded")]
         self.assertGreater(len(found), 0)
         self.serve(users=USERS + "ann:secret\n")
@@ -159,11 +159,11 @@ class Examples(AuthTest):
 
 
 class Failures(AuthTest):
-    """Who guesses waits, and nobody else does."""
+    """A client that guesses is delayed; others are not."""
     smoke = True
 
     def test_a_pause(self):
-        """Between two requests of the one that were sent together, others are served: without a pause this is never seen."""
+        """Between two requests of a client that were sent together, others are served: without a pause this would never happen."""
         def seen():
             before = self.count("auth_failures")
             with Conn(self.proxy.port) as conn:
@@ -227,7 +227,7 @@ class Places(AuthTest):
             return None
 
     def serve_few(self, places, *args, config=""):
-        """Nobody but the watcher has one: not the connection that tried whether it listens, either."""
+        """Only the watcher has a connection; not even the one that checked whether the port listens."""
         self.serve(*args, config=f"max_connections = {places}\n{config}")
         self.open(1)
 
@@ -256,7 +256,7 @@ class Places(AuthTest):
 
     @marks(smoke=False)
     def test_of_several_threads(self):
-        """With three all that may go are in the first one."""
+        """With three threads, all connections that may be closed are in the first one."""
         self.assertEqual(sorted(self.replaced("-t", "2", config=EVENLY)), [False, True])
         self.assertEqual(sorted(self.replaced("-t", "3")), [False, True])
 

@@ -1,5 +1,5 @@
-"""What the configuration says about access: files with passwords, denied commands, listeners, users of Unix sockets; and servers
-that want a login."""
+"""Access options of the configuration: files with passwords, denied commands, listeners, users of Unix sockets; and servers
+that require a login."""
 import os
 import pwd
 import socket
@@ -14,7 +14,7 @@ from stored import stat, stats
 
 
 class Files(WireTest):
-    """What is wrong with a file of users is said at the start, and by -T."""
+    """Errors in a file of users are reported at the start, and by -T."""
     smoke = True
 
     def check(self, *args, config=""):
@@ -36,7 +36,7 @@ class Files(WireTest):
 
     @unittest.skipUnless(os.geteuid() == 0, "only root may give root a file")
     def test_modes_of_root(self):
-        """A group may read what root owns, as a Secret in a container that does not run as root; nothing else."""
+        """The group may read a file that root owns, such as a Secret in a container that does not run as root; no one else may."""
         path = self.private_file(USERS)
         os.chown(path, 0, pwd.getpwnam("nobody").pw_gid)
         os.chmod(path, 0o440)
@@ -69,7 +69,7 @@ class Files(WireTest):
 
 
 class Upstream(WireTest):
-    """Servers that want a login."""
+    """Servers that require a login."""
     smoke = True
 
     def serve(self, password, *extra, user="foo"):
@@ -87,12 +87,12 @@ class Upstream(WireTest):
         self.assertIsNone(self.conn.get("setlistd-authentication"))
 
     def refused(self):
-        """Said once, however often it is tried."""
+        """Logged once, however many attempts there are."""
         self.assertEqual(self.conn.set("k", b"x"), f"SERVER_ERROR upstream {self.server.name} unavailable")
 
         wait_until("it is tried again", lambda: stat(self.conn, "stats upstream", f"{self.server.name}:connects") >= 4)
         said = self.proxy.process.stderr()
-        self.assertEqual(said.count("refuses server_user"), 1, said)
+        self.assertEqual(said.count("rejects server_user"), 1, said)
         self.assertNotIn("secret", said)
 
     def test_wrong(self):
@@ -108,7 +108,7 @@ class Upstream(WireTest):
         self.refused()
 
     def test_not_wanted(self):
-        """A memcached that wants no login keeps nothing of it."""
+        """A memcached that requires no login stores nothing of it."""
         self.serve("bar\n")
         self.assertEqual(self.conn.set("k", b"x"), "STORED")
         direct = self.connect(self.server)
@@ -127,7 +127,7 @@ class Denied(WireTest):
         return conn, self.connect(self.servers[0])
 
     def test_each_command(self):
-        """Everything that `help` names: with its data, alone and in order, and without an effect."""
+        """Every command of `help`: with its data, separately and in order, without an effect."""
         commands = usages(self.serve())
         self.assertGreater(len(commands), 50)
         conn, direct = self.deny(commands)
@@ -163,7 +163,7 @@ class Denied(WireTest):
     def test_unknown_names(self):
         for name in ("FLUSH_ALL", "flush", ""):
             config = self.private_file(f'servers = {{"127.0.0.1:1"}}\ndeny = {{"flush_all",\n"{name}"}}\n')
-            self.assert_refused(setlistd("-T", "-f", config), f'{config}:3: deny: "{name}" is no command')
+            self.assert_refused(setlistd("-T", "-f", config), f'{config}:3: deny: "{name}" is not a command')
 
 
 def has_ipv6_loopback():
@@ -201,7 +201,7 @@ class Listeners(WireTest):
         if not under:
             self.skipTest("no right to put another file over /etc/hosts")
         self.assert_refused(self.check("localhost:1", under=under), "cannot listen: localhost:1: ")
-        self.assert_refused(self.check("example.invalid:1", under=under), "whoever reaches it")
+        self.assert_refused(self.check("example.invalid:1", under=under), "anyone who can connect")
 
     def test_guarded(self):
         for config in ("insecure = true", f'auth_file = "{self.private_file(USERS)}"'):
@@ -211,7 +211,7 @@ class Listeners(WireTest):
         self.assertEqual(self.check(self.OPEN[0], config="insecure = false").returncode, 1)
 
     def test_every_address(self):
-        """Of IPv6 too, where there is any; a client of IPv4 has the name that it has elsewhere."""
+        """Also of IPv6, if available; an IPv4 client has the same name as elsewhere."""
         port = free_port()
         proxy = self.setlistd([self.memcached()], "-v", config=f'listen = {{"*:{port}"}}\ninsecure = true', tcp=False)
         proxy.process.wait_ready((HOST, port))
@@ -231,13 +231,13 @@ class Listeners(WireTest):
             self.assert_refused(setlistd("-S", "127.0.0.1:1", "-p", str(free_port()), *args), "insecure = true")
 
     def started(self, *args):
-        """What one has logged that has begun to answer."""
+        """Returns the log of a setlistd that has started to serve."""
         self.assertEqual(self.serve(1, *args).ask("mn"), "MN")
         return self.proxy.process.stderr()
 
     def test_root(self):
         """Without another user to become, it warns once."""
-        self.assertEqual(self.started("-t", "2").count("runs as root"), 1 if os.geteuid() == 0 else 0)
+        self.assertEqual(self.started("-t", "2").count("running as root"), 1 if os.geteuid() == 0 else 0)
         if os.geteuid() == 0:
             self.assertNotIn("runs as root", self.started("-u", "nobody"))
 
@@ -265,7 +265,7 @@ class SocketUsers(WireTest):
         self.proxy.process.wait_ready(self.path)
 
     def asks(self, user):
-        """What another user gets as a reply."""
+        """Returns the reply to another user."""
         if os.geteuid() != 0:
             self.skipTest("only root can connect as another user")
         return run_program(sys.executable, "-c", PEER, self.path, user=user, cwd="/").stdout
@@ -306,4 +306,4 @@ class SocketUsers(WireTest):
     def test_unknown(self):
         for user in ("no-such-user-here", "", "-1", "4294967295"):
             config = self.private_file(f'servers = {{"127.0.0.1:1"}}\nsocket_users = {{"nobody",\n"{user}"}}\n')
-            self.assert_refused(setlistd("-T", "-f", config), f'{config}:3: socket_users: "{user}" is no user of this system')
+            self.assert_refused(setlistd("-T", "-f", config), f'{config}:3: socket_users: "{user}" is not a user of this system')

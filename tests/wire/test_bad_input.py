@@ -1,7 +1,7 @@
-"""Wrong, hostile and broken requests. The rows are numbered as in the research that they come from.
+"""Invalid, hostile and broken requests. The row numbers are those of the research that they are taken from.
 
-Three outcomes: refused and the connection goes on, refused and closed, closed in silence. In none of them may bytes of a
-data block be taken for a command.
+There are three outcomes: refused, and the connection stays open; refused and closed; closed silently. In none of them may bytes of a
+data block be parsed as a command.
 """
 import contextlib
 import random
@@ -12,7 +12,7 @@ from wire import Conn, usage
 
 BAD_CHUNK = b"CLIENT_ERROR bad data chunk"
 TOO_LARGE = b"SERVER_ERROR object too large for cache"
-ONLY_TEXT = b"CLIENT_ERROR only the protocols of memcached are spoken here"
+ONLY_TEXT = b"CLIENT_ERROR only the memcached protocols are supported here"
 CONTROL = b"CLIENT_ERROR control character in line"
 MIB = 1 << 20
 
@@ -28,7 +28,7 @@ class BadInput(WireTest):
         self.assertEqual(self.conn.get("victim"), b"safe", "data was run as a command")
 
     def replies(self, data, half_close=True):
-        """All that comes back until the proxy closes."""
+        """Returns all bytes until the proxy closes the connection."""
         with Conn(self.proxy.port) as conn:
             with contextlib.suppress(ConnectionError):
                 conn.send(data)
@@ -37,7 +37,7 @@ class BadInput(WireTest):
             return conn.rest()
 
     def refused_and_closed(self, data, error):
-        """The error line and nothing else, although more was asked behind it; closed by the proxy itself."""
+        """Only the error line, although more requests followed; the proxy closes the connection."""
         self.assertEqual(self.replies(data + b"mn\r\n", half_close=False), error + b"\r\n", data[:80])
 
     def refused_and_on(self, data, error):
@@ -64,7 +64,7 @@ class Framing(BadInput):
                     self.refused_and_closed(head + b"\r\n" + tail, BAD_CHUNK)
 
     def test_data_ended_by_a_bare_line_feed(self):
-        """Taken, as for a line, or refused as memcached does: but one of the two."""
+        """Accepted, as for a line, or refused as memcached does: but one of the two."""
         reply = self.replies(b"set k 0 0 3\r\n123\nmn\r\n")
         self.assertIn(reply, (b"STORED\r\nMN\r\n", BAD_CHUNK + b"\r\n"))
 
@@ -94,7 +94,7 @@ class Framing(BadInput):
         self.assertLess(self.proxy.peak_mib(), 512, "memory was taken by a declared length")
 
     def test_missing_arguments_do_not_run_the_payload(self):
-        """Whether the connection goes on or not: what follows `set k 0 0` may be data, and must not delete."""
+        """Whether the connection stays open or not: the bytes after `set k 0 0` may be data, and must not delete."""
         self.assertEqual(self.replies(b"cas victim 0 0 13\r\n"), b"", "its data are awaited")
         for head in (b"set victim 0 0", b"set victim", b"ms victim", b"cas k 0 0 13\r\ndelete victim"):
             with self.subTest(head=head):
@@ -103,7 +103,7 @@ class Framing(BadInput):
 
 
 class Swallowed(BadInput):
-    """The length is known, something else is wrong: the data is skipped, the connection goes on (rows 10, 22, 27, 28, 30)."""
+    """The length is known, and something else is invalid: the data is skipped, the connection stays open (rows 10, 22, 27, 28, 30)."""
     smoke = True
 
     def refuse(self, head, error):
@@ -125,7 +125,7 @@ class Swallowed(BadInput):
         self.refuse(b"cas %s 0 0 13 1" % key, b"CLIENT_ERROR key too long")
 
     def test_bad_key_or_flags_in_ms(self):
-        """A wrong flag is an error, whoever finds it; the data is skipped or the connection ends."""
+        """An invalid flag is an error, whichever part detects it; the data is skipped or the connection is closed."""
         for words in (b"k" * 251 + b" 13", *(b"k 13 " + flags for flags in (
                 b"!", b"T1 T2", b"MX", b"O" + b"x" * 40, b"Cx", b"Tx", b"Fx", b" ".join([b"k"] * 30)))):
             with self.subTest(words=words):
@@ -145,7 +145,7 @@ class Swallowed(BadInput):
 
 
 class TooLarge(BadInput):
-    """A value that cannot be stored: what it should have replaced is gone, as in memcached, and nothing else (row 22)."""
+    """A value that cannot be stored: the old value is deleted, as in memcached, and nothing else (row 22)."""
     smoke = True
 
     def test_near_the_servers_limit(self):
@@ -177,7 +177,7 @@ class TooLarge(BadInput):
 
 
 class Lines(BadInput):
-    """Lines that are too long, hold control bytes or have too many words (rows 2 to 9, 33, 36, 37)."""
+    """Lines that are too long, contain control bytes or have too many words (rows 2 to 9, 33, 36, 37)."""
     smoke = True
 
     def test_line_too_long(self):
@@ -303,7 +303,7 @@ class OtherProtocols(BadInput):
         self.assertEqual(self.conn.ask("mn"), "MN")
 
     def test_mutated_requests(self):
-        """Good requests with a byte or two changed, as they come from a broken client."""
+        """Valid requests with a byte or two changed, as from a broken client."""
         dice = random.Random(1424448000)
         good = (b"set k 1 2 3\r\nabc\r\nget k k2\r\nincr n 5\r\nsadd s a b c\r\nsmembers s\r\nms k 3 T0 c\r\nabc\r\n"
                 b"mg k v f O1\r\nevincr E 1\r\nevadd E 0 0 2\r\nhi\r\ncas k 0 0 1 5\r\nx\r\n")
@@ -323,7 +323,7 @@ class BrokenOff(BadInput):
     def test_reset_in_the_middle_of_a_value(self):
         for begun, leave in ((b"set half 0 0 10\r\n12345", Conn.reset), (b"set half2 0 0 10\r\n0123456789", Conn.close)):
             conn = Conn(self.proxy.port)
-            # one write is read in one piece: with the reply to the first request the rest was seen too
+            # one write is read in one piece: when the first request is answered, the others were read too
             conn.send(b"mn\r\n" + begun)
             self.assertEqual(conn.line(), b"MN")
             leave(conn)
@@ -335,7 +335,7 @@ class BrokenOff(BadInput):
         self.assertEqual(self.conn.get("k"), b"x")
 
     def test_clients_that_leave_their_replies(self):
-        """Replies of those who left reach nobody else, and no descriptor is lost."""
+        """Replies to disconnected clients are never sent to others, and no descriptor is leaked."""
         with Conn(self.proxy.port) as conn:
             for i in range(10):
                 conn.set(f"k{i}", b"value of k%d" % i * 100)

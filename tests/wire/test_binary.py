@@ -1,4 +1,4 @@
-"""memcached's binary protocol: what memcached answers to it, setlistd answers as well."""
+"""memcached's binary protocol: setlistd's replies equal those of memcached."""
 import os
 import random
 import re
@@ -41,7 +41,7 @@ class BinaryTest(WireTest):
 
 
 class Dice(random.Random):
-    """Random requests. Each is a function of what the client knows of cas ids, which are not the same everywhere."""
+    """Random requests. Each is a function of the cas ids that the client knows, which differ between servers."""
     names = [f"name-{i}" for i in range(12)]
     # Numbers are only here, and keep their length: memcached pads one that gets shorter, or not, as it likes.
     counters = [f"counter-{i}" for i in range(5)]
@@ -51,7 +51,7 @@ class Dice(random.Random):
         return self.choice(self.names + self.counters + self.large)
 
     def cas(self, key):
-        """None, one that is wrong everywhere, or the last that was seen."""
+        """None, one that is wrong on all servers, or the last received one."""
         kind = self.randrange(10)
         return lambda known: {0: 1 << 60 | 1, 1: known.get(key, 0), 2: known.get(key, 0)}.get(kind, 0)
 
@@ -60,7 +60,7 @@ class Dice(random.Random):
             return b"%d" % (5 * 10 ** 9 + self.randrange(10 ** 6))
         if key in self.large and self.randrange(3) == 0:
             return self.choice((b"x", b"y")) * self.choice((20000, 300000, 600000, MIB - 40, MIB + 1))
-        # Of a value of spaces alone memcached makes a number from what happens to stand behind it in memory.
+        # For a value of only spaces, memcached's number depends on the bytes that follow it in memory.
         return self.choice((b"", b"v" + bytes(self.choices(b"abc \r\n\0\xff", k=self.choice((0, 1, 5, 30, 200))))))
 
     def exptime(self):
@@ -99,7 +99,7 @@ class Dice(random.Random):
         return key, lambda known: packet(opcode, key, cas=cas(known), opaque=opaque)
 
     def other(self, opaque):
-        # What a flush finds depends on the second and on the order of the LRU, since memcached 1.6.25.
+        # The result of a flush depends on the second and on the order of the LRU, since memcached 1.6.25.
         later = struct.pack(">I", 1000)
         opcode, extras, value = self.choice((
             (NOOP, b"", b""), (NOOP, b"", b""), (FLUSH, later, b""), (FLUSHQ, later, b""), (SASL_LIST, b"", b""),
@@ -112,7 +112,7 @@ class Dice(random.Random):
         return make(self.randrange(1 << 32))
 
     def last(self):
-        """One behind which the connection is closed."""
+        """A request after which the connection is closed."""
         return self.choice((
             packet(GET), packet(GET, "k", b"1234"), packet(GET, "k", value=b"v"), packet(SET, "k", b"1234", b"v"),
             packet(SET, b"", b"12345678", b"v"), packet(GET, "k" * 251), packet(GET, "k", body=0), packet(INCR, "k"),
@@ -154,7 +154,7 @@ class Differential(BinaryTest):
             done += size
 
     def test_the_last_request(self):
-        """What is answered, and that nothing comes behind it."""
+        """Returns the replies, after which nothing may follow."""
         for _ in range(60):
             last, answers = self.dice.last(), []
             for conn, _ in self.sides():
@@ -236,7 +236,7 @@ class Conversation(BinaryTest):
         self.answers(1, b"Not found", GET, "tag-a")
 
     def test_keys_of_any_bytes(self):
-        """memcached takes them. A key with a line end must not become one at a server."""
+        """memcached accepts them. A key with a line end must not be sent as one to a server."""
         for key in (b"a b", b"\0", b"a\r\nflush_all\r\n", bytes(range(186)), b" " * 186):
             self.answers(1, b"Not found", GET, key)
             cas = self.answers(0, b"", SET, key, bytes(8), b"value").cas
@@ -317,7 +317,7 @@ class Failures(BinaryTest):
 
     @marks(plain=True)
     def test_claims(self):
-        """Nothing is kept for a body that was only claimed, or is too large."""
+        """Nothing is allocated for a body that is only announced, or is too large."""
         self.serve()
         for body in (0xffffffff, 0x80000000, (1 << 30) + 1):
             for opcode in (SET, GET, 0xff):
@@ -403,7 +403,7 @@ class Sasl(AuthTest, BinaryTest):
                 self.answers(0x20, b"Auth failure.", SASL_AUTH, "PLAIN", value=b"\0foo\0baz")
 
     def test_much_that_is_allowed(self):
-        """A client that waits for its replies may ask a lot; of one that sends on, no more than some are answered."""
+        """A client that waits for its replies may send many requests; of one that does not, only some are answered."""
         begin = packet(SASL_AUTH, "PLAIN")
         for asked in (packet(VERSION), packet(SASL_LIST), begin):
             for _ in range(3):

@@ -1,4 +1,4 @@
-"""What the daemon holds and how long: requests under way, times, places and descriptors, and the last replies."""
+"""The limits of the daemon: requests in flight, times, connections and descriptors, and the last replies."""
 import contextlib
 import resource
 import socket
@@ -35,13 +35,13 @@ class Window(BoundsTest):
         return asked
 
     def test_small_values_open_it_slowly(self):
-        """Replies without a value and misses tell nothing."""
+        """Replies without a value, and misses, do not affect it."""
         for prelude, replies, most in ((b"", 0, 4), (b"mn\r\n" * 2000, 2000, 4), (b"get missing\r\n" * 2000, 2000, 4),
                                        (b"get key-2\r\n" * 8, 24, 8)):
             self.assertLessEqual(self.under_way(prelude, replies), most, prelude[:20])
 
     def test_one_large_value_closes_it(self):
-        """Two hundred small ones open it, of those that are under way then one is large."""
+        """Two hundred small replies widen the window; then one of the requests in flight has a large reply."""
         self.serve_scripted()
         self.server.faults[b"key-big"] = scripted.large
         conn = self.connect(self.proxy)
@@ -54,7 +54,7 @@ class Window(BoundsTest):
         self.assertLessEqual(self.count("cmd_get") - before, 4)
 
     def test_what_is_sent_counts(self):
-        """Values on their way to a server that does not take them: as many as fit client_buffer."""
+        """Values for a server that does not read: as many as fit into client_buffer."""
         self.serve_scripted()
         held = self.hold(self.server, "key-1")
         conn = self.connect(self.proxy)
@@ -99,7 +99,7 @@ class Times(BoundsTest):
         self.assertEqual(conn.line(), b"MN")
 
     def test_what_the_daemon_does_not_read_yet(self):
-        """A request that waits for others is not the client's fault."""
+        """A client is not closed while its request waits for others."""
         self.serve_scripted("request_read_timeout = 500")
         held = self.hold(self.server, "key-1")
         waiting, late = self.connect(self.proxy), self.connect(self.proxy)
@@ -113,10 +113,10 @@ class Times(BoundsTest):
 
     @marks(smoke=False)
     def test_replies_that_wait_for_an_earlier_one(self):
-        """Their client can take none of them. Another one, which takes none though it could, is closed meanwhile."""
+        """Their client cannot read any of them. Another one, which could but does not, is closed meanwhile."""
         self.serve("client_buffer = 65536", servers=[self.memcached(), self.scripted_server()])
         key, big = self.key_on(self.watcher, self.server), self.keys_on(self.watcher, self.servers[0], 3, "big")
-        size = 360000  # three are just too much: once they are written, what the kernel does not take is not
+        size = 360000  # three are just too many: after they are written, the bytes that the kernel does not accept are not
         wait_until("the server is greeted", lambda: self.watcher.get(key))
         for each in big:
             self.assertEqual(self.watcher.set(each, b"x" * size), "STORED")
@@ -142,7 +142,7 @@ class Times(BoundsTest):
         self.assertGreaterEqual(stat(self.connect(self.proxy), "stats", "closed_idle_clients"), 2)
 
     def test_idle_clients_stay(self):
-        """Unless told otherwise."""
+        """By default."""
         self.serve("request_read_timeout = 500")
         late = self.connect(self.proxy)
         late.send(b"g")
@@ -179,7 +179,7 @@ class Places(BoundsTest):
 
     @marks(smoke=False)
     def test_of_several_threads(self):
-        """With three all that may go are in the first one."""
+        """With three threads, all connections that may be closed are in the first one."""
         self.replaced(EVENLY, "-t", "2")
         self.replaced("", "-t", "3")
 
@@ -192,7 +192,7 @@ class Places(BoundsTest):
 
     @marks(smoke=False)
     def test_requests_that_are_not_complete(self):
-        """Those that hold all places go after their time, and others have these."""
+        """Clients that occupy all connections are closed after their timeout, and others get these."""
         _, self.proxy = self.pool(1, config="max_connections = 4\nrequest_read_timeout = 500")
         parts = (b"get ke", b"g", b"set key 0 0 100\r\nab", b"sadd key a")
         conns = self.fill(len(parts))
@@ -205,7 +205,7 @@ class Places(BoundsTest):
 
 
 def few(descriptors):
-    """A command that runs another one with so many descriptors."""
+    """Returns a command that runs another one with this number of descriptors."""
     return ["sh", "-c", f'ulimit -n {descriptors} && exec "$@"', "sh"]
 
 
@@ -213,7 +213,7 @@ class Descriptors(BoundsTest):
     smoke = True
 
     def test_few_are_allowed(self):
-        """The servers have theirs: one that comes back is used, however many clients there are."""
+        """The servers have reserved descriptors: one that restarts is used, however many clients there are."""
         self.serve(under=few(100))
         conns = [self.connect(self.proxy) for _ in range(150)]
         self.assertEqual(self.watcher.set("k", b"x"), "STORED")
@@ -222,17 +222,17 @@ class Descriptors(BoundsTest):
         wait_until("it is used again", lambda: self.watcher.set("k", b"x") == "STORED")
         places = stat(self.watcher, "stats settings", "max_connections")
         self.assertIn(places, range(20, 90))
-        self.assertRegex(self.proxy.process.stderr(), rf"max_connections is {places}, not 10000\b")
-        self.assertNotIn("accepting pauses", self.proxy.process.stderr())
+        self.assertRegex(self.proxy.process.stderr(), rf"max_connections is only {places}, not 10000\b")
+        self.assertNotIn("cannot accept connections", self.proxy.process.stderr())
         del conns
 
     def test_too_few_even_for_servers(self):
-        with self.assertRaisesRegex(AssertionError, "30 file descriptors are allowed"):
+        with self.assertRaisesRegex(AssertionError, "limit of file descriptors is 30"):
             self.serve(under=few(30))
 
     @marks(smoke=False)
     def test_none_left(self):
-        """Accepting pauses, which is said once; later all goes on."""
+        """The listener pauses, which is logged once; later it continues."""
         self.serve()
         limits = resource.prlimit(self.proxy.pid, resource.RLIMIT_NOFILE)
         resource.prlimit(self.proxy.pid, resource.RLIMIT_NOFILE, (self.proxy.fd_count(), limits[1]))
@@ -240,22 +240,22 @@ class Descriptors(BoundsTest):
 
         def said():
             conns.append(self.connect(self.proxy))
-            return "accepting pauses" in self.proxy.process.stderr()
+            return "cannot accept connections" in self.proxy.process.stderr()
         wait_until("it is said", said, pause=0.1)
         time.sleep(1)  # The subject is time: ten more attempts are made in it, which nothing shows. Fewer prove less.
         self.assertEqual(self.watcher.ask("mn"), "MN")
-        self.assertEqual(self.proxy.process.stderr().count("accepting pauses"), 1)
+        self.assertEqual(self.proxy.process.stderr().count("cannot accept connections"), 1)
         resource.prlimit(self.proxy.pid, resource.RLIMIT_NOFILE, limits)
         for conn in conns:
             self.assertEqual(conn.ask("mn"), "MN")
 
 
 class LastReplies(BoundsTest):
-    """What was carried out is answered, though there is something that nobody reads any more."""
+    """Executed requests are answered, although other bytes are never read."""
     smoke = True
 
     def reader(self):
-        """A connection with a small window: much of a reply waits in the kernel of the daemon's side."""
+        """A connection with a small window: much of a reply stays in the kernel on the daemon's side."""
         conn = self.connect(self.proxy)
         conn.sock = self.deaf()
         conn.sock.settimeout(PATIENCE)
@@ -297,7 +297,7 @@ class LastReplies(BoundsTest):
         wait_until("it is closed", lambda: stats(self.watcher)["curr_connections"] == "1", pause=0.05)
 
     def test_a_peer_that_goes_on(self):
-        """What it sends behind a fatal error is thrown away only up to a bound."""
+        """Only a limited number of bytes after a fatal error is discarded."""
         self.serve()
         conn, part = self.connect(self.proxy), b"x" * (1 << 20)
         sent = 4 * len(part)
@@ -311,7 +311,7 @@ class LastReplies(BoundsTest):
 
     @marks(smoke=False)
     def test_what_was_counted(self):
-        """A client has many changes under way at the end: those that were carried out are those that were answered."""
+        """A client has many changes in flight at the end: the executed ones are exactly the answered ones."""
         self.serve("client_buffer = 65536\nshutdown_timeout = 600000")
         first, requests = 10 ** 18, 45000
         self.assertEqual(self.watcher.set("n", b"%d" % first), "STORED")

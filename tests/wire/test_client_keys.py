@@ -1,4 +1,4 @@
-"""Keys, flags and lengths of a client's choosing: nothing of them ends up where it is read as something else."""
+"""Keys, flags and lengths that a client chooses: no part of them is ever parsed as something else."""
 import re
 from base64 import b64encode
 
@@ -6,14 +6,14 @@ from case import WireTest
 from case_large import SMALL
 from wire import Conn, usage
 
-PART = "CLIENT_ERROR the key is that of a part of a set or list: it can only be read"
+PART = "CLIENT_ERROR the key is a part of a set or list, and can only be read"
 TOO_LARGE = b"SERVER_ERROR object too large for cache"
 MIB = 1 << 20
 ITEMS = [b"%03d" % i + b"m" * 100 for i in range(100)]
 
 
 class EncodedKeys(WireTest):
-    """memcached forgets that the key of an item came encoded where the item is made or grown by some flags, and prints all its bytes."""
+    """For an item that is created or extended by some flags, memcached does not store that its key was encoded, and prints all its bytes."""
     smoke = True
 
     def setUp(self):
@@ -25,7 +25,7 @@ class EncodedKeys(WireTest):
             self.assertEqual(self.conn.line(), line, data)
 
     def test_line_end_in_a_key(self):
-        """As a reply of its own it would be another client's, or end the connection for all."""
+        """As a separate reply it would be sent to another client, or close the connection for all."""
         key = b64encode(b'q\r\nVA 4 kx f0\r\nevil\r\nHD kq')
         other = self.connect(self.proxy)
         self.assertEqual(other.set("x", b"good"), "STORED")
@@ -52,7 +52,7 @@ class EncodedKeys(WireTest):
 
 
 class Parts(WireTest):
-    """The items that a large set or list has beside the one under its key."""
+    """The items of a large set or list other than that under its key."""
     smoke = True
 
     def setUp(self):
@@ -71,7 +71,7 @@ class Parts(WireTest):
         self.assertEqual(self.conn.line(), TOO_LARGE)
 
     def parts_of(self, verb, items):
-        """The keys of what is stored beside the base."""
+        """Returns the keys of the stored items other than the base."""
         self.assertEqual(self.conn.ask(b"%s victim %s" % (verb, b" ".join(items))), "STORED")
         self.assertEqual(self.conn.ask("scompact victim"), "OK")
         ids = re.findall(rb"@([ti][0-9a-z]{11}|s[0-9a-z]{11}\.\d+\.\d+)", self.conn.get("victim"))
@@ -92,7 +92,7 @@ class Parts(WireTest):
         self.assertEqual(self.conn.values("lrange victim 0 -1")[0]["victim"][1], b" ".join(ITEMS))
 
     def test_a_list_by_hand(self):
-        """As the manual has it, with the items written at the servers."""
+        """As in the manual, with the items written on the servers."""
         for key, data in (("queue.s0k4zq81mfwx.3.1", b"+a +b +c "), ("queue", b"+z @list @s0k4zq81mfwx.3.1.ff822a2867ea9b22:1:2 +d +e +e ")):
             name = self.conn.ask(f"route {key}").split()[2]
             with Conn(next(server.port for server in self.servers if server.name == name)) as direct:
@@ -129,7 +129,7 @@ class EmptyKeys(WireTest):
 
 
 class Memcached(WireTest):
-    """What memcached does in places that few look at. `run --direct` asks memcached itself."""
+    """Rarely used features of memcached. `run --direct` tests memcached itself."""
     direct = True
     smoke = True
 
@@ -137,7 +137,7 @@ class Memcached(WireTest):
         self.serve()
 
     def test_too_large(self):
-        """No stale value is left to be read, not even by what is in flight behind it."""
+        """No stale value can be read, not even by calls that are in flight."""
         big = b"x" * (2 * MIB)
         for line, reply in ((b"set k 0 0 %d", TOO_LARGE), (b"set k 0 0 %d noreply", None), (b"ms k %d", TOO_LARGE),
                             (b"ms azE= %d b q", TOO_LARGE), (b"ms YSBi %d b", TOO_LARGE), (b"ms k %d C1", TOO_LARGE)):
@@ -156,13 +156,13 @@ class Memcached(WireTest):
             self.assertEqual(self.conn.get("k"), b"old")
 
     def test_noreply(self):
-        """An error to it is as silent as success: what is read next is the next command's."""
+        """An error reply to it is as silent as success: the next bytes are the reply to the next command."""
         for line in (b"incr x" + b"x" * 250 + b" 1", b"incr a x", b"touch a x", b"delete a 5", b"set a 0 0", b"incr a"):
             self.conn.send(line + b" noreply\r\nmn\r\n")
             self.assertEqual(self.conn.line(), b"MN", line)
 
     def test_time_to_live_behind_a_read(self):
-        """The answer to a read holds its item until it was written: `ma` must not give its T to that one."""
+        """The reply to a read refers to its item until it is written: `ma` must not apply its T to that item."""
         for i in range(20):
             key = f"d{i}"
             self.assertEqual(self.conn.set(key, b"10"), "STORED")
@@ -177,7 +177,7 @@ class Memcached(WireTest):
                           b"@set.1 @t4k0zq81mfwx.1.3.0.29.1048f82143307346 ", b"@set.9 @x "):
                 self.assertEqual(self.conn.set(key, value), "STORED")
                 if len(key) <= 220 and value.startswith((b"@list", b"@set")):
-                    continue  # what a collection may have
+                    continue  # the possible items of a collection
                 self.assertEqual(self.conn.ask(f"touch {key} 100"), "TOUCHED", (len(key), value))
                 self.assertRegex(self.conn.ask(f"mg {key} t"), r"^HD t(100|[1-9]\d?)$")
 
@@ -192,7 +192,7 @@ class ControlBytes(WireTest):
     smoke = True
 
     def test_noreply(self):
-        """Where a control byte is refused, it is as silently as all else."""
+        """If a control byte is refused, this is as silent as everything else."""
         conn = self.serve()
         for line in (b"incr a\x00 1", b"sadd k \x02", b"delete a\x00b", b"touch a\x00 1", b"set a\x00 0 0 1", b"evincr a\x01 1"):
             conn.send(line + b" noreply\r\n" + (b"x\r\n" if line.startswith(b"set") else b"") + b"mn\r\n")

@@ -1,4 +1,4 @@
-"""Stock clients, used as they come, for what the matrix of clients does not do: no replies, many keys, administration."""
+"""Stock clients, unmodified, for uses that the matrix of clients does not cover: no replies, many keys, administration."""
 import os
 import re
 import unittest
@@ -7,7 +7,7 @@ from case import WireTest, marks
 from harness import BUILD_LIMIT, HOST, PATIENCE, run_program
 
 MEMCACHED_TOOL = "/usr/share/memcached/scripts/memcached-tool"
-# What libmemcached waits for a server, in milliseconds: it gives a machine that stands still 5 s.
+# libmemcached's timeout for a server, in milliseconds: long enough for a machine that stalls for 5 s.
 PATIENT = {"connect_timeout": int(1000 * PATIENCE), "_poll_timeout": int(1000 * PATIENCE)}
 
 
@@ -28,7 +28,7 @@ class Pymemcache(ClientTest):
         return client
 
     def both(self):
-        """With replies, and with its default of noreply for what writes."""
+        """With replies, and with its default of noreply for writes."""
         return [self.client(default_noreply=False), self.client(default_noreply=True)]
 
     def test_many(self):
@@ -169,7 +169,7 @@ class Tools(ClientTest):
 
     @unittest.skipUnless(os.path.exists(MEMCACHED_TOOL), "there is no memcached-tool")
     def test_memcached_tool_ends(self):
-        """Each mode: it reads to the END, and would wait for it for ever behind an error."""
+        """Each mode: it reads up to the END, and would wait for it for ever after an error."""
         for mode in ("display", "dump", "keys", "sizes", "stats", "settings"):
             done = run_program(MEMCACHED_TOOL, f"{HOST}:{self.peer.port}", mode)
             self.assertEqual(done.returncode, 0, (mode, done.stdout, done.stderr))

@@ -1,8 +1,8 @@
-"""Commands as keys: every command of `help`, as a key and as a line, to two setlistd in front of servers of their own.
+"""Commands as keys: every command of `help`, as a key and as a line, sent to two setlistd in front of separate servers.
 
-A new command is in by itself, and fails here until it has an example. What a key must answer is made from the reply to the line, by
-the rules of the manual, and is the same in the text protocol, with meta commands, and in the binary protocol. Afterwards both pools
-must hold the same.
+A new command is included automatically, and fails here until it has an example. The expected reply to a key is derived from the reply
+to the line, by the rules of the manual, and is the same in the text protocol, with meta commands, and in the binary protocol.
+Afterwards both pools must have the same items.
 """
 import re
 
@@ -12,14 +12,14 @@ from harness import wait_until
 from stored import stat, stats
 
 SETTINGS = 'commands = "q|"\nevents "Router" { plain_verbs = true }'
-# Every example has keys of its own, which begin with these.
+# Every example has its own keys, which begin with these.
 SET, LIST, ITEM, TYPE = "{k}set", "{k}list", "{k}item", "{k}Error"
 OTHER = "{k}other"
 NOW = 1424448000
 # The lines before each example.
 PREPARE = (f"sadd {SET} ann bob cyd", f"sadd {OTHER} cyd dee", f"rpush {LIST} one two three two", f"set {ITEM} 5 0 2\r\n10",
            f"sadd {{k}}only ann", f"evincr {TYPE} 2 {NOW}", f"evadd {TYPE} 7 0 5 {NOW}\r\nevent")
-# For each command its lines. In those for `set` a slash stands where the words of the data begin.
+# The lines of each command. In those for `set` a slash marks the beginning of the data.
 LINES = {
     "blmove": [f"blmove 5 {LIST} {{k}}new left right", "blmove 0.001 {k}none {k}new left left", f"blmove 5 {LIST} {LIST}"],
     "blpop": [f"blpop 5 {LIST}", f"blpop 0.001 {{k}}none {LIST}", "blpop 0.001 {k}none", f"blpop x {LIST}"],
@@ -100,7 +100,7 @@ LINES = {
     "verbosity": ["verbosity / 0", "verbosity / x"],
     "version": ["version"],
 }
-# Those with a block of data: the words of the key, flags and exptime, the data.
+# Commands with a data block: the words of the key, flags and exptime, the data.
 BLOCKS = {
     "add": [("add {k}new", "5 0", "x y"), (f"add {ITEM}", "5 0", "x")],
     "append": [(f"append {ITEM}", "0 0", "5"), ("append {k}none", "0 0", "5")],
@@ -112,7 +112,7 @@ BLOCKS = {
     "set": [("set {k}new", "5 0", "x"), (f"set {ITEM}", "6 100", "y")],
 }
 OUT_OF_REACH = {"quit": "CLIENT_ERROR the command quit cannot be a key"}
-# What differs from one pool to another, or from one moment to the next.
+# Differences between two pools, or between two moments.
 VARIES = re.compile(rb"127\.0\.0\.1:\d+|la=\d+|cas=\d+|t(100|9\d)\b")
 ERROR = re.compile(rb"(ERROR|CLIENT_ERROR .*|SERVER_ERROR .*)\r\n")
 MISSES = (b"END\r\n", b"NOT_FOUND\r\n", b"EN\r\n", b"NF\r\n", b"")
@@ -191,7 +191,7 @@ class EveryCommand(WireTest):
     def same(self, line, request, expect):
         """One example: `line` to one pool and `request`, which is the same as a key, to the other, in each form."""
         self.count += 1
-        # Each form has keys of its own.
+        # Each form has its own keys.
         names = {form: f"x{self.count}{form[0]}" for form in FORMS}
         for prepare in PREPARE:
             reply_to(self.by_line, prepare.replace("{k}", names[META]).encode())
@@ -239,7 +239,7 @@ class EveryCommand(WireTest):
                     self.assertEqual(speaker.ask(request), error(refusal.encode()))
 
     def test_other_verbs(self):
-        """What the text protocol refuses, the others refuse with the same words."""
+        """Requests that the text protocol refuses are refused by the others with the same words."""
         for verb in ("add", "replace", "append", "prepend", "cas", "delete", "incr", "decr", "gat"):
             for key in ("q|sadd|x", "q|scard|x", "q|evadd|x", "q|evincr|x|4", "q|delete|x", "q|x", "q|", "q|scard||x", "q|quit"):
                 request = Request(verb, key, "ann", number=7, exptime=50)
@@ -263,7 +263,7 @@ class EveryCommand(WireTest):
             self.assertEqual([speaker.ask(request) for _ in range(2)], [("done",), ("exists",)], form)
 
     def test_all_reads_in_one_get(self):
-        """What each get of many keys has for a key is what a get of this key alone has."""
+        """The result of a get of many keys for each key equals that of a get of only this key."""
         for prepare in PREPARE:
             reply_to(self.by_key, prepare.replace("{k}", "x").encode())
         lines = [line.replace("{k}", "x") for name in LINES for line in LINES[name]
@@ -364,7 +364,7 @@ class Hostile(WireTest):
         self.assertEqual((len(found), end), (120, "CLIENT_ERROR usage: scard <key>"))
 
     def test_memory(self):
-        """What a get of many commands collects counts: the client that asks for too much is closed."""
+        """The collected results of a get of many commands count: a client that requests too much is closed."""
         conn = self.serve(2, config='commands = "q|"\nclient_memory = 4194304\nclient_buffer = 65536')
         for part in range(30):
             conn.ask("sadd large " + " ".join(f"member-{part}-{i:06}" for i in range(2000)))

@@ -1,4 +1,4 @@
-"""What compaction must keep, and what it must keep its hands off."""
+"""What compaction must preserve, and what it must not touch."""
 import threading
 import time
 
@@ -59,9 +59,9 @@ class TimeToLive(LargeSetTest):
         self.assertLess(len(self.at.get("k")), 100)
 
     def assert_no_drift(self, ttl):
-        """A second won or lost at each compaction shows beside an item of the same server that is never compacted.
+        """A second gained or lost at each compaction is visible by comparison with an item of the same server that is never compacted.
 
-        One may be won where the clock ticks within a compaction, so as many as there were seconds.
+        One may be gained if the clock ticks during a compaction, so at most as many as there were seconds.
         """
         self.set_base("k", b"+a +b ", 7, ttl)
         server = self.at.of("k")
@@ -76,7 +76,7 @@ class TimeToLive(LargeSetTest):
         self.assert_no_drift(1000)
 
     def test_it_does_not_drift_beyond_a_month(self):
-        """Where memcached wants a date, by a clock that is not quite ours."""
+        """memcached needs a date, by a clock that differs slightly from ours."""
         self.assert_no_drift(int(time.time()) + 40 * 24 * 3600)
 
     def test_large_set(self):
@@ -97,7 +97,7 @@ class TimeToLive(LargeSetTest):
         self.assert_ttl_of_all("k", -1)
 
     def test_more_than_a_month(self):
-        """Beyond 30 days memcached takes a time to live for a date."""
+        """Beyond 30 days, memcached treats a time to live as a date."""
         month = 30 * 24 * 3600
         for ttl in (month - 1, month, month + 1, 10 * month):
             self.set_base("k", b"+a -a +b " * 200, 1, int(time.time()) + ttl)
@@ -106,10 +106,10 @@ class TimeToLive(LargeSetTest):
             self.assertEqual(self.at.meta("k", "f")["f"], "1")
 
     def test_touch_beside_compaction(self):
-        """A touch that comes between a compaction's read and its commit is not undone.
+        """A touch between a compaction's read and its commit is not undone.
 
-        memcached may still take it between the commit and the look at the time that stands right before it on the wire. That
-        is rare: compactions that do not look undo one in ten.
+        memcached may still execute it between the commit and the preceding read of the time to live. This is rare: compactions without
+        that read undo one in ten.
         """
         stop, problems, undone = threading.Event(), [], []
 
@@ -155,7 +155,7 @@ class TimeToLive(LargeSetTest):
             time.sleep(0.00003 * (step % 40))  # The touch arrives at another moment of each compaction.
             self.assertEqual(self.conns[step % 2].ask(f"touch {key} 50000"), "TOUCHED")
             self.assertIn(merger.line(), (b"OK", b"SERVER_ERROR busy"))
-            # it may be set right behind the replies
+            # it may be set shortly after the replies
             wait_until("the tables live as long as the base", lambda: self.shortest(key) >= 50000 - SLOW)
 
     def shortest(self, key):
@@ -165,7 +165,7 @@ class TimeToLive(LargeSetTest):
 
 
 class Together(LargeSetTest):
-    """Nobody is told that a set is busy while nobody else writes to it."""
+    """No client receives busy while there is no concurrent write."""
     smoke = True
 
     def test_two_proxies_compact_one_set(self):
@@ -182,7 +182,7 @@ class Together(LargeSetTest):
 
 
 class TogetherInEncodings(EncodingTest):
-    """The same of the encodings that applications use. Each of two proxies may lose to what the other does, and tries again."""
+    """The same for the encodings of applications. Each of two proxies may lose against the other, and retries."""
     smoke = True
 
     def test_two_proxies_compact_one_set(self):
@@ -200,7 +200,7 @@ class TogetherInEncodings(EncodingTest):
                 self.assert_members(k, members, conn)
 
     def test_behind_a_delete(self):
-        """Nothing of it stands in the way of the next command, by whichever proxy."""
+        """It does not block the next command, through any proxy."""
         for _, k in self.each():
             for one, other in ((self.conn, self.others[0]), (self.others[0], self.conn)):
                 for conn in (one, other):
@@ -227,14 +227,14 @@ class Corrupt(RefusingTest):
             self.assert_untouched("k", data, 5, self.refuse_all)
 
     def test_writes_are_blind(self):
-        """Adding does not read. What it triggers finds no collection, and leaves all of it as it is."""
+        """An addition does not read. The compaction that it triggers finds no collection, and changes nothing."""
         for data in (b"hello", b"+a -a " * 500 + b"x"):
             self.assert_not_compacted(data, NOT_A_SET)
         self.assertGreater(counter(self.conn, "corrupt_values"), 0)
 
     @marks(smoke=False)
     def test_merging(self):
-        """A merge that comes upon what is no table ends without a change, and leaves nothing behind."""
+        """A merge that finds an invalid table ends without a change, and leaves nothing behind."""
         self.large_set()
         stored = self.stored("k")
         name = stored.segment_keys[1]
@@ -253,7 +253,7 @@ class Corrupt(RefusingTest):
 
 
 class OldServer(ScriptedServer):
-    """A memcached before the meta commands, which keeps what it is given."""
+    """A memcached without meta commands, which stores everything it receives."""
 
     def __init__(self):
         self.items, self.stamp = {}, 0
@@ -298,7 +298,7 @@ class OldServer(ScriptedServer):
 
 
 class WithoutMeta(LargeSetTest):
-    """A server that cannot tell a time to live: what may have one is not compacted, and works all the same."""
+    """A server that cannot return a time to live: sets that may have one are not compacted, and everything else works."""
     smoke = True
 
     def setUp(self):

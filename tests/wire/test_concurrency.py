@@ -35,7 +35,7 @@ def together(count, work):
 
 
 def drain(conns, command, meanwhile=lambda: None):
-    """Everybody pops until nothing is left and `meanwhile` has ended. command(dice) is the next one; gives all that was handed out."""
+    """All clients pop until the lists are empty and `meanwhile` has ended. command(dice) is the next command. Returns all popped elements."""
     taken, done = [], threading.Event()
 
     def work(number):
@@ -58,7 +58,7 @@ class Races(WireTest):
     smoke = True
 
     def connections(self, proxies, count, *args, **kwargs):
-        """So many, to so many proxies."""
+        """This number of connections, to this number of proxies."""
         servers = [self.memcached() for _ in range(2)]
         peers = [self.setlistd(servers, *args, **kwargs) for _ in range(proxies)]
         return [self.connect(peers[i % proxies]) for i in range(count)]
@@ -85,7 +85,7 @@ class Races(WireTest):
 
 
     def test_replacing_a_set(self):
-        """sset from many at once: one of the sets as a whole, never a mixture."""
+        """sset from many clients concurrently: the result is one of the sets as a whole, never a mixture."""
         conns = self.connections(2, 8)
         sets = [{f"{number}-{i}" for i in range(50)} for number in range(8)]
         for _ in range(10):
@@ -117,7 +117,7 @@ class Races(WireTest):
         self.in_turn("rpush", "lpop", "llen")
 
     def in_turn(self, add, pop, count):
-        """Each adds one and takes one out, now one proxy alone, and now all: nothing is lost, or handed out twice."""
+        """Each client adds an element and removes one, through one proxy or through all: none is lost, or returned twice."""
         conns, taken, added = self.connections(2, 4), [], []
 
         def work(number):
@@ -150,7 +150,7 @@ class Races(WireTest):
         self.assertEqual(conns[0].lines_until("END"), ["COUNT 2015022016 2400", "END"])
 
     def test_a_limit(self):
-        """As many are let through as it allows, by all proxies; what is beyond it counts as well."""
+        """All proxies together let exactly the permitted number through; events above the limit count as well."""
         conns = self.connections(3, 12, "-t", "2", config=EVENLY + '\nevents "E" { bucket = "day" }')
         let_through = []
 
@@ -163,7 +163,7 @@ class Races(WireTest):
             together(12, count)
             conns[0].send(f"evcount E{name}\r\n".encode())
             return conns[0].lines_until("END")[0].endswith(" 600")
-        for name in range(3):       # once more, if the day has turned meanwhile
+        for name in range(3):       # repeated if the day has changed meanwhile
             let_through.clear()
             if attempt(name):
                 break
@@ -189,7 +189,7 @@ class Workers(WireTest):
     smoke = True
 
     def test_threads_and_connections(self):
-        """Two workers, many connections, each with keys of its own: nobody gets another's reply."""
+        """Two workers, many connections, each with its own keys: no client receives the reply to another."""
         _, proxy = self.pool(2, "-t", "2", config=EVENLY)
         conns = [self.connect(proxy) for _ in range(60)]
 
@@ -204,14 +204,14 @@ class Workers(WireTest):
         together(60, work)
 
     def test_one_thread_for_few_clients(self):
-        """From the beginning, when no load was measured yet. Each thread has a connection of its own to the server."""
+        """From the start, when no load has been measured yet. Each thread has its own connection to the server."""
         server = self.scripted_server()
         proxy = self.setlistd([server], "-t", "2", config="thread_load = 100")
         keys = [f"key-{i}" for i in range(60)]
         for key in keys:
             with Conn(proxy.port) as conn:
                 self.assertEqual(conn.get(key), value_of(key.encode()))
-            time.sleep(0.005)  # so that some come while the first measurements are used
+            time.sleep(0.005)  # so that some connect while the first measurements are used
         self.assertEqual(len({server.link_with(key) for key in keys}), 1)
 
     def test_four_threads(self):
@@ -300,7 +300,7 @@ class Pipelines(WireTest):
         self.run_model(3, config="max_pipeline = 8\nclient_buffer = 65536")
 
     def test_several_at_once(self):
-        """Pipelines of several clients, each on servers' keys of its own."""
+        """Pipelines of several clients, each with its own keys on each server."""
         _, proxy = self.pool(2, "-t", "2", config=EVENLY)
 
         def work(number):
@@ -319,12 +319,12 @@ class Pipelines(WireTest):
 
 
 class ManyKeys(WireTest):
-    """A request with more keys than are asked for in one go."""
+    """A request with more keys than are requested in one round."""
     smoke = True
 
     @marks(smoke=False)
     def test_a_client_that_reads_in_bursts(self):
-        """Whatever makes room for more, more is asked for at once: nothing else would happen before the limit passes."""
+        """Whenever there is capacity for more, more is requested immediately: otherwise nothing would happen before the timeout."""
         value, count = b"x" * 40000, 800
         conn = self.serve([self.memcached("-m", "128")], config="client_buffer = 65536\nrequest_timeout = 600000")
         for i in range(count):
@@ -335,14 +335,14 @@ class ManyKeys(WireTest):
             sock.sendall(b"get " + " ".join(f"k{i}" for i in range(count)).encode() + b"\r\n")
             got = bytearray()
             while len(got) < len(wanted):
-                time.sleep(0.2)  # Without the pause there would be no bursts: all that is ready has time to be sent.
+                time.sleep(0.2)  # Without the pause there would be no bursts: everything that is ready would be sent in time.
                 burst = min(len(got) + 8 * 1024 * 1024, len(wanted))
                 while len(got) < burst:
                     got += sock.recv(burst - len(got))
             self.assertTrue(got == wanted)
 
     def test_get_and_smembers(self):
-        """It is not overtaken by what changes the last of them."""
+        """It is not overtaken by a change of its last keys."""
         conn = self.serve(2)
         keys = [f"k{i}" for i in range(1000)]
         for key in keys:
@@ -360,7 +360,7 @@ class HalfClose(WireTest):
     smoke = True
 
     def test_commands_then_fin(self):
-        """All that is complete is answered, then the proxy closes."""
+        """All complete requests are answered, then the proxy closes the connection."""
         self.serve(2)
         for sent, replies in ((b"sadd t a b c\r\nsrem t b\r\nsmembers t\r\nget x\r\nset x 0 0 1\r\n1\r\nget x\r\n",
                                b"STORED\r\nDELETED\r\nVALUE t 0 3\r\na c\r\nEND\r\nEND\r\nSTORED\r\nVALUE x 0 1\r\n1\r\nEND\r\n"),
@@ -375,7 +375,7 @@ class HalfClose(WireTest):
 
 
 class Moved(WireTest):
-    """Clients that are given from one thread to the other, since theirs has too much to do, notice nothing, and stay authenticated."""
+    """Clients that are handed to another thread, since theirs is overloaded, notice nothing, and stay authenticated."""
     alone = True
     smoke = True
 
@@ -398,7 +398,7 @@ class Moved(WireTest):
                 while not done.is_set():
                     i = rounds[number]
                     again = b"get k%d\r\n" % number
-                    now = i % 3  # so many bytes of it at once: none, one, or two
+                    now = i % 3  # number of its bytes at once: none, one, or two
                     conn.send(b"sadd s%d m%d\r\nset k%d 0 0 %d\r\n%d\r\nscard s%d\r\n"
                               % (number, i % 50, number, len(str(i)), i, number) + again + again[:now])
                     assert (conn.line(), conn.line()) == (b"STORED", b"STORED")

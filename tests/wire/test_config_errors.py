@@ -1,9 +1,9 @@
-"""
-Each option of the configuration with a bad value: -T says the file and the line, and a start says the same. Made from options.def and
+"""Each option of the configuration with a bad value: -T reports the file and the line, and so does a start. Generated from options.def and
 rules.def.
 """
 import os
 import re
+import socket
 
 from case import WireTest, marks
 from case_access import USERS
@@ -20,7 +20,7 @@ with open(RULES, encoding="utf-8") as source:
     RULES_TEXT = source.read()
 RULE_OPTIONS = re.findall(r'^(\w+)_RULE\([\w ]+, (\w+), (\w+), \S+, (.*?), ".*"\)$', RULES_TEXT, re.M)
 SERVERS = f'servers = {{"{HOST}:1"}}\n'
-# Of a text any value may be good; and a list has more than one way to be bad. The option, its values, what must stand before it.
+# Any value of a text may be valid, and a list can be invalid in several ways. The option, its values, the text before it.
 TEXTS = {
     "listen": ('{"127.0.0.1:x"}', '{"127.0.0.1:0"}', '{"0.0.0.0:5"}', '{"no-such-host.invalid:5"}', '{"127.0.0.1:5", "tls:127.0.0.1:6"}',
                '{"unix:/no/such/folder/socket"}', f'{{"unix:{TABLE}"}}', '{"192.0.2.1:11311"}'),
@@ -92,7 +92,7 @@ class EachOption(WireTest):
                     self.assertRegex(done.stderr, rf"\A{re.escape(path)}:3: [^\n]*\b{name}\b[^\n]*\n")
 
     def test_a_pool_that_moves(self):
-        """The error is at the list, or at the time, whatever is wrong."""
+        """The error is reported for the list, or for the time, whichever part is invalid."""
         at = 'move_at = "2026-12-01T06:00:00Z"\n'
         self.assert_good(setlistd("-T", "-f", self.private_file(f'{SERVERS}{at}former_servers = {{"a", "b weight=3"}}\n')))
         self.assert_good(setlistd("-T", "-f", self.private_file(f'{SERVERS}{at}former_servers = {{"{HOST}:1"}}\nformer_distribution = "modula"\n')))
@@ -101,12 +101,12 @@ class EachOption(WireTest):
             self.refused("former_servers", f"{SERVERS}\n{config}{at}", 3)
 
     def test_lines_of_a_list(self):
-        """Each element has a line of its own."""
+        """Each element is on a separate line."""
         for value in ("0.0.0.0:5", "unix:/no/such/folder/socket", f"tls:{HOST}:6", "no-such-host.invalid:5"):
             self.refused("listen", f'{SERVERS}listen = {{"{HOST}:{free_port()}",\n"{value}",\n"unix:/{value[-1]}"}}\n', 3)
 
     def test_a_user(self):
-        """A start says it too, behind a warning."""
+        """A start reports it too, after a warning."""
         path = self.private_file(f'{SERVERS}listen = {{"{HOST}:{free_port()}"}}\nuser = "no-such-user-here"\n')
         said = f"{path}:3: user no-such-user-here: unknown\n"
         for args in ((), ("-T",)):
@@ -119,7 +119,7 @@ class EachOption(WireTest):
             self.assert_refused(setlistd("-T", "-f", path), f"{path}:2: user nobody: only root")
 
     def test_the_command_line(self):
-        """What it overrides is no fault of the file."""
+        """An option that it overrides is not an error in the file."""
         path = self.private_file('servers = {"--SERVER=a --NONSENSE"}\nlisten = {"no-such-host.invalid:5"}\n')
         self.assert_good(setlistd("-T", "-f", path, "-S", f"{HOST}:1", "-l", HOST))
         self.assert_refused(setlistd("-T", "-f", path, "-S", f"{HOST}:1"), f'{path}:2: listen "no-such-host.invalid:5": ')
@@ -128,7 +128,7 @@ class EachOption(WireTest):
 
     def test_descriptors(self):
         done = setlistd("-T", "-S", f"{HOST}:1", "-t", "64", under=("prlimit", "--nofile=100:100"))
-        self.assert_refused(done, "setlistd: 100 file descriptors are allowed")
+        self.assert_refused(done, "setlistd: the limit of file descriptors is 100")
 
     def test_a_running_one(self):
         """Its sockets are no fault of the file that it runs with."""
@@ -141,7 +141,7 @@ class EachOption(WireTest):
 
 
 class AllAtOnce(WireTest):
-    """One run names all that is wrong, each on its line."""
+    """One run reports all errors, each with its line."""
     smoke = True
 
     def said(self, text):
@@ -164,22 +164,22 @@ class AllAtOnce(WireTest):
             tls_kye = "/x"
             auth_file = "/no/such/file"
         """)
-        wanted = [(2, "there is no option listne; did you mean listen?"), (2, "there is no option threds; did you mean threads?"),
-                  (3, "there is no option max_keyz; did you mean max_keys?"),
-                  (4, "there is no option collecion; did you mean collection?"), (5, 'type = "lsit" is not known, only: set, list'),
-                  (5, "ttl = -1: a decimal number from 0 to 2592000 is allowed, or a unit: s, min, h, d"), (5, "pointer = maybe: true or false is allowed"),
-                  (5, "there is no option plain_verb; did you mean plain_verbs?"),
-                  (7, "max_value = 1: a decimal number from 1024 to 1073741824 is allowed, or a unit: K, M, G"),
-                  (8, 'deny: "flushall" is no command; did you mean flush_all?'), (9, 'sandbox = "ture": true or false is allowed'),
-                  (10, 'admin "0.0.0.0": whoever reaches it could read keys and statistics: set insecure = true'),
-                  (11, "there is no option tls_kye; did you mean tls_key?"), (12, "auth_file: /no/such/file: No such file or directory")]
+        wanted = [(2, "unknown option listne; did you mean listen?"), (2, "unknown option threds; did you mean threads?"),
+                  (3, "unknown option max_keyz; did you mean max_keys?"),
+                  (4, "unknown option collecion; did you mean collection?"), (5, 'type = "lsit" is not one of: set, list'),
+                  (5, "ttl = -1: must be a decimal number from 0 to 2592000, optionally with a unit: s, min, h, d"), (5, "pointer = maybe: must be true or false"),
+                  (5, "unknown option plain_verb; did you mean plain_verbs?"),
+                  (7, "max_value = 1: must be a decimal number from 1024 to 1073741824, optionally with a unit: K, M, G"),
+                  (8, 'deny: "flushall" is not a command; did you mean flush_all?'), (9, 'sandbox = "ture": must be true or false'),
+                  (10, 'admin "0.0.0.0": anyone who can connect could read keys and statistics; set insecure = true to permit that'),
+                  (11, "unknown option tls_kye; did you mean tls_key?"), (12, "auth_file: /no/such/file: No such file or directory")]
         self.assertEqual(found, sorted(wanted))
 
     def test_what_somebody_may_call_a_rule(self):
         for name in "rule", "set", "lists":
             self.assertEqual(self.said(f'{SERVERS}{name} "tags-" {{ type = "list" }}\n'),
-                             [(2, f'there is no option {name}; a rule is a section: collection "tags-" {{ type = "list" }}')])
-        self.assertEqual(self.said(f'{SERVERS}collection "a" {{ rule = 1 }}\n'), [(2, "there is no option rule")])
+                             [(2, f'unknown option {name}; a rule is a section: collection "tags-" {{ type = "list" }}')])
+        self.assertEqual(self.said(f'{SERVERS}collection "a" {{ rule = 1 }}\n'), [(2, "unknown option rule")])
 
     def test_what_a_start_would_find(self):
         """The sockets, the user and the files."""
@@ -188,14 +188,91 @@ class AllAtOnce(WireTest):
 
     def test_twice(self):
         for text, line, what in (
-                ("max_keys = 5\nmax_keys = 5", 3, "max_keys is set twice, on line 2 too"), ('deny = {"get"}\ndeny = {"set"}', 3, "deny is set twice, on line 2 too"),
-                ('deny = {"get", "set"} deny = {"get"}', 2, "deny is set twice, on line 2 too"), ('user = ""\n\nuser = ""', 4, "user is set twice, on line 2 too"),
+                ("max_keys = 5\nmax_keys = 5", 3, "max_keys is already set on line 2"), ('deny = {"get"}\ndeny = {"set"}', 3, "deny is already set on line 2"),
+                ('deny = {"get", "set"} deny = {"get"}', 2, "deny is already set on line 2"), ('user = ""\n\nuser = ""', 4, "user is already set on line 2"),
                 ('collection "a" {\nttl = 1\nttl = 1\n}', 4, "ttl is set twice in this rule"), ('events "a" { bucket = "day" bucket = "day" }', 2, "bucket is set twice in this rule"),
                 ('collection "a" { pointer = true pointer = true }', 2, "pointer is set twice in this rule"),
                 ('collection "a" { compact_waste = 0.5 compact_waste = 0.5 }', 2, "compact_waste is set twice in this rule")):
             self.assertEqual(self.said(f"{SERVERS}{text}\n"), [(line, what)], text)
         for text in ('deny = {"get"}\ndeny += {"set"}\ndeny += {"add", "cas"}\ndeny += {}', 'collection "a" { ttl = 1 }\ncollection "b" { ttl = 1 }'):
             self.assert_good(setlistd("-T", "-f", self.private_file(f"{SERVERS}{text}\n")), text)
+
+
+class Limits(WireTest):
+    """A file that could occupy the main thread for long is refused, with the limit; one at the limit is good."""
+    smoke = True
+    MOST, LINE = 1 << 20, 1 << 16
+
+    def check(self, text):
+        path = self.private_file(text)
+        done = setlistd("-T", "-f", path)
+        return done, [line.removeprefix(path) for line in done.stderr.splitlines()]
+
+    def assert_error(self, text, error):
+        done, lines = self.check(text)
+        self.assertEqual((done.returncode, lines), (1, [error]), text[:100])
+
+    def assert_taken(self, text):
+        self.assert_good(self.check(text)[0], text[:100])
+
+    def rules(self, section, count):
+        removed = 'encoding = "paired" removed = "-%d"' if section == "collection" else "ttl = %d"
+        return SERVERS + "".join(f'{section} "{i}" {{ {removed % i} }}\n' for i in range(1, count + 1))
+
+    def test_bytes_of_the_file(self):
+        for begin, row in (SERVERS, "\n"), (SERVERS, "# comment\n"), (SERVERS, "deny = {}\n"):
+            full = begin + row * ((self.MOST - len(begin)) // len(row))
+            full += " " * (self.MOST - len(full))
+            self.assert_taken(full)
+            self.assert_error(full + "\n", ": more than 1048576 bytes")
+
+    def test_bytes_of_a_line(self):
+        for begin, fill, end in (("# ", "x", ""), ("deny = {", " ", "}"), ("/*", "*", "*/"), ('admin_hosts = {"', 'a", "', 'a"}')):
+            count = (self.LINE - len(begin) - len(end)) // len(fill)
+            line = begin + fill * count
+            line += " " * (self.LINE - len(line) - len(end)) + end
+            self.assertEqual(len(line), self.LINE)
+            done, lines = self.check(f"{SERVERS}\n{line}\n")
+            self.assertNotIn(":3: a line of more than 65536 bytes", lines, begin)
+            self.assertEqual(done.returncode, int("admin" in begin), done)
+            self.assert_error(f"{SERVERS}\n{line} \n", ":3: a line of more than 65536 bytes")
+        self.assert_error("x" * self.MOST, ":1: a line of more than 65536 bytes")
+
+    def test_number_of_rules(self):
+        for section in "collection", "events":
+            self.assert_taken(self.rules(section, 1000))
+            self.assert_error(self.rules(section, 1001), f":1002: {section}: more than 1000 of these rules")
+
+    def test_length_of_a_list(self):
+        lists = {"listen": "127.0.0.1:%d", "admin_hosts": "h%d", "socket_users": "%d"}
+        for name, form in lists.items():
+            rows = [f'{name} += {{"{form % i}"}}\n' for i in range(1, 1002)]
+            self.assert_taken(SERVERS + "".join(rows[:-1]))
+            self.assert_error(SERVERS + "".join(rows), f":1002: {name}: more than 1000 elements")
+
+    def test_number_of_errors(self):
+        """Each unknown option needs another parse, and a reload logs each error."""
+        for row in "a%d = 1\n", "a%d { b = 2 }\n", 'deny += {"a%d"}\n', 'collection "%d" { ttl = x }\n', 'events "%d" { bucket = "x" }\n':
+            for count in 19, 20, 2000:
+                done, lines = self.check(SERVERS + "".join(row % i for i in range(count)))
+                more = [": more errors may follow; 20 are shown"] if count >= 20 else []
+                self.assertEqual((done.returncode, len(lines), lines[20:]), (1, min(count, 20) + len(more), more), row)
+                self.assertEqual([line.split(":")[1] for line in lines[:20]], [str(i + 2) for i in range(min(count, 20))])
+
+    def test_a_reload_of_the_largest_files(self):
+        """The reload is refused or done, and the control socket answers after each."""
+        control = f"{self.scratch()}/control"
+        server = self.memcached()
+        base = f'servers = {{"{server.name}"}}\ncontrol = "{control}"\n'
+        proxy = self.setlistd([], config=base)
+        good = self.rules("collection", 1000).replace(SERVERS, "")
+        for text, answer in ((base + "x" * (3 << 20), "ERROR refused"), (base + "a {}\n" * 200000, "ERROR refused"), (base + good, "OK"),
+                             (base + "".join(f'collection "{i}" {{}}\n' for i in range(30000)), "ERROR refused"), (base + "\n" * 1000000, "OK")):
+            proxy.write_config(text)
+            with socket.socket(socket.AF_UNIX) as conn:
+                conn.connect(control)
+                conn.sendall(b"reload\n")
+                self.assertTrue(conn.makefile().readline().startswith(answer), text[:200])
 
 
 class Files(TlsTest):

@@ -8,11 +8,11 @@ from harness import ESTABLISHED, tcp_rows, wait_until
 from stored import stat, stats
 
 KEEPALIVE = "02"  # a timer in /proc/net/tcp
-LARGE, COUNT = 50_000, 200     # more than the kernel takes for a server that reads nothing
+LARGE, COUNT = 50_000, 200     # more than the kernel buffers for a server that reads nothing
 
 
 class Firewall(Gate):
-    """A relay that can forget its connections: it discards what they send, and closes none of them."""
+    """A relay that can drop its connections silently: it discards their bytes, and closes none of them."""
 
     def __init__(self, port):
         self.forgotten = set()
@@ -35,13 +35,13 @@ def rows_of(port):
 
 
 def unsent(port):
-    """The rows of sockets, closed ones too, which have something to send to this port."""
+    """The entries of sockets, including closed ones, with unsent bytes for this port."""
     return [row for row in tcp_rows() if int(row[2].split(":")[1], 16) == port and int(row[4].split(":")[0], 16)]
 
 
 class Connections(WireTest):
     def store(self, conn):
-        """Also where the first connection takes longer than a short time limit."""
+        """Also if the first connection takes longer than a short timeout."""
         wait_until("it is stored", lambda: conn.set("k", b"1") == "STORED")
 
     def assert_kept_alive(self, row, seconds):
@@ -55,7 +55,7 @@ class Servers(Connections):
     smoke = True
 
     def test_nothing_is_sent_after_a_timeout(self):
-        """A server takes no more, its calls time out: what the kernel holds for it is discarded, and not executed minutes later."""
+        """A server stops reading, its calls time out: bytes for it in the kernel are discarded, and not executed minutes later."""
         server = self.memcached()
         conn = self.serve([server], patient=False, config="connect_timeout = 60000\nrequest_timeout = 2000")
         self.store(conn)
@@ -84,7 +84,7 @@ class Clients(Connections):
 
 
 class Idle(Connections):
-    """What is tested here takes the time of an idle connection."""
+    """This test takes as long as an idle connection."""
 
     IDLE = 10.5
 
@@ -114,7 +114,7 @@ class Idle(Connections):
         self.assertEqual(stats(conn, "stats upstream")[f"{self.firewall.name}:state"], "up")
 
     def test_the_server_has_gone(self):
-        """Calls that wait for the answer of an idle server fail if none can be had, and none of them was sent."""
+        """Calls that wait for the reply of an idle server fail if there is none, and none of them was sent."""
         conn = self.serve([self.server], patient=False, config="request_timeout = 500\nconnect_timeout = 500\nretry_min = 1\nretry_max = 20")
         self.store(conn)
         time.sleep(self.IDLE)

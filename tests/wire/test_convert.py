@@ -16,7 +16,7 @@ from wire import Conn
 
 
 class EveryEncoding(ConvertTest):
-    """A client writes to the old key, then to the new one, while passes go on; one that is late writes to the old one still."""
+    """A client writes to the old key, then to the new one, while passes run; a late one still writes to the old key."""
 
     def carry(self, old, new):
         self.state = os.path.join(self.folder, f"{old}-{new}")
@@ -35,7 +35,7 @@ class EveryEncoding(ConvertTest):
         self.after_passes(2, child)
         writer.use(target, second)
         writer.wait(3)
-        # Two more, of which the second began behind the last write to the old key: all of that is there now.
+        # Two more passes, of which the second began after the last write to the old key: then all members are copied.
         self.after_passes(2, child)
         writer.use(target, first + second)
         writer.wait(20)
@@ -77,7 +77,7 @@ class Killed(ConvertTest):
     smoke = True
 
     def stop_at(self, child, count, field):
-        """Stops the process when so many records have that field; returns those records."""
+        """Stops the process when this number of records have that field. Returns these records."""
         def some():
             return [record for record in self.records() if field in record and "k" in record]
         wait_until(f"{count} records", lambda: child.poll() is not None or len(some()) >= count, limit=LIMIT)
@@ -128,7 +128,7 @@ class Killed(ConvertTest):
         self.assertIsNone(self.members("o-oplog-k"))
 
     def test_delete_spares_other_keys(self):
-        """What a base names beside its mark is no key of a client."""
+        """Other parts in the block of a base are not keys of a client."""
         names = " ".join(f"m{n:05d}" for n in range(4000))
         self.ask(f"sset o-oplog-set {names}", "STORED")
         self.ask("scompact o-oplog-set", "OK")
@@ -194,7 +194,7 @@ class Rules(ConvertTest):
         self.ask("delete n-signed-k", "DELETED")
         self.add("o-csv-k c")
         said = self.convert(["o-csv-k"], "o-csv-", "n-signed-", status=1)
-        self.assertIn("n-signed-k is gone", said)
+        self.assertIn("n-signed-k has disappeared", said)
         self.assertIsNone(self.members("n-signed-k"), "a part of it looks whole")
         said = self.convert(["o-csv-k"], "o-csv-", "n-signed-", "--final", "--delete", status=1)
         self.assertEqual(self.members("o-csv-k"), {"a", "b", "c"})
@@ -211,7 +211,7 @@ class Rules(ConvertTest):
         self.assertEqual(self.members("n-signed-k"), {"a", "b", "c"})
 
     def touch(self, prefix, seconds):
-        """All items of k, as one who knows the encoding does."""
+        """Returns all items of k, by the rules of the encoding."""
         found = [self.conn.ask(f"touch {key} {seconds}") for key in self.items_of(prefix)]
         self.assertIn("TOUCHED", found)
 
@@ -301,7 +301,7 @@ class Rules(ConvertTest):
     def test_state_file(self):
         self.add("o-csv-k a")
         self.convert(["o-csv-k"], "o-csv-", "n-signed-")
-        self.assertIn("of another conversion", self.convert(["o-csv-k"], "o-csv-", "n-flip-", status=3))
+        self.assertIn("belongs to another conversion", self.convert(["o-csv-k"], "o-csv-", "n-flip-", status=3))
         with open(self.state, "ab") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             self.assertIn("another run uses it", self.convert(["o-csv-k"], "o-csv-", "n-signed-", status=3))
@@ -359,10 +359,10 @@ class Rules(ConvertTest):
                 run.state.file.close()
                 if old == "indexed":
                     left = f"{key}.{number}"
-                    self.assertEqual(run.errors, {key: f"it was written to while it was deleted; the item {left} is left"})
+                    self.assertEqual(run.errors, {key: f"it changed while it was being deleted; the item {left} was kept"})
                     self.assertEqual(server.get(left), b"+a+b+late")
                 else:
-                    self.assertEqual(run.errors, {key: "not deleted: it was written to"})
+                    self.assertEqual(run.errors, {key: "not deleted: it has changed"})
                     self.assertEqual(self.members(key), {"a", "b", "late"})
 
 
@@ -396,7 +396,7 @@ class Lists(ConvertTest):
         expected = ["g", "h"] + many + ["noreply", "y", "client", "t", "noreply", "u"]
         self.assertEqual(self.items(target), expected)
         self.conn.values(f"rpop {key}")
-        self.assertIn("more was done", self.convert([key], *args, "--final", "--delete", status=1))
+        self.assertIn("the list has changed in other ways", self.convert([key], *args, "--final", "--delete", status=1))
         self.assertEqual(self.items(target), expected)
         self.conn.send(f"delete {key}\r\ndelete {target}\r\n".encode())
         self.assertEqual([self.conn.line(), self.conn.line()], [b"DELETED"] * 2)

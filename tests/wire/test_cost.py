@@ -1,4 +1,4 @@
-"""What large sets cost: the bytes that they take up, and what a proxy asks the servers for.
+"""The cost of large sets: the stored bytes, and the requests of a proxy to the servers.
 
 Counted by memcached, in bytes and requests: no time is measured.
 """
@@ -37,11 +37,12 @@ class StoredBytes(CostTest):
 
 
 class FirstRead(CostTest):
-    """By a proxy that knows nothing yet of a set of 200,000."""
+    """By a proxy that has read nothing yet of a set of 200,000."""
     smoke = True
 
     def asked(self, act):
-        """How many items all servers were asked for in act(), and how many bytes they wrote, those of this look aside."""
+        """Returns how many items were requested from all servers in act(), and how many bytes they wrote, without the requests of this
+        check."""
         before = self.look(), self.look()
         act()
         after = self.look()
@@ -67,13 +68,13 @@ class FirstRead(CostTest):
             requests, size = self.asked(lambda: self.assertEqual(conn.ask(b"sismember k " + member), reply))
             self.assertLessEqual(requests, 3)
             self.assertLess(size, 128 * 1024)
-            # It was kept: the base is asked about, and nothing else.
+            # It was cached: only the base is requested.
             requests, size = self.asked(lambda: self.assertEqual(conn.ask(b"sismember k " + member), reply))
             self.assertLessEqual(requests, 1)
             self.assertLess(size, 1024)
 
     def test_others_that_need_little(self):
-        """The number of members stands in the base; a page, a few random members and a part need the tables that they are in."""
+        """The number of members is in the base; a page, a few random members and a part need only their tables."""
         members = sorted(names(COUNT))
         self.fill(members)
         for command, most in (("scard k", 1), ("sinfo k", 2), ("sscan k 100", 3), (f"sscan k 100 {members[COUNT // 2].decode()}", 4),
@@ -93,7 +94,7 @@ class FirstRead(CostTest):
             line = conn.line().decode()
 
     def test_following_changes(self):
-        """What others change costs who reads on the base, and not the tables, which stay the same."""
+        """A change by others costs a reader a read of the base, but not of the tables, which do not change."""
         members = names(COUNT)
         self.fill(members)
         conn, other = self.fresh(), self.conn

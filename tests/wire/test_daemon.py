@@ -45,9 +45,9 @@ class Options(Scratch):
                                   "--socket", self.path("s"), "--admin", "127.0.0.1", "--commands", "q|", "--listen", "127.0.0.1", "--user", ""))
 
     def test_what_is_said(self):
-        for args, said in ((["--sevrers", "a"], "there is no option --sevrers; did you mean servers?"), (["--nonsense"], "there is no option --nonsense;"),
-                           (["-vZ"], "there is no option -Z;"), (["-T", "-p"], "-p, --port: needs a value;"), (["--port"], "-p, --port: needs a value;"),
-                           (["-p", "65536"], "-p 65536: a decimal number from 0 to 65535 is allowed;"), (["--test=1"], "-T, --test: takes no value;"), (["-v"], "-V prints the version;")):
+        for args, said in ((["--sevrers", "a"], "unknown option --sevrers; did you mean servers?"), (["--nonsense"], "unknown option --nonsense;"),
+                           (["-vZ"], "unknown option -Z;"), (["-T", "-p"], "-p, --port: needs a value;"), (["--port"], "-p, --port: needs a value;"),
+                           (["-p", "65536"], "-p 65536: must be a decimal number from 0 to 65535;"), (["--test=1"], "-T, --test: takes no value;"), (["-v"], "-V prints the version;")):
             done = setlistd(*args)
             self.assertEqual(done.returncode, 2, done)
             self.assertRegex(done.stderr, rf"\Asetlistd: .*{re.escape(said)}.*\n\Z")
@@ -55,7 +55,7 @@ class Options(Scratch):
     def test_all_bad_addresses_are_said(self):
         done = setlistd("-T", "-l", "11311", "-l", "h:x", "-S", "[")
         self.assertEqual(done.returncode, 1, done)
-        self.assertEqual(sorted(done.stderr.splitlines()), ["setlistd: -S [: no ]", "setlistd: -l 11311: a port without a host",
+        self.assertEqual(sorted(done.stderr.splitlines()), ["setlistd: -S [: missing ]", "setlistd: -l 11311: a port without a host",
                                                             "setlistd: -l h:x: bad port (1 to 65535)"])
 
     def test_no_server_is_an_error(self):
@@ -84,7 +84,7 @@ class Options(Scratch):
         self.assert_refused(setlistd("-S", server.name, "-p", str(server.port)), str(server.port))
 
     def test_listens_on_loopback_only(self):
-        """Unless told otherwise."""
+        """By default."""
         proxy = self.setlistd([self.memcached()])
         self.assertEqual({address for address, port in tcp_sockets(LISTEN) if port == proxy.port}, {"0100007F"})
 
@@ -185,7 +185,7 @@ class Configuration(Scratch):
         self.assert_refused(self.check("threads = 2\n"), "server")
 
     def test_bad_files(self):
-        """Among them sections, strings and comments that are not closed. Lines behind comments are counted rightly."""
+        """Including unclosed sections, strings and comments. Lines after comments are counted correctly."""
         for text, line, word in (
                 ("nonsense = 1\n", 2, "nonsense"), ("threads = many\n", 2, ""), ("\n\nthreads = 0\n", 4, "threads"),
                 ('distribution = "random"\n', 2, "random"), ('listen = {"127.0.0.1:99999"}\n', 2, ""), ('log = "file"\n', 2, "syslog"),
@@ -208,21 +208,21 @@ class Configuration(Scratch):
         self.bad('servers = {"unix:/a",\n"/a"}\n', 2, "twice")
         self.good('servers = {"127.0.0.1:1", "127.0.0.2:1", "127.0.0.1:2", "unix:/a"}\n')
         self.bad('servers = {"127.0.0.1,127.0.0.2"}\n', 1, "of its own")
-        self.bad('servers = {"127.0.0.1:1",\n"--SERVER=127.0.0.2"}\n', 2, "alone")
-        self.bad('servers = {"--SERVER=127.0.0.2",\n"127.0.0.1:1"}\n', 2, "alone")
-        self.assert_refused(setlistd("-T", "-S", "127.0.0.1:1,127.0.0.1:2,127.0.0.1:1"), "named twice")
+        self.bad('servers = {"127.0.0.1:1",\n"--SERVER=127.0.0.2"}\n', 2, "the only entry")
+        self.bad('servers = {"--SERVER=127.0.0.2",\n"127.0.0.1:1"}\n', 2, "the only entry")
+        self.assert_refused(setlistd("-T", "-S", "127.0.0.1:1,127.0.0.1:2,127.0.0.1:1"), "listed twice")
         for text in ("--SERVER=127.0.0.1:1 --SERVER=127.0.0.1:2 --SERVER=127.0.0.1:1", '--SOCKET="/a" --SOCKET="/a"'):
             done = setlistd("-T", "-S", text)
-            self.assertEqual((done.returncode, done.stderr), (1, "setlistd: a server is named twice\n"))
+            self.assertEqual((done.returncode, done.stderr), (1, "setlistd: a server is listed twice\n"))
         self.good('servers = {"--SERVER=127.0.0.1:1 --SERVER=127.0.0.2:1 --SERVER=127.0.0.1:2"}\n')
 
     def test_listen_named_twice(self):
         for one, other in (("127.0.0.1:1", "127.0.0.1:1"), ("tls:127.0.0.1:1", "127.0.0.1:1"), ("127.0.0.1", "127.0.0.1:11311"),
                            ("[::1]", "[::1]:11311"), ("unix:/a", "/a"), ("*", "*")):
-            self.bad(f'servers = {{"a"}}\nlisten = {{"{one}", "127.0.0.1:2",\n"{other}"}}\n', 3, f'listen: "{other}" is named twice')
+            self.bad(f'servers = {{"a"}}\nlisten = {{"{one}", "127.0.0.1:2",\n"{other}"}}\n', 3, f'listen: "{other}" is listed twice')
         self.good('servers = {"127.0.0.1:1"}\nlisten = {"127.0.0.1:1", "127.0.0.2:1", "127.0.0.1:2", "unix:/1"}\n')
         done = setlistd("-T", "-S", "127.0.0.1:1", "-l", "127.0.0.1:1", "-l", "127.0.0.1:1")
-        self.assertEqual((done.returncode, done.stderr), (1, "setlistd: -l 127.0.0.1:1: an address to listen on is named twice\n"))
+        self.assertEqual((done.returncode, done.stderr), (1, "setlistd: -l 127.0.0.1:1: an address to listen on is listed twice\n"))
 
     def test_unusual_bytes(self):
         """An error is one line, whatever the file holds."""
@@ -262,20 +262,20 @@ class Configuration(Scratch):
             self.bad(SERVERS + f'collection "a-" {{\n  {option}\n}}\n', 3, word)
 
     def test_rules_that_make_no_sense(self):
-        """What is wrong with a section as a whole is said at its end."""
+        """An error in a section as a whole is reported for its last line."""
         lists = [f'type = "list"\n encoding = "{name}"' for name in ("signed", "tombstone", "flip", "indexed")]
-        for options, word in (*((text, "a list has the encoding oplog or csv") for text in lists),
-                              ('encoding = "paired"\n', "removed"), ('encoding = "paired"\n removed = "a-"', "another prefix"),
-                              ('encoding = "csv"\n removed = "b-"', "paired alone"),
-                              ('encoding = "tombstone"\n delimiter = "|"', "bar"),
-                              ('encoding = "csv"\n spread = 2', "`spread` is for the encoding oplog"),
-                              ('type = "set"\n max = 5', "`max` is for lists"),
-                              ('type = "list" encoding = "csv"\n max = 5', "`max` is for lists")):
+        for options, word in (*((text, "the encoding of a list must be oplog or csv") for text in lists),
+                              ('encoding = "paired"\n', "removed"), ('encoding = "paired"\n removed = "a-"', "differs from that of the rule"),
+                              ('encoding = "csv"\n removed = "b-"', "only for the encoding paired"),
+                              ('encoding = "tombstone"\n delimiter = "|"', "must not be |"),
+                              ('encoding = "csv"\n spread = 2', "`spread` is only for the encoding oplog"),
+                              ('type = "set"\n max = 5', "`max` is only for lists"),
+                              ('type = "list" encoding = "csv"\n max = 5', "`max` is only for lists")):
             self.bad(SERVERS + f'collection "a-" {{\n {options}\n}}\n', 5, word)
         paired = 'collection "%s" { encoding = "paired" removed = "%s" }\n'
         self.bad(SERVERS + paired % ("a-", "gone-") + paired % ("b-", "gone-"), 3, 'collection "b-": another rule has the same `removed`')
         self.good(SERVERS + paired % ("a-", "gone-") + paired % ("b-", "gone-b-"))
-        self.bad('collection "a-" { delimiter = "|" }\ncollection|encoding = "tombstone"\n', 1, "bar")
+        self.bad('collection "a-" { delimiter = "|" }\ncollection|encoding = "tombstone"\n', 1, "must not be |")
 
     def test_missing_file(self):
         self.assert_refused(setlistd("-T", "-f", self.path("missing.conf")), "missing.conf")
@@ -321,7 +321,7 @@ class Sockets(Scratch):
         self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o770)
 
     def test_socket_left_over(self):
-        """A socket file that nobody listens on is no obstacle; one that is in use is."""
+        """A socket file without a listener is replaced; one that is in use is an error."""
         path = self.path("s.sock")
         server = self.memcached()
         first = self.setlistd([server], "-s", path)
@@ -340,7 +340,7 @@ class Sockets(Scratch):
             proxy.process.wait_ready((host, proxy.port))
 
     def test_connection_limit(self):
-        """Above the limit a client is told so or waits; those inside go on, and a place that gets free is used."""
+        """Above the limit a client receives an error or waits; connected ones continue, and a freed connection is used."""
         proxy = self.setlistd([self.memcached()], config="max_connections = 20")
         conns = [self.connect(proxy) for _ in range(19)]
         for conn in conns:

@@ -1,11 +1,11 @@
-"""Of several deletes of one collection at once, through several proxies, one has deleted it."""
+"""Several concurrent deletes of one collection, through several proxies: exactly one has deleted it."""
 from case_encodings import ENCODINGS, rule
 from case import WireTest
 from gate import Gate
 
 RULES = "".join(rule(f"{name}-", options, "plain_verbs = true") for name, options in ENCODINGS.items()) + \
     'collection "list-" { type = "list" encoding = "csv" plain_verbs = true }\ncollection "log-" { type = "list" plain_verbs = true }\n'
-# What is stored of collections with several items. The server gets it without setlistd, so that all items are there.
+# The stored items of collections with several items. They are written without setlistd, so that all items exist.
 ITEMS = {
     "paired": {"paired-{}": b"a,b,", "unpaired-{}": b"b,"},
     "flip": {"flip-{}.active": b"flip-{}.a", "flip-{}.a": b"+a", "flip-{}.b": b"+b"},
@@ -46,7 +46,7 @@ class Deletes(WireTest):
             self.assertEqual(sorted(conn.line() for conn in self.conns), [b"DELETED", b"NOT_FOUND"], name)
 
     def test_half_deleted(self):
-        """The second one sees what the first has not deleted yet."""
+        """The second one finds the items that the first has not deleted yet."""
         first, second = self.conns
         for name, items in ITEMS.items():
             self.create(name, "k")

@@ -11,7 +11,7 @@ from model import Key, set_ops
 from stored import counter, stats
 from test_concurrency import drain, together
 
-# What a member may not hold.
+# Bytes that a member must not contain.
 RESERVED = {"signed": "+-", "csv": ",", "semicolon": ";", "tombstone": ",|", "paired": ",", "flip": "+-", "mark": "+-", "indexed": "+-"}
 BAD = "CLIENT_ERROR value is not a collection"
 
@@ -20,7 +20,7 @@ class SetBehaviours(EncodingTest):
     smoke = True
 
     def test_few_members(self):
-        """So few that a set is empty now and then, and most is said again. Some begin as the marks of encodings do."""
+        """So few that a set is sometimes empty, and most changes are repeated. Some begin like the marks of encodings."""
         for seed, (_, k) in enumerate(self.each()):
             self.assert_missing(k)
             self.expect((f"srem {k} a", "NOT_FOUND"), (f"saddx {k} a", "NOT_FOUND"), (f"scompact {k}", "NOT_FOUND"))
@@ -46,14 +46,14 @@ class SetBehaviours(EncodingTest):
             self.assertEqual(info["base_bytes"], info["bytes"])
 
     def test_compacting_many_lists(self):
-        """A few at a time. Nobody competes, so nobody is busy."""
+        """A few at a time. There are no concurrent writes, so none fails with busy."""
         numbers = range(600)
         self.give({"indexed-k": b"".join(b"+%d" % n for n in numbers), **{f"indexed-k.{n}": b"+a%d-a%d+b%d" % (n, n, n) for n in numbers}})
         self.expect(("scompact indexed-k", "OK"), ("scard indexed-k", "600"))
         self.assertEqual(self.at.get("indexed-k.300"), b"-a300+b300")
 
     def test_noreply_and_order(self):
-        """What a client sends in one go takes effect in order."""
+        """Requests that a client sends in one write take effect in order."""
         for _, k in self.each():
             self.conn.send(f"sadd {k} a b noreply\r\nscard {k}\r\nsrem {k} a noreply\r\nsmismember {k} a b\r\nsset {k} x noreply\r\n"
                            f"sadd {k} y\r\nscard {k}\r\nsrem {k} x\r\nsadd {k} x\r\nsismember {k} x\r\nspop {k} 5\r\nscard {k}\r\n".encode())
@@ -69,22 +69,22 @@ class SetBehaviours(EncodingTest):
                 for member in (byte, f"a{byte}", f"{byte}a", f"a{byte}b"):
                     for command in (f"sadd {k} good {member}", f"saddx {k} {member}", f"srem {k} {member}", f"sset {k} {member} x",
                                     f"sismember {k} {member}"):
-                        self.assertRegex(self.conn.ask(command), "^CLIENT_ERROR member holds ", command)
+                        self.assertRegex(self.conn.ask(command), "^CLIENT_ERROR member contains ", command)
                 self.assertEqual(self.items(name), {})
             free = "".join(byte for byte in "+-,;|^@." if byte not in RESERVED.get(name, ""))
             self.expect((f"sadd {k} x{free}y", "STORED"))
             self.assert_members(k, {f"x{free}y".encode()})
 
     def test_reserved_word(self):
-        """What these write for their own ends is no member."""
+        """Internal tokens of the encodings are not members."""
         for name in ("flip", "mark", "indexed"):
             for command in (f"sadd {name}-k good ^", f"srem {name}-k ^", f"sset {name}-k ^"):
-                self.assertRegex(self.conn.ask(command), "^CLIENT_ERROR member holds ", command)
+                self.assertRegex(self.conn.ask(command), "^CLIENT_ERROR member contains ", command)
             self.assertEqual(self.items(name), {})
             self.expect((f"sadd {name}-k ^^", "STORED"), (f"scard {name}-k", "1"))
 
     def test_time_to_live(self):
-        """A rule's, given to what is new, which neither writing nor compacting changes; flags stay too."""
+        """A rule's time to live is set on new collections, and neither writes nor compactions change it; nor the flags."""
         for name, _ in self.each():
             k = f"{name}.ttl-k"
             self.expect((f"sadd {k} a b", "STORED"), (f"sadd {k} c", "STORED"), (f"srem {k} a", "DELETED"))
@@ -98,7 +98,7 @@ class SetBehaviours(EncodingTest):
 
     @marks(smoke=False)
     def test_a_date_does_not_drift(self):
-        """Beyond a month memcached wants a date, by a clock that is not quite ours; rewriting wins and loses no second by it."""
+        """Beyond a month memcached needs a date, by a clock that differs slightly from ours; a rewrite gains and loses no second."""
         keys = [f"{name}.verbs-k" for name, _ in self.each()]
         end = int(time.time()) + 40 * 24 * 3600
         for k in keys:
@@ -148,7 +148,7 @@ class SetBehaviours(EncodingTest):
                     self.assert_members(k, {b"a", b"c"})
 
     def churn(self, k, rounds=40):
-        """Leaves much waste behind."""
+        """Leaves much redundant data behind."""
         for n in range(rounds):
             self.expect((f"sadd {k} some{n}thing", "STORED"), (f"srem {k} some{n}thing", "DELETED"))
 
@@ -179,7 +179,7 @@ class Large(EncodingTest):
 
     @marks(smoke=False)
     def test_two_proxies_at_once(self):
-        """Four clients add and remove members of their own, while all is compacted: each has what it said last."""
+        """Four clients add and remove their own members, while all sets are compacted: each member has the state of its last change."""
         for _, k in self.each():
             self.expect((f"sset {k}", "STORED"))
             conns, sets = [self.connect(self.proxies[i % 2]) for i in range(4)], [set() for _ in range(4)]
@@ -210,7 +210,7 @@ class Large(EncodingTest):
 
     @marks(smoke=False)
     def test_a_date_that_everybody_rewrites(self):
-        """Each spop is a rewrite. Who reads between a rewrite and its correction must not take the wrong date for true."""
+        """Each spop is a rewrite. A read between a rewrite and its correction must not use the wrong date."""
         end = int(time.time()) + 40 * 24 * 3600
         for _, k in self.each():
             self.write("sadd", k, names(200))
@@ -226,7 +226,7 @@ class Large(EncodingTest):
 
 
 class ExactBytes(EncodingTest):
-    """What the documentation shows, put there by a client of memcached."""
+    """The examples of the documentation, written by a client of memcached."""
     smoke = True
     GIVEN = {
         "signed": ({"signed-k": b"+1234+222+987-222"}, {b"1234", b"987"}),
@@ -249,7 +249,7 @@ class ExactBytes(EncodingTest):
             self.assertEqual(self.items(name), items, "reading changed something")
 
     def test_goes_on_from_there(self):
-        """What setlistd writes is what the application's own code would; flags are kept."""
+        """setlistd writes the same bytes as the application's own code; flags are kept."""
         for name, k in self.each():
             items, members = self.GIVEN[name]
             self.give(items, flags=7)
@@ -287,7 +287,7 @@ class ExactBytes(EncodingTest):
         for command in talk:
             self.assertIn(self.conn.ask(command.format(f"{name}-k")), ("STORED", "DELETED"))
         items = self.items(name)
-        self.conn.ask(f"scard {name}-k")  # answered behind a compaction that is under way
+        self.conn.ask(f"scard {name}-k")  # answered after a compaction that is in progress
         return items if counter(self.conn, "compactions") == before else None
 
     def clear(self, name):
@@ -348,7 +348,7 @@ class ExactBytes(EncodingTest):
             self.refused(name, items)
 
     def test_a_part_that_is_gone(self):
-        """Such a set is a miss, and can be made anew: by an addition where this finds out. Reading leaves what is there."""
+        """Such a set is a miss, and can be created again: by an addition that detects this. Reads do not change the items."""
         for name, gone in (("flip", "flip-k.active"), ("flip", "flip-k.b"), ("mark", "mark-k.b"), ("indexed", "indexed-k.0"),
                            ("indexed", "indexed-k.1")):
             with self.subTest(encoding=name, gone=gone):
@@ -370,7 +370,7 @@ class ManyLists(EncodingTest):
     KEY, MOST = "indexed-k", 4096
 
     def test_lists_that_no_index_names(self):
-        """An application drops a set by its index alone. Then the lists stay, and others take their place."""
+        """An application deletes a set by deleting only its index. Then the lists stay, and are replaced by others."""
         for members in ("sset indexed-k a b", "sadd indexed-k a b"):
             for _ in range(40):
                 self.expect((members, "STORED"))
@@ -378,7 +378,7 @@ class ManyLists(EncodingTest):
                 self.at.delete(self.KEY)
 
     def test_as_many_as_there_may_be(self):
-        """No list is added to these, which would make the index one that nobody reads."""
+        """No list is added to these, which would make the index unreadable for others."""
         index = b"".join(b"+%d" % number for number in range(self.MOST))
         self.give({self.KEY: index, **{f"{self.KEY}.{number}": b"+m%d" % number for number in range(self.MOST)}})
         words = " ".join(f"word{number}" for number in range(2000))

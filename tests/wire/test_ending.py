@@ -1,4 +1,4 @@
-"""The end of the daemon: signals, and what it still answers."""
+"""The end of the daemon: signals, and the requests that it still answers."""
 import contextlib
 import os
 import socket
@@ -11,7 +11,7 @@ from harness import EVENLY, PATIENCE, wait_until
 from stored import stat
 from wire import Closed, Conn
 
-# More than the limit of any wait here: whoever waited for requests under way would fail the test.
+# Longer than the limit of any wait here: a wait for requests in flight would fail the test.
 UNHURRIED = "shutdown_timeout = 600000"
 
 
@@ -35,11 +35,11 @@ class Ending(WireTest):
             proxy = self.setlistd([server], config=UNHURRIED)
             while proxy.process.alive():
                 proxy.process.child.send_signal(15)
-                time.sleep(0.00005)  # a process that gets nothing but signals does nothing else
+                time.sleep(0.00005)  # a process that receives only signals does nothing else
             self.assertEqual(proxy.process.child.wait(PATIENCE), 0)
 
     def test_signal_at_the_first_socket(self):
-        """A daemon that has just started is stopped like any other: the signal comes when the first of many sockets appears."""
+        """A daemon that has just started can be stopped: the signal is sent when the first of many sockets appears."""
         server = self.memcached()
         folder = self.scratch()
         paths = [os.path.join(folder, str(number)) for number in range(500)]
@@ -83,7 +83,7 @@ class Ending(WireTest):
 
     @marks(smoke=False)
     def test_what_is_in_flight_is_answered(self):
-        """A server that takes its time: the reply still comes."""
+        """A slow server: the reply is still sent."""
         conn = self.serve([self.scripted_server()])
         held = self.hold(self.servers[0], "key-1")
         self.assertEqual(conn.get("key-0"), scripted.value_of(b"key-0"))
@@ -95,7 +95,7 @@ class Ending(WireTest):
         self.assertEqual(self.proxy.process.child.wait(PATIENCE), 0)
 
     def test_what_was_read_and_waits_is_answered(self):
-        """Requests behind one that must wait for others, and that have come before the signal."""
+        """Requests after one that must wait for others, received before the signal."""
         conn = self.serve([self.scripted_server()], config=UNHURRIED)
         held = self.hold(self.servers[0], "key-1")
         held.get(conn, more=b"flush_all\r\nget key-0\r\nget key-2\r\nget key-half")
@@ -117,7 +117,7 @@ class Ending(WireTest):
         held.wait()
         conn.half_close()
         other = self.connect(self.proxy)
-        self.assertEqual([other.ask("mn") for _ in range(3)], ["MN"] * 3)   # so the loop has seen the end of the first
+        self.assertEqual([other.ask("mn") for _ in range(3)], ["MN"] * 3)   # so the loop has detected the end of the first one
         other.close()
         self.proxy.begin_to_end()
         held.release()
@@ -129,17 +129,17 @@ class Ending(WireTest):
 
     @marks(smoke=False)
     def test_servers_that_never_answer_do_not_hold_it_up(self):
-        """The limit on a request passes, and that is all that is waited for."""
+        """The timeout of a request passes, and the daemon waits no longer."""
         conn = self.serve([self.scripted_server()], config=f"{UNHURRIED}\nrequest_timeout = 1000")
         wait_until("the server is greeted", lambda: conn.values("get key-0")[1] == "END")
         self.hold(self.servers[0], "key-1").get(conn)
         self.assertEqual(self.status_of(self.proxy), 0)
 
 class Unread(WireTest):
-    """At the end of a connection replies are on their way to the client, which goes on sending requests."""
+    """A connection is closed while replies are in flight to the client, which keeps sending requests."""
     smoke = True
     FIRST, REQUESTS = 10 ** 18, 5000
-    DISCARDED, MORE = 16 << 20, 40 << 20  # bytes; the kernel takes less than the difference
+    DISCARDED, MORE = 16 << 20, 40 << 20  # bytes; more than the kernel buffers
 
     def counted(self):
         return int(self.direct.get("n")) - self.FIRST
@@ -156,7 +156,7 @@ class Unread(WireTest):
         return sock
 
     def go_on(self, sock):
-        """Sends more requests, until the connection breaks or no more is taken."""
+        """Sends more requests, until the connection breaks or the peer stops reading."""
         part, sent = b"incr n 1\r\n" * 100000, 0
         sock.settimeout(0.5)
         with contextlib.suppress(ConnectionError):
@@ -198,7 +198,7 @@ class Unread(WireTest):
 
     @marks(smoke=False)
     def test_a_client_that_never_stops(self):
-        """It sends and reads at the same time, and knows how many of its requests were carried out."""
+        """It sends and reads concurrently, and knows how many of its requests were executed."""
         for _ in range(5):
             self.serve(1, "-t", "2", config=UNHURRIED)
             self.direct = self.connect(self.servers[0])

@@ -17,14 +17,14 @@ def names(numbers, kind="E", bucket=BUCKET):
 
 
 class RoundTrips(WireTest):
-    """Two scripted servers that say nothing before they were asked everything: whoever waits for an answer waits for ever."""
+    """Two scripted servers that reply only after they have received all requests: sending one at a time would hang."""
     smoke = True
 
     def setUp(self):
         self.serve([self.scripted_server() for _ in range(2)], config=RETRIES)
 
     def withhold(self, values):
-        """Each server answers when all of the keys that it holds were asked for. Gives how many keys each holds."""
+        """Each server replies when all of its keys were requested. Returns how many keys each has."""
         counts = []
         for server in self.servers:
             held = [key for key in values if self.conn.ask(f"route {key}").endswith(server.name)]
@@ -45,7 +45,7 @@ class RoundTrips(WireTest):
         return b"VA %d k%s f0\r\n%s\r\n" % (len(value), key, value)
 
     def test_three_hundred_events(self):
-        """The sizes of the first ones are waited for. Then all others are asked for at once."""
+        """The sizes of the first ones are awaited. Then all others are requested at once."""
         events = names(range(1, 301))
         for some in (events[:16], events[16:]):
             self.withhold({event: b"x" for event in some})
@@ -78,7 +78,7 @@ class Failures(WireTest):
         self.scripted.faults[key.encode()] = action
 
     def test_in_the_middle(self):
-        """What came before is told, then the error in place of END; the connection goes on."""
+        """Earlier data is returned, then the error instead of END; the connection stays usable."""
         lost = "connection lost, outcome unknown"
         for command, told in ((f"evrange E {BUCKET}", range(1, 77)), (f"evlast E 50 {BUCKET}", range(100, 77, -1))):
             self.serve()
@@ -108,7 +108,7 @@ class Failures(WireTest):
 
 
 class Model:
-    """The events of two buckets, and what commands on them must say."""
+    """The events of two buckets, and the expected replies of commands about them."""
     BUCKETS = {BEFORE: MOMENT - 3600, BUCKET: MOMENT}
 
     def __init__(self, seed, kind):
@@ -124,7 +124,7 @@ class Model:
                    self.replace: 6, self.get: 6, self.evcount: 4}
         return [make() for make in self.dice.choices(list(weights), list(weights.values()), k=count)]
 
-    # Each gives what to send; what must come; and it is as if it had been done.
+    # Each returns the request and the expected reply, and updates the model.
 
     def add(self, quiet):
         bucket, data = self.bucket(), b"d%d" % self.dice.randrange(1000)
@@ -197,7 +197,7 @@ class Order(WireTest):
 
     @marks(smoke=False)
     def test_pipeline(self):
-        """Every command sees what those before it on its connection did, and nothing of those behind it."""
+        """Every command sees the effects of earlier commands on its connection, and none of later ones."""
         _, proxy = self.pool(2)
         for seed in range(1, 5):
             model = Model(seed, f"E{seed}")
@@ -213,7 +213,7 @@ class Order(WireTest):
             self.assertEqual(conn.ask("mn"), "MN")
 
     def test_long_range(self):
-        """One that needs several goes is not overtaken by what changes its last events."""
+        """A command with several rounds is not overtaken by a change of its last events."""
         count = 20000
         conn, direct = self.serve(), self.connect(self.servers[0])
         direct.send(b"".join(b"set %s 0 0 1 noreply\r\nx\r\n" % name.encode() for name in names(range(1, count + 1))))
@@ -246,7 +246,7 @@ class Holes(WireTest):
         self.assertEqual(list(conn.values("evrange RouterError 20150220")[0]), sorted(there))
 
     def test_a_long_count_and_a_later_event(self):
-        """Counters are read many at a time. The last ones must not show what the client has counted since."""
+        """Counters are read many at a time. The last ones must not include later increments of the client."""
         conn, hours = self.serve(2), 3000
         last = time.strftime("%Y%m%d%H", time.gmtime(MOMENT + 3600 * (hours - 1)))
         conn.send(f"evcount E {BUCKET} {last}\r\nevincr E 7 {MOMENT + 3600 * (hours - 1)}\r\n".encode())

@@ -1,4 +1,4 @@
-"""What clients and monitors of memcached expect of it: the version, the statistics, and values that are refused."""
+"""Expectations of memcached's clients and monitors: the version, the statistics, and refused values."""
 import select
 import time
 
@@ -16,7 +16,7 @@ class Version(WireTest):
     smoke = True
 
     def said(self):
-        """What each protocol says, without repetitions."""
+        """The replies of each protocol, without duplicates."""
         with Conn(self.proxy.port) as conn, BinaryConn(self.proxy.port) as binary:
             return {conn.ask("version").removeprefix("VERSION "), stats(conn)["version"],
                     binary.request(VERSION).value.decode(), self.binary_stats(binary)[b"version"].decode()}
@@ -59,8 +59,8 @@ class CasIds(EncodingTest):
 
 
 class Swallowed(WireTest):
-    """A request that is refused is answered once its data have come: a client that still sends them does not read, or takes the error
-    for the end."""
+    """A refused request is answered after its data was received: a client that is still sending does not read, or treats the error
+    as the end."""
     smoke = True
     PART = 100000
     LATE = "SERVER_ERROR object too large for cache"
@@ -70,7 +70,7 @@ class Swallowed(WireTest):
         self.watcher = self.connect(self.proxy)
 
     def is_silent(self, conn, sent):
-        """Whether nothing was answered to all that was sent."""
+        """Returns whether nothing was answered."""
         wait_until("all was read", lambda: stat(self.watcher, "stats", "bytes_read") >= sent)
         for _ in range(3):
             self.watcher.ask("version")
@@ -126,14 +126,14 @@ class Swallowed(WireTest):
         self.assertEqual(self.conn.get("k"), None)
 
 
-# What memcached_exporter parses in `stats`: without those that it sums it reports memcached_up 0.
+# The lines of `stats` that memcached_exporter parses: without those that it sums up, it reports memcached_up 0.
 SUMMED = ("cmd_set", "cas_hits", "cas_misses", "cas_badval")
 TIMES = ("rusage_user", "rusage_system")
 EXPORTED = [f"{command}_{result}" for command in ("get", "delete", "incr", "decr", "cas", "touch") for result in ("hits", "misses")] + """
     cas_badval cmd_flush uptime time bytes limit_maxbytes curr_items total_items bytes_read bytes_written curr_connections
     total_connections rejected_connections listen_disabled_num evictions reclaimed store_too_large store_no_memory lru_crawler_starts
     direct_reclaims crawler_items_checked crawler_reclaimed moves_to_cold moves_to_warm moves_within_lru accepting_conns""".split()
-# What Datadog's check takes.
+# The lines that Datadog's check reads.
 CHECKED = """total_items curr_items limit_maxbytes uptime bytes curr_connections max_connections connection_structures threads pointer_size
     rusage_user rusage_system cmd_get cmd_set cmd_flush get_hits get_misses delete_misses delete_hits evictions bytes_read bytes_written
     cas_misses cas_hits cas_badval total_connections listen_disabled_num""".split()
@@ -176,11 +176,11 @@ class Statistics(WireTest):
         own = [stats(self.connect(server)) for server in self.servers]
         sums = {name: sum(int(each[name]) for each in own) for name in SUMS}
         self.assertEqual(sums["curr_items"], 100)
-        # On a busy machine a server may be too slow to be counted at once.
+        # On a busy machine a server may be too slow to be included immediately.
         wait_until("the sums are told", lambda: (found := stats(self.conn)) and {name: int(found[name]) for name in SUMS} == sums)
 
     def test_server_that_is_down_or_stuck(self):
-        """The others count, and nobody waits for it."""
+        """The others are included, without waiting for it."""
         good = self.memcached()
         stuck, dead = self.scripted_server(), self.scripted_server(hang_up=True)
         self.serve([good, stuck, dead], config="request_timeout = 600000\n")
@@ -191,7 +191,7 @@ class Statistics(WireTest):
         wait_until("the others count", lambda: stats(self.conn)["curr_items"] == "1")
 
     def test_servers_are_asked_rarely(self):
-        """However often a client asks, and never for other requests."""
+        """However often a client sends it, and never for other requests."""
         server = self.scripted_server()
         self.serve([server])
         asked = lambda: sum(request.words == [b"stats"] for link in server.links for request in link.requests)
@@ -206,7 +206,7 @@ class Statistics(WireTest):
         wait_until("the server is asked", asked)
 
     def both(self, *lines):
-        """The same lines for setlistd and for memcached, and what they count."""
+        """The same lines for setlistd and for memcached, and their values."""
         found = []
         for conn in (self.conn, self.plain):
             conn.ask("set a 0 0 1\r\n1")
@@ -284,16 +284,16 @@ class Statistics(WireTest):
 
 
 class ControlBytes(WireTest):
-    """Keys with control bytes are for plain items: see the transcript keys_control, too."""
+    """Keys with control bytes are for plain items: see also the transcript keys_control."""
     smoke = True
-    ODD = "CLIENT_ERROR key with spaces or control characters, which is no plain item"
+    ODD = "CLIENT_ERROR only plain items may have keys with spaces or control characters"
     RULES = """commands = "q|"
         collection "s-" { type = "set" plain_verbs = true }
         events "e-" { plain_verbs = true }
         """
 
     def test_rules_do_not_apply(self):
-        """A key that a rule would make something else of is refused, and never an item by mistake."""
+        """A key that a rule would interpret otherwise is refused, and never accidentally an item."""
         self.serve(config=self.RULES)
         for key in ("s-\x01", "e-a\tb"):
             for line in (f"get {key}", f"touch {key} 0", f"delete {key}", f"set {key} 0 0 1\r\nx", f"mg {key} v", f"ms {key} 1\r\nx", f"md {key}",
@@ -311,7 +311,7 @@ class ControlBytes(WireTest):
             self.assertEqual(self.conn.ask(line), "CLIENT_ERROR control character in line", line)
 
     def test_shown_escaped(self):
-        """No byte of a key reaches a terminal or a page as it is."""
+        """No byte of a key reaches a terminal or a page without escaping."""
         server = self.scripted_server()
         self.serve([server], config="slow_threshold = 1\n")
         held = self.hold(server, "key\x1b[1m\x01")

@@ -25,7 +25,7 @@ class Overload(WireTest):
         self.assertEqual(stat(self.other, "stats upstream", f"{self.servers[0].name}:busy"), 0)
 
     def test_many_keys_pipelined(self):
-        """Every key that exists is found, however many are asked for."""
+        """Every existing key is found, however many are requested."""
         keys = [f"k{number}" for number in range(100)]
         for key in keys:
             self.conn.set(key, b"x")
@@ -45,7 +45,7 @@ class Overload(WireTest):
         self.assert_none_refused()
 
     def test_counters_of_many_buckets(self):
-        """All buckets of some years, asked for many times at once; and others who ask for little meanwhile."""
+        """All buckets of some years, requested many times at once; meanwhile other clients send small requests."""
         self.other.set("small", b"x")
         rounds = 20
         self.conn.send(b"evcount none 2018010100 2021010100\r\n" * rounds)
@@ -57,9 +57,9 @@ class Overload(WireTest):
 
 
 class FullQueue(WireTest):
-    """A server that answers nothing meanwhile, and as many calls to it as there may be."""
+    """A server that does not reply meanwhile, and the maximum number of calls to it."""
     smoke = True
-    QUEUE = 64                  # the least
+    QUEUE = 64                  # the minimum
 
     def test_a_get_says_so(self):
         """A key of this server is no miss. Others keep theirs, and so does this client."""
@@ -183,7 +183,7 @@ class Shares(WireTest):
 
 
 class Turns(WireTest):
-    """Clients whose values may be large take turns, so that little is on the way from a server at once."""
+    """Clients whose values may be large take turns, so that few bytes are in flight from a server."""
     smoke = True
     CLIENTS, GETS, AT_ONCE = 60, 3, 16
     MEMORY = 512 << 10
@@ -199,7 +199,7 @@ class Turns(WireTest):
         return stat(self.watcher, "stats", "cmd_get")
 
     def wait_in_line(self, more=b""):
-        """Many new clients ask a server that does not answer yet. Gives those, and how many gets were sent to it."""
+        """Many new clients send requests to a server that does not reply yet. Returns them, and how many gets were sent to it."""
         before = self.gets()
         conns = [self.connect(self.proxy) for _ in range(self.CLIENTS)]
         for conn in conns:                  # none is accepted later than the turns are given
@@ -226,7 +226,7 @@ class Turns(WireTest):
         self.all_are_answered(conns)
 
     def test_small_values_do_not_wait(self):
-        """One that is known to read small values is sent at once, however many others wait."""
+        """A client that is known to read small values is sent immediately, however many others wait."""
         small = self.connect(self.proxy)
         self.assertEqual(small.get(self.free), value_of(self.free.encode()))
         conns, _ = self.wait_in_line()
@@ -241,7 +241,7 @@ class Turns(WireTest):
         self.all_are_answered(conns)
 
     def test_some_leave(self):
-        """Those that wait behind them are served all the same."""
+        """Later clients in the queue are served as well."""
         conns, _ = self.wait_in_line()
         for conn in conns[::2]:
             conn.close()
@@ -249,7 +249,7 @@ class Turns(WireTest):
         self.all_are_answered(conns[1::2])
 
     def test_some_are_closed(self):
-        """Those that wait hold what they have sent, and it counts."""
+        """Waiting clients keep their requests in memory, which counts."""
         conns, _ = self.wait_in_line(b"get key-1\r\n" * 20000)
         wait_until("memory is reclaimed", lambda: stat(self.watcher, "stats", "closed_memory_clients") > 0)
         self.holding.release()
@@ -271,7 +271,7 @@ class Turns(WireTest):
         self.assertLessEqual(self.gets(), before + self.GETS)
 
     def test_the_server_is_lost(self):
-        """All that was sent fails; what waits is sent to the next connection, or fails like any request."""
+        """All requests that were sent fail; waiting ones are sent on the next connection, or fail like any request."""
         conns, _ = self.wait_in_line()
         self.holding.release()
         self.servers[1].drop_links()
@@ -281,7 +281,7 @@ class Turns(WireTest):
                 self.assertTrue(end == "END" or end.startswith(f"SERVER_ERROR upstream {self.servers[1].name}"), end)
 
     def test_shutdown(self):
-        """What was read and waits for its turn is still answered."""
+        """Requests that were read and are waiting for their turn are still answered."""
         conns, asked = self.wait_in_line()
         self.assertLess(asked, self.CLIENTS * self.GETS)
         self.proxy.begin_to_end()
@@ -322,7 +322,7 @@ class Writes(WireTest):
 
 
 class Rewrites(WireTest):
-    """What a client had servers rewrite counts in its turns, so it waits while others use the server."""
+    """Rewrites on behalf of a client count in its turns, so it waits while others use the server."""
     smoke = True
     ITEMS, ROUNDS = 20000, 20
 
@@ -337,16 +337,16 @@ class Rewrites(WireTest):
         return stat(self.watcher, "stats upstream", f"{self.servers[0].name}:calls")
 
     def is_sent(self, more):
-        """A call to the server that stands still."""
+        """A call to the stopped server."""
         wait_until("it is sent", lambda: self.calls() > more)
 
     def test_who_rewrites_waits(self):
         for number in range(self.ROUNDS):
             self.assertEqual(self.writer.ask(f"lset L {self.ITEMS // 2} x{number}"), "STORED")
-        self.assertEqual(self.watcher.ask("llen L"), str(self.ITEMS))       # behind all that follows the last one
+        self.assertEqual(self.watcher.ask("llen L"), str(self.ITEMS))       # after everything that follows the last one
         with self.servers[0].process.paused():
             before = self.calls()
-            self.reader.send(b"get large\r\n")      # takes all the room at the server
+            self.reader.send(b"get large\r\n")      # takes all the capacity of the server
             self.is_sent(before)
             self.writer.send(b"sadd a x\r\n")
             self.other.send(b"sadd b x\r\n")
@@ -359,9 +359,8 @@ class Rewrites(WireTest):
 
 
 class Patience(WireTest):
-    """
-    A server that takes longer than request_timeout in all, and never that long for a reply. A machine that stands still for as long
-    fails an attempt, so it is tried again with longer times.
+    """A server that takes longer than request_timeout in total, but never for a single reply. On a machine that stalls for that long an
+    attempt fails, so it is repeated with longer times.
     """
 
     def serve(self, limit, config=""):
@@ -375,14 +374,14 @@ class Patience(WireTest):
 
 
 class Slow(Patience):
-    """A server that goes on answering is not given up, however long the last call has waited."""
+    """A server that keeps replying is not given up, however long the last call has waited."""
     CALLS, PART = 30, 20
 
     def attempt(self, limit):
         server, conn = self.serve(limit)
 
         def answer_late(link, request):
-            time.sleep(limit / self.PART)  # The subject is time: each answer takes a part of the limit, all together more.
+            time.sleep(limit / self.PART)  # The test is about time: each reply takes a part of the timeout, all together take more.
             link.send(link.answer(request))
         for number in range(self.CALLS):
             server.faults[b"key%d" % number] = one_shot(answer_late)
@@ -398,7 +397,7 @@ class Slow(Patience):
 
 
 class Many(Patience):
-    """A get whose next key is asked for when one is answered: the server always has as many calls as before."""
+    """A get whose next key is requested when one is answered: the server always has the same number of calls."""
     LONGEST, KEYS, PART = 30, 450, 10
 
     def attempt(self, limit):
@@ -415,7 +414,7 @@ class Many(Patience):
 
 
 class Huge(WireTest):
-    """A server that announces a value that nobody can have stored."""
+    """A server that announces a value larger than any that can be stored."""
     smoke = True
     MOST = len(LARGE)
 
@@ -428,7 +427,7 @@ class Huge(WireTest):
         return stat(self.conn, "stats upstream", f"{self.server.name}:lost_connections")
 
     def test_is_not_waited_for(self):
-        """Nor kept, however much of it comes; it is counted."""
+        """It is not kept either, however many bytes arrive; it is counted."""
         for number, size in enumerate((1000000000, self.MOST + 1), 1):
             self.server.faults[b"key2"] = one_shot(lambda link, _, size=size: link.send(b"VA %d kkey2 f0\r\n" % size + b"x" * 100))
             self.assertEqual(self.conn.ask("get key2"), f"SERVER_ERROR upstream {self.server.name} connection lost, outcome unknown")
@@ -459,7 +458,7 @@ class Huge(WireTest):
 
 
 class Dripping(WireTest):
-    """A reply that goes on for ever, byte by byte, is given up in the end."""
+    """A reply that never ends, byte by byte, is given up eventually."""
 
     def test_is_given_up(self):
         conn = self.serve([self.scripted_server()], config="request_timeout = 300\nretry_min = 10", patient=False)
@@ -473,7 +472,7 @@ class Dripping(WireTest):
 
 
 class Stalled(WireTest):
-    """A server that takes what it is sent and answers nothing is given up, however much it is sent."""
+    """A server that reads everything and never replies is given up, however much is sent to it."""
     smoke = True
 
     def test_is_given_up(self):

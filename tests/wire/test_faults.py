@@ -1,7 +1,7 @@
-"""Real memcached servers that die, hang and come back, under a load that checks every value.
+"""Real memcached servers that die, hang and restart, under a load that checks every value.
 
-That nobody waits for a server in vain is not measured, since a busy machine makes everybody wait. Instead the limits on a
-server's time are so large that whoever waited for one of them would fail the test.
+Delays are not measured, since everything is slow on a busy machine. Instead the timeouts for a server are so long that a test
+would fail if any request waited for one of them.
 """
 import time
 
@@ -71,7 +71,7 @@ class Killed(ServerFault):
         self.assertEqual(on_a.whats(stored), {"hit"})
 
     def check_errors(self, running, down):
-        """Of the right kind: what was on its way is lost, what came later was never sent."""
+        """The error must be of the right kind: calls in flight are lost, later ones were never sent."""
         lost, unavailable = self.error("connection lost, outcome unknown"), self.error("unavailable")
         self.assertEqual(running.whats(down), {unavailable})
         for events in running.events():
@@ -109,7 +109,7 @@ class Killed(ServerFault):
             self.store(self.a_keys)
 
     def test_restart_between_requests(self):
-        """A server that was restarted while nobody asked: the next request finds a new connection, or says so once."""
+        """A server was restarted while there were no requests: the next request finds a new connection, or fails once."""
         for _ in range(3):
             self.a.kill()
             self.a.start()
@@ -140,11 +140,11 @@ class Killed(ServerFault):
 
 
 class Stopped(ServerFault):
-    """SIGSTOP: the kernel still accepts for the server, nobody answers."""
+    """SIGSTOP: the kernel still accepts connections for the server, but there are no replies."""
     smoke = True
 
     def test_others_do_not_wait(self):
-        """They get on while the requests for the server that is stopped wait, which are answered when it goes on."""
+        """Other servers are used while the requests to the stopped server wait; they are answered when it continues."""
         with self.loaded(self.b_keys) as running:
             with self.a.process.paused():
                 blocked = [self.connect(self.proxy) for _ in range(10)]
@@ -165,7 +165,7 @@ class TimedOut(ServerFault):
     config = SOON
 
     def test_stop_and_continue_under_load(self):
-        """Whatever is answered has its own reply, also when the server goes on long after the limit."""
+        """Each reply belongs to its request, even if the server continues long after the timeout."""
         with self.loaded(self.a_keys + self.b_keys) as running:
             running.gets_on()
             self.a.pause()
@@ -176,26 +176,26 @@ class TimedOut(ServerFault):
             running.gets_on()
         self.assertEqual(running.wrong(), [])
         whats = [self.error(what) for what in ("timed out, outcome unknown", "unavailable", "connection lost, outcome unknown")]
-        others = [f"SERVER_ERROR upstream {self.b.name} timed out, outcome unknown",          # on a machine that stands still
+        others = [f"SERVER_ERROR upstream {self.b.name} timed out, outcome unknown",          # on a machine that stalls
                   f"SERVER_ERROR upstream {self.b.name} unavailable"]
         self.assertLessEqual(running.whats(), {"hit", *whats, *others})
 
     def test_one_request(self):
-        """It says that the outcome is unknown."""
+        """The error is that the outcome is unknown."""
         with self.a.process.paused():
             self.assertEqual(self.conn.ask(f"incr {self.a_keys[0]} 1"), self.error("timed out, outcome unknown"))
         self.back()
 
 
 class Pipelined(WireTest):
-    """With a time limit that no test reaches: what comes, comes because it was written."""
+    """With a timeout that no test reaches, so that replies do not arrive because of it."""
     smoke = True
 
     def check_replies_before_one_that_hangs(self, others):
         (a, b), proxy = self.pool(2, config="request_timeout = 100000")
         conn, other = self.connect(proxy), self.connect(proxy)
         a_key, b_key = self.key_on(conn, a), self.key_on(conn, b)
-        for _ in range(100):  # how much may be under way at once grows with small replies
+        for _ in range(100):  # the number of calls in flight grows with small replies
             self.assertEqual(other.ask(f"get {b_key}"), "END")
         with b.process.paused():
             other.send(f"get {b_key}\r\n".encode() * others)
@@ -207,7 +207,7 @@ class Pipelined(WireTest):
         self.check_replies_before_one_that_hangs(0)
 
     def test_replies_while_very_much_hangs(self):
-        """What is held back because servers are busy is not held back until they are not."""
+        """Requests that are held back because servers are busy are sent before the servers are idle."""
         self.check_replies_before_one_that_hangs(500)
 
 
@@ -215,7 +215,7 @@ class Restarted(ServerFault):
     smoke = True
 
     def test_a_server_that_comes_back_empty(self):
-        """Misses are legal, an old cas number is not taken for a new one, a set starts again."""
+        """Misses are legal, an old cas id is not accepted as a new one, a set starts again."""
         self.conn.send(f"gets {self.a_keys[0]}\r\n".encode())
         token = self.conn.read_values()[0][self.a_keys[0]][2]
         self.conn.ask(f"sadd {self.a_keys[1]}-set a")
@@ -231,7 +231,7 @@ class Restarted(ServerFault):
 
 
 class TablesOutOfReach(LargeSetTest):
-    """The base of a set is on one server, some of its tables on another one, which does not answer: no reason to give it up."""
+    """The base of a set is on one server, some of its tables on another one, which does not reply: this is no reason to drop the set."""
     smoke = True
     config = SMALL + '\ncollection "" { spread = 2 }'
     proxy_count = 1
@@ -250,14 +250,14 @@ class TablesOutOfReach(LargeSetTest):
         self.base = self.at.get(self.key)
 
     def impatient(self):
-        """Its errors are told; the other proxy waits as long as it takes, whatever the machine does."""
+        """Its errors are returned; the other proxy waits as long as necessary, whatever the machine does."""
         return self.connect(self.setlistd(self.servers, config=f"{self.config}\nrequest_timeout = 1000"))
 
     def wait_for_b(self, conn):
         wait_until("the server is used again", lambda: conn.values(f"get {self.on_b[0]}")[1] == "END", pause=0.01)
 
     def test_reads(self):
-        """They fail, each says so, and the set is what it was when the server goes on."""
+        """They fail, each with an error, and the set is unchanged when the server continues."""
         conn = self.impatient()
         with self.b.process.paused():
             for command in ("smembers {}", "srandmember {} 500", "spop {} 500", "sscan {} 3000", "srange {} a z 3000", "sinter {}"):
@@ -270,7 +270,7 @@ class TablesOutOfReach(LargeSetTest):
             self.assert_members(self.key, self.members, each)
 
     def test_spilling(self):
-        """What cannot be written is not referred to, and what is in the log stays there until it is in a table."""
+        """An unwritten table is never referred to, and the log keeps its tokens until they are in a table."""
         conn = self.impatient()
         more = names(1000, 5000)
         with self.b.process.paused():
@@ -287,7 +287,7 @@ class TablesOutOfReach(LargeSetTest):
         self.assertEqual(self.stored(self.key).members(), {*self.members, *more})
 
     def test_killed(self):
-        """An empty server in its place is another matter: then the set is missing. Whether it is for all, nobody can know."""
+        """If it is replaced by an empty server, the set is missing. It cannot be determined whether other clients see this too."""
         conn = self.connect(self.setlistd(self.servers, config=self.config))
         self.b.kill()
         self.assert_error(f"smembers {self.key}", f"SERVER_ERROR upstream {self.b.name} .*", conn)
@@ -300,7 +300,7 @@ class TablesOutOfReach(LargeSetTest):
         self.assert_members(self.key, [b"a"], conn)
 
     def test_killed_behind_a_view(self):
-        """Who has the set in memory asks after its tables once the server has come back."""
+        """A proxy that has the set in memory checks its tables once the server is back."""
         self.assert_members(self.key, self.members)
         self.b.kill()
         self.b.start()
@@ -309,9 +309,9 @@ class TablesOutOfReach(LargeSetTest):
 
 
 class NoCas(WireTest):
-    """memcached -C: what needs no CAS works, the rest says why it cannot."""
+    """memcached -C: commands without CAS work, the others return the reason."""
     smoke = True
-    refusal = "SERVER_ERROR the server gives no cas ids (memcached -C)"
+    refusal = "SERVER_ERROR the server returns no cas ids (memcached -C)"
 
     def test_errors_say_why(self):
         server = self.memcached("-C")
@@ -322,7 +322,7 @@ class NoCas(WireTest):
         self.assertEqual(conn.values("lrange l 0 -1")[0]["l"][1], b"a b")
         for command in ("spop k", "sset k a", "lpop l"):
             self.assertEqual(conn.ask(command), self.refusal)
-        self.assertEqual(self.proxy.process.stderr().count("gives no cas ids"), 1)
+        self.assertEqual(self.proxy.process.stderr().count("returns no cas ids"), 1)
 
     def test_is_said_once(self):
         """However many threads have a connection to the server."""
@@ -330,7 +330,7 @@ class NoCas(WireTest):
         for conn in [self.connect(proxy) for _ in range(16)]:
             self.assertEqual(conn.ask("sadd k a b"), "STORED")
             self.assertEqual(conn.ask("spop k"), self.refusal)
-        self.assertEqual(proxy.process.stderr().count("gives no cas ids"), 1)
+        self.assertEqual(proxy.process.stderr().count("returns no cas ids"), 1)
 
     def test_other_encodings(self):
         """A rewrite with the token 0 would overwrite whatever is there."""

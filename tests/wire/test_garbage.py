@@ -15,7 +15,7 @@ class Garbage(ScriptedTest):
     smoke = True
 
     def bad_reply(self, data, verb=None):
-        """`get key-1` is answered with these bytes, other requests wait behind it."""
+        """`get key-1` is answered with these bytes, while other requests wait for their replies."""
         for behind in (0, 3):
             with self.subTest(data=data[:60], behind=behind):
                 self.serve_hastily()
@@ -123,7 +123,7 @@ class Garbage(ScriptedTest):
 
 
 def mangled(seed):
-    """The head of the reply damaged; the data is left alone, since nothing protects it."""
+    """The beginning of the reply is damaged; the data is not, since nothing protects it."""
     def fault(link, request):
         dice = random.Random(seed)
         reply = bytearray(link.answer(request))
@@ -135,7 +135,7 @@ def mangled(seed):
 
 
 class Stray(ScriptedTest):
-    """Bytes that nobody asked for."""
+    """Bytes without a request."""
     smoke = True
 
     def test_with_nothing_asked(self):
@@ -147,13 +147,14 @@ class Stray(ScriptedTest):
                 self.recovers_from()
 
     def test_a_reply_too_many(self):
-        """Twice the same reply, with other requests behind it: the second copy is for none of them."""
+        """The same reply twice, with other requests in flight: the second copy is not returned for any of them."""
         self.fault("key-1", scripted.twice)
         self.asked(["key-1"] + [f"key-behind-{i}" for i in range(20)])
         self.recovers_from()
 
     def test_a_reply_too_many_to_writes(self):
-        """STORED twice: the copy may pass for the reply of the next write, but no value goes astray, and it comes to light."""
+        """STORED twice: the copy may be mistaken for the reply of the next write, but no value is returned for another key, and it is
+        detected."""
         self.fault("key-1", scripted.raw(b"DELETED\r\nDELETED\r\n"))
         self.assertEqual(self.conn.ask("delete key-1"), "DELETED")
         self.recovers_from()
@@ -204,12 +205,12 @@ class Dying(ScriptedTest):
         self.usable_again()
 
     def test_while_the_proxy_writes(self):
-        """That the write fails is seen before the last replies are read. Whether it comes to that is chance: in rounds."""
+        """The failure of the write is detected before the last replies are read. Whether this happens is chance, so it is tried in rounds."""
         keys = [f"key-{i}" for i in range(20)]
         for turn in range(20):
             self.serve(CONFIG + "\nmax_pipeline = 100000")
             other = self.connect(self.proxy)
-            for conn in [self.conn] * 200 + [other] * 200:  # what replies are like is known: many may be under way
+            for conn in [self.conn] * 200 + [other] * 200:  # the size of replies is known: many may be in flight
                 conn.values("get key-other")
             at, answers = threading.Event(), []
             for key in keys[:-1]:
@@ -286,7 +287,7 @@ class Dying(ScriptedTest):
 
 
 class Altered(LargeSetTest):
-    """A client writes a base whose references say something else of tables that setlistd has in memory."""
+    """A client writes a base whose references contradict tables that setlistd has in memory."""
     smoke = True
     proxy_count = 1
     FAKE = b"@t4k0zq81mfwx.1.3.0.29.1048f82143307346 "
@@ -322,7 +323,7 @@ class Altered(LargeSetTest):
     def test_table(self):
         self.members = names(100)
         self.write("sadd", "k", self.members)
-        # The log of a set that nobody reads may be longer.
+        # The log of a set that is not read may be longer.
         self.assert_members("k", self.members)
         self.compact("k")
         run, = self.stored("k").runs

@@ -19,7 +19,7 @@ class Guide(ProgramTest):
         self.assertEqual(languages, ["python", "php"] * 6 + ["php"])
 
     def test_programs(self):
-        """In the order of the page, on one setlistd, so that a later program may use what an earlier one has stored."""
+        """In the order of the page, on one setlistd, so that a later program can use what an earlier one has stored."""
         self.serve(2, config="\n".join(manpage.configuration(PAGE)))
         for number, (language, text) in enumerate(PROGRAMS, 1):
             client = next(client for client in CLIENTS if client.name == NAMES[language])

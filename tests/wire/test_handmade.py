@@ -1,6 +1,6 @@
-"""Sets whose stored form is written here, byte by byte, past setlistd: it must read what the documentation says that they hold.
+"""Sets whose stored form is written here, byte by byte, without setlistd, which must read them according to the documentation.
 
-What setlistd writes itself is only a part of what may be there: other fences, tables of any size, removals of nothing.
+setlistd's own writes cover only a part of the valid forms: other fences, tables of any size, removals of nothing.
 """
 import random
 
@@ -14,7 +14,7 @@ FEW, FORMS = 15, 150
 
 class Handmade(Ordered, LargeSetTest):
     def make_run(self, dice, pool):
-        """Stores the items of a run; gives the reference."""
+        """Stores the items of a run. Returns the reference."""
         entries = [(member, dice.random() < self.removed) for member in sorted(dice.sample(pool, dice.randint(1, len(pool))))]
         removals = sum(removed for _, removed in entries)
         cuts = sorted(dice.sample(range(1, len(entries)), min(len(entries) - 1, dice.choice((0, 0, 1, 2, 5)))))
@@ -33,7 +33,7 @@ class Handmade(Ordered, LargeSetTest):
 
     @staticmethod
     def first(dice, last, member):
-        """Any fence: above the last member of the table before, not above the first one of its own. The very first is empty."""
+        """Any fence: above the last member of the previous table, not above the first one of its own. The very first is empty."""
         if last is None:
             return b""
         return dice.choice([member[:size] for size in range(1, len(member) + 1) if member[:size] > last])
@@ -48,7 +48,7 @@ class Handmade(Ordered, LargeSetTest):
         return b"".join(dice.choice((b"+", b"+", b"-")) + dice.choice(pool) + b" " for _ in range(dice.randint(0, most)))
 
     def make(self, seed):
-        """Gives all members that anything is said of."""
+        """Returns all members with an entry."""
         dice, self.count, self.removed = random.Random(seed), 1000 * seed, random.Random(seed).choice((0, 0.3, 0.7, 1))
         pool = spread(dice, dice.choice((5, 40, 300)))
         base = self.log(dice, pool, dice.choice((0, 0, 8))) + b"@set.1 "
@@ -81,7 +81,7 @@ class Handmade(Ordered, LargeSetTest):
         self.check_forms(range(FEW, FORMS))
 
     def check_forms(self, seeds):
-        """Both proxies read them, neither knowing what was there before; then one writes, and folds it all into one run."""
+        """Both proxies read them without having read them before; then one writes, and folds everything into one run."""
         for seed in seeds:
             with self.subTest(seed=seed):
                 pool, dice = self.make(seed), random.Random(seed)

@@ -1,4 +1,4 @@
-"""One setlistd takes over from another on the same port, and no request is lost. Supervisors are told, as sd_notify says."""
+"""One setlistd takes over from another on the same port, and no request is lost. Supervisors are notified by sd_notify."""
 import os
 import select
 import signal
@@ -37,7 +37,7 @@ class Supervisor(WireTest):
         return proxy
 
     def refusal(self, config, **kwargs):
-        """What a setlistd says that does not start."""
+        """Returns the output of a setlistd that does not start."""
         proxy = self.setlistd([self.server], tcp=False, config=config, **kwargs)
         wait_until("it exits", lambda: not proxy.process.alive())
         proxy.stopped, said = True, proxy.process.stderr()
@@ -46,7 +46,7 @@ class Supervisor(WireTest):
         return said
 
     def inherit(self, listeners, count=None):
-        """What starts setlistd with these as descriptors 3 and following, as systemd does; sh becomes setlistd."""
+        """Returns a command that starts setlistd with these as descriptors 3 and following, as systemd does; sh becomes setlistd."""
         dups = " ".join(f"{number}<&{listener.fileno()}" for number, listener in enumerate(listeners, 3))
         line = f'exec {dups}; export LISTEN_FDS={count or len(listeners)} LISTEN_PID=$$; exec "$@"'
         return {"under": [*self.under, "bash", "-c", line, "bash"], "pass_fds": [item.fileno() for item in listeners]}
@@ -61,7 +61,7 @@ class Supervisor(WireTest):
         self.assertEqual(self.told(), "STOPPING=1")
 
     def hand_over(self, port, start):
-        """One that was started takes the port from the one before, again and again, and no client notices."""
+        """A new process takes the port from the previous one, repeatedly, and no client is affected."""
         old = start()
         with Load(port, may_close=True) as load:
             for _ in range(HANDOVERS):
@@ -90,7 +90,7 @@ class Notify(Supervisor):
 
 
 class Inherited(Supervisor):
-    """The parent keeps the sockets: whoever is started with them serves their connections."""
+    """The parent keeps the sockets: a process that is started with them serves their connections."""
     smoke = True
 
     def listener(self):
@@ -99,7 +99,7 @@ class Inherited(Supervisor):
         return listener
 
     def test_they_are_used(self):
-        """In place of the addresses of the configuration, also after a reload; the file of a Unix socket stays."""
+        """Instead of the addresses of the configuration, also after a reload; the file of a Unix socket stays."""
         tcp, path, unused = self.listener(), self.path + ".socket", free_port()
         unix = socket.socket(socket.AF_UNIX)
         self.addCleanup(unix.close)
@@ -120,7 +120,7 @@ class Inherited(Supervisor):
     def test_bad_ones(self):
         datagram = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.addCleanup(datagram.close)
-        for listeners, count, error in (([datagram], 1, "descriptor 3 of LISTEN_FDS: it is no socket that listens"),
+        for listeners, count, error in (([datagram], 1, "descriptor 3 of LISTEN_FDS: not a listening socket"),
                                         ([self.listener()], 2, "descriptor 4 of LISTEN_FDS: ")):
             with self.subTest(error):
                 self.assertIn(error, self.refusal("", **self.inherit(listeners, count)))
@@ -139,7 +139,7 @@ class Inherited(Supervisor):
 
 
 class SamePort(Supervisor):
-    """Two processes listen on one port, if both say `reuseport`."""
+    """Two processes listen on one port, if both have `reuseport`."""
     alone = True
     smoke = True
 
@@ -150,18 +150,18 @@ class SamePort(Supervisor):
         self.assertIn("Address already in use; to take over from another setlistd, both need reuseport = true", said)
 
     def test_control(self):
-        """The newcomer says that it needs another path, or none, and has one by its environment."""
+        """A new process reports that it needs another path, or none, and gets one from its environment."""
         port, folder = free_port(), self.scratch()
         shared = f'reuseport = true\ncontrol = "{folder}/${{NAME}}.control"'
         self.start(port, shared, under=[*self.under, "env", "NAME=a"])
         said = self.refusal(f'listen = {{"{HOST}:{port}"}}\n{shared}', under=[*self.under, "env", "NAME=a"])
-        self.assertIn(f"control: unix:{folder}/a.control: in use; a process that takes over needs another path, or none", said)
+        self.assertIn(f"control: unix:{folder}/a.control: in use; a process that takes over must use another path, or none", said)
         new = self.start(port, shared, under=[*self.under, "env", "NAME=b"])
         self.assertTrue(os.path.exists(f"{folder}/b.control"))
         new.stop()
 
     def test_control_comes_first(self):
-        """A newcomer that cannot have it does not listen for clients: they would lose their connections when it gives up."""
+        """A new process without it does not listen for clients: they would lose their connections when it exits."""
         port, control = free_port(), f'control = "{self.scratch()}/control"'
         self.start(port, control)
         said = self.refusal(f'listen = {{"{HOST}:{port}"}}\n{control}')
@@ -177,7 +177,7 @@ class SamePort(Supervisor):
         old.stop()
 
     def test_a_reload_prepares_it(self):
-        """For ports that are open already, that of operators too. It cannot be taken back."""
+        """For ports that are already open, including that of operators. It cannot be reverted."""
         port, admin = free_port(), f'admin = "{HOST}:{free_port()}"'
         shared = f"reuseport = true\n{admin}"
         old = self.start(port, admin)
@@ -195,7 +195,7 @@ class SamePort(Supervisor):
         self.hand_over(port, lambda: self.start(port, "reuseport = true"))
 
     def test_the_newcomer_gets_all(self):
-        """From the signal on, the old one is offered no connection that the new one could take."""
+        """After the signal, the old process accepts no connection that the new one could accept."""
         port = free_port()
         old = self.start(port, "reuseport = true")
         busy = self.connect(port)

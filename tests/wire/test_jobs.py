@@ -1,4 +1,4 @@
-"""A queue of jobs: workers move each to a list of their own, do it, and take it out, while they and their proxies are killed.
+"""A queue of jobs: each worker moves a job to its own list, carries it out, and removes it, while workers and their proxies are killed.
 
 JOBS_MANY=1 has 10,000 jobs instead of some hundred.
 """
@@ -18,7 +18,7 @@ WORKERS, KILL_EVERY = 6, 80     # jobs
 
 
 class Worker:
-    """A process of its own, which may be killed at any moment. What it finds in its list is what one before it left behind."""
+    """A separate process, which may be killed at any moment. Jobs in its list were left by a previous one."""
 
     def __init__(self, port, number, log):
         self.port, self.mine, self.log = port, f"mine{number}", log
@@ -28,7 +28,7 @@ class Worker:
         os.write(self.log, b"%s\n" % word)
 
     def ask(self, line):
-        """What a retrieval finds. After an error, which may be that of a proxy that was killed, it goes on: None."""
+        """Returns the result of a retrieval. After an error, which may be that of a killed proxy, it continues: None."""
         try:
             self.conn = self.conn or Conn(self.port)
             found, end = self.conn.values(line)

@@ -1,4 +1,4 @@
-"""The programs of setlistd-clients(7): each runs as it stands there. Those of README.md are among them."""
+"""The programs of setlistd-clients(7), unmodified. Those of README.md are among them."""
 import manpage
 import readme
 from case import marks

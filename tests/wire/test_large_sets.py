@@ -1,4 +1,4 @@
-"""Sets larger than an item: how they are stored, and that delete, touch, gat and sset reach all of their items.
+"""Sets larger than an item: how they are stored, and that delete, touch, gat and sset apply to all of their items.
 
 STORM_MILLION=1 also loads a set of a million members.
 """
@@ -12,20 +12,20 @@ from harness import PATIENCE, wait_until
 from stored import Stored, counter, stat, stats
 
 TABLE_SIZE, LOG_SIZE = 32768, 4096
-BASE_SIZE = 4 * LOG_SIZE    # what a read tolerates of a set with more than a megabyte of tables
+BASE_SIZE = 4 * LOG_SIZE    # the limit above which a read compacts a set with more than a megabyte of tables
 
 
 class Loading(LargeSetTest):
-    """With the defaults, and so many members that they count."""
+    """With the default sizes, and many members."""
     smoke = True
     config = None
 
     def assert_compact(self, key, members):
-        """Less is stored than the members' own bytes, and nothing that is too large or that nobody needs."""
+        """The stored bytes are fewer than those of the members, and no item is too large or unreferenced."""
         allowed = sum(map(len, members)) + 2 * LOG_SIZE
 
         def is_short():
-            # Writes look at the base by chance alone; a read that finds it too long has it folded for certain.
+            # Writes check the size of the base only by chance; a read that finds it too long always folds it.
             self.conn.ask("scard " + key)
             return len(self.at.get(key)) <= BASE_SIZE
 
@@ -37,7 +37,7 @@ class Loading(LargeSetTest):
         self.assertLessEqual(max(stored.sizes().values(), default=0), TABLE_SIZE)
 
     def load(self, count):
-        """In lines of 100; complete through the proxy that knows it and through another."""
+        """In lines of 100; complete through the proxy that has it in memory and through another."""
         members = names(count)
         self.write("sadd", "k", members)
         self.assert_compact("k", members)
@@ -81,7 +81,7 @@ class Loading(LargeSetTest):
             self.assertEqual(conn.ask("scard k"), "0")
 
     def test_blind_writes_compact_too(self):
-        """Nobody reads, so it is by chance that the writes look at the size: that must keep the base small all the same."""
+        """There are no reads, so writes check the size only by chance: this must keep the base small."""
         biggest = 0
         for _ in range(200):
             self.write("sadd", "k", names(1000))
@@ -107,7 +107,7 @@ class Runs(LargeSetTest):
     smoke = True
 
     def test_layers(self):
-        """Each layer says more of some members: what holds is what the newest one says."""
+        """Each layer overrides some members of the older ones."""
         members = self.large_set()
         self.add_run("srem", "k", members[100:300])
         self.add_run("sadd", "k", members[200:250] + names(150, 5000), self.others[0])
@@ -127,11 +127,11 @@ class Runs(LargeSetTest):
         self.assert_nothing_else("k")
 
     def test_filled_and_emptied(self):
-        """Merges that come to nothing, while the log goes to new runs, which remove what is not there any more."""
+        """Merges without a result, while the log is moved to new runs, which remove members that no longer exist."""
         members = names(1000)
         for step in range(100):
             conn = self.conns[step // 2 % 2]
-            # Each line is spilled by itself, behind a read. Where all is removed twice the second time meets the merge.
+            # Each line is spilled separately, after a read. Where all is removed twice, the second time crosses the merge.
             for verb in ("sadd", "srem", "srem")[:2 + step % 2]:
                 self.write(verb, "k", members, conn, per_line=1000)
                 self.assertEqual(conn.ask("sismember k x"), "0")
@@ -168,7 +168,7 @@ class Runs(LargeSetTest):
 
 
 class Replacing(LargeSetTest):
-    """sset and what it does with tables."""
+    """sset, and its effect on tables."""
     smoke = True
 
     def sset(self, members, conn=None):
@@ -243,9 +243,9 @@ class Deleting(LargeSetTest):
 
 
     def test_while_it_is_compacted(self):
-        """Through either proxy, while tables are written and merged: what comes too late for the delete goes again.
+        """Through either proxy, while tables are written and merged: late tables are deleted again.
 
-        Without a rule a proxy that has seen the set only while it was small deletes one item.
+        Without a rule, a proxy that has seen the set only while it was small deletes one item.
         """
         other = self.connect(self.setlistd(self.servers, config=SMALL + '\ncollection "k" { ttl = 0 }'))
         members = names(3000)
@@ -263,7 +263,7 @@ class Deleting(LargeSetTest):
         self.assert_all_gone()
 
     def test_then_added_again(self):
-        """In one pipeline, behind writes, which ask for the size of the base now and then: nothing of the old set comes back."""
+        """In one pipeline, after writes, which sometimes request the size of the base: no part of the old set returns."""
         for _ in range(20):
             self.large_set(count=900)
             self.conn.send(b"srem k x\r\nsadd k %s %s\r\ndelete k\r\nsadd k new\r\nsmembers k\r\n" % (b"x" * 250, b"y" * 250))
@@ -292,13 +292,13 @@ class Touching(LargeSetTest):
         for verb, ttl in (("gat", 500), ("gats", 900)):
             found, end = self.conn.values(f"{verb} {ttl} k")
             self.assertEqual((found["k"][1], end), (self.at.get("k"), "END"))
-            # they are touched behind the reply
+            # they are touched after the reply
             wait_until("the tables are touched", lambda: all(
                 self.ttl(name) in range(ttl - SLOW, ttl + MARGIN + 1) for name in self.stored("k").segment_keys))
             self.assert_ttl_of_all("k", ttl)
 
     def test_expiry(self):
-        """All of it ends, and what is added later is a set of its own."""
+        """All of it expires, and later additions form a new set."""
         self.large_set()
         self.assertEqual(self.conn.ask("touch k 1"), "TOUCHED")
         wait_until("the set is gone", lambda: self.conn.ask("scard k") == "NOT_FOUND", pause=0.1)
@@ -322,7 +322,7 @@ class Touching(LargeSetTest):
             self.assertGreater(self.ttl(name), self.ttl("k"), name)
 
     def test_rule(self):
-        """A rule's time to live is that of the tables too, from the time that the set was created."""
+        """A rule's time to live also applies to the tables, from the creation of the set."""
         proxy = self.setlistd(self.servers, config=SMALL + '\ncollection "r" { ttl = 700 }')
         conn = self.connect(proxy)
         self.write("sadd", "r", names(1000), conn)
@@ -334,7 +334,7 @@ class Touching(LargeSetTest):
 
 
 class Pressure(LargeSetTest):
-    """Servers throw away what a set is made of, piece by piece or all at once: to whoever reads it, it is whole or missing."""
+    """Servers evict the items of a set, one by one or all at once: each reader finds it complete or missing."""
     config = None
     COUNT = 200000
 
@@ -380,14 +380,14 @@ class Pressure(LargeSetTest):
         self.assertGreater(sum(stat(each, "stats", "evictions") for each in self.at.conns.values()), 0)
         for each in (self.without_memory(), conn, *self.conns):
             self.assert_missing("idle", each)
-        # What has lost a part is no set to add to, before a read has found out.
+        # A set that has lost a part cannot be added to, even before a read has found out.
         self.whole_or_missing("used", members, self.without_memory())
         self.load(("idle", "used"), members)
         for each in (conn, *self.conns):
             self.assert_members("idle", members, each)
 
     def test_a_server_comes_back_empty(self):
-        """What it had is missing, and what another server has is whole."""
+        """The part on one server is missing, and that on another server is complete."""
         members = set(names(self.COUNT))
         for server, other in (self.servers, self.servers[::-1]):
             key, kept = self.key_on(self.conn, server), self.key_on(self.conn, other)

@@ -1,6 +1,6 @@
-"""sinterstore and its like on large sets: what is stored, in how much memory, and what others notice.
+"""sinterstore and similar commands on large sets: the stored result, memory, and the effect on other clients.
 
-STORM_MILLION=1 has two sets of a million members, and measures how long another client waits.
+STORM_MILLION=1 has two sets of a million members, and measures the delays of another client.
 """
 import os
 import threading
@@ -32,7 +32,7 @@ class Stores(LargeSetTest):
             self.compact(key)
 
     def ask_beside(self, act):
-        """Seconds that another client waits for each reply while act() is under way."""
+        """Returns the seconds that another client waits for each reply during act()."""
         conn, took, ended = self.connect(self.proxy), [], threading.Event()
 
         def ask():

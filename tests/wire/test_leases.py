@@ -1,4 +1,4 @@
-"""One client at a time loads a missing set, or claims a member, over several proxies that share nothing but the servers.
+"""One client at a time loads a missing set, or claims a member, over several proxies that share only the servers.
 
 STORM_MILLION=1 also loads a set of a million members.
 """
@@ -16,7 +16,7 @@ RUNS_AT_MOST = 16
 
 
 class Database:
-    """What the application loads from: the members of a set, and how often they were read."""
+    """The database of the application: the members of a set, and how often they were read."""
 
     def __init__(self):
         self.lock, self.members, self.reads = threading.Lock(), set(), 0
@@ -57,7 +57,7 @@ class Leases(LeaseTest):
     smoke = True
 
     def test_one_of_a_hundred_loads(self):
-        """They all miss at once. One loads, and all read the whole set."""
+        """All clients miss at the same time. One loads, and all read the complete set."""
         conns = [self.connect(self.proxies[i % 3]) for i in range(CLIENTS)]
         for number in range(ROUNDS):
             database = Database()
@@ -91,8 +91,8 @@ class Leases(LeaseTest):
         self.assert_members(key, [b"new", b"word"], self.others[0])
 
     def test_no_word_is_lost(self):
-        """Everybody writes to the database first, and then to the set, which is deleted and loaded all the time. Whoever then finds
-        the set finds what he wrote."""
+        """All clients write to the database first, and then to the set, which is repeatedly deleted and loaded. A client that then finds
+        the set also finds its write."""
         database, stop = Database(), threading.Event()
         conns = [self.connect(self.proxies[i % 3]) for i in range(WRITERS + LOADERS)]
 
@@ -130,14 +130,14 @@ class Leases(LeaseTest):
             self.assert_members("k", {member.encode() for member in database.members}, conn)
 
     def is_loaded(self, key, database):
-        """Whether it is there; else it is loaded, if nobody else does."""
+        """Returns whether it exists; otherwise loads it, unless another client does."""
         if self.read(key) is not None:
             return True
         token = self.lease(key)
         return token is not None and self.fill(self.conn, key, token, database.read(), 1)
 
     def load(self, count, per_line):
-        """In pieces, over all proxies in turn; nobody reads a part of it."""
+        """In pieces, through all proxies in turn; no client reads a part of it."""
         members, token = names(count), self.lease("k", None, 3600)
         for start in range(0, count, per_line):
             conn = self.conns[start // per_line % 3]
@@ -152,7 +152,7 @@ class Leases(LeaseTest):
             self.assert_members("k", [*members[1:-1], b"word", b"last"], conn)
             self.assertEqual(conn.ask("scard k"), str(count))
         def merged():
-            """A merge that lost its base to another proxy goes on with the next use of the set."""
+            """A merge that lost its base to another proxy continues at the next use of the set."""
             self.assertEqual(self.conn.ask("scard k"), str(count))
             return len(self.stored("k").runs) <= RUNS_AT_MOST
         wait_until("merges end", merged, pause=0.1)
@@ -197,7 +197,7 @@ class Claims(LeaseTest):
     smoke = True
 
     def test_each_is_for_one(self):
-        """Everybody claims every event, through all proxies."""
+        """All clients claim every event, through all proxies."""
         conns, events = [self.connect(self.proxies[i % 3]) for i in range(12)], [f"event{i}" for i in range(100)]
         granted = [[] for _ in conns]
 

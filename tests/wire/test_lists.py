@@ -1,4 +1,4 @@
-"""Lists: what the commands mean, how large ones are stored, and that nothing is lost or handed out twice."""
+"""Lists: the semantics of the commands, how large ones are stored, and that no element is lost or returned twice."""
 import re
 
 from case_large import MARGIN, LargeSetTest, names
@@ -27,7 +27,7 @@ class ListTest(LargeSetTest):
         return self.items(f"lrange {key} 0 -1", conn)
 
     def refs(self, key="k"):
-        """What the base of a list refers to: pairs of a segment's key and the number of its items that count."""
+        """Returns the references in the base of a list: pairs of a segment's key and the number of its valid items."""
         found = []
         for token in self.at.get(key).split(b" "):
             match = REF.match(token)
@@ -41,7 +41,7 @@ class ListTest(LargeSetTest):
             self.assertIn(self.ttl(name), range(self.ttl(key) + 1, ttl + MARGIN + 1), name)
 
     def assert_no_litter(self, key="k"):
-        """On the servers are the base and what it refers to, and nothing else."""
+        """The servers have the base and the items that it refers to, and nothing else."""
         wait_until("old segments go", lambda: self.at.item_count() == 1 + len(self.refs(key)), pause=0.05)
 
 
@@ -76,7 +76,7 @@ class Meaning(ListTest):
     )
 
     def test_table(self):
-        """Through one proxy, and each command through another: none keeps anything that would not be seen to have changed."""
+        """Through one proxy, and each command through another: none caches anything whose change it would not detect."""
         for conns in (self.conn,), self.conns:
             for number, (command, expected) in enumerate(self.TABLE):
                 conn = conns[number % len(conns)]
@@ -97,7 +97,7 @@ class Meaning(ListTest):
             self.assertEqual(self.conn.ask(line), f"CLIENT_ERROR {error}")
 
     def test_in_order(self):
-        """What follows on the connection sees all of a move."""
+        """Later commands on the connection see all effects of a move."""
         self.conn.ask("rpush k a b")
         self.conn.send(b"lmove k l left right\r\nlrange k 0 -1\r\nlrange l 0 -1\r\nlmpop 1 left l k\r\nllen l\r\nsadd s m\r\n"
                        b"smove s t m\r\nscard s\r\nscard t\r\n")
@@ -160,7 +160,7 @@ class Meaning(ListTest):
         self.assertEqual(self.all(), [b"x", b"y"])
 
     def test_list_commands_on_a_set(self):
-        """It stays a set: what it says twice still goes when it is compacted."""
+        """It stays a set: duplicates are still removed when it is compacted."""
         self.conn.ask("sadd k a b c")
         self.assertEqual(self.conn.ask("srem k b"), "DELETED")
         self.assertEqual(self.all(), [b"a", b"c"])
@@ -173,7 +173,7 @@ class Meaning(ListTest):
         self.assertEqual(self.conn.ask("llen k"), "2")
 
     def test_list_commands_on_a_large_set(self):
-        """A set in tables has their order. No command on lists reads it or takes anything out; what is pushed is added."""
+        """A set in tables has their order. No command on lists reads it or removes anything; pushed elements are appended."""
         members = self.large_set(count=2000)
         before = self.at.get("k")
         for command in ("llen k", "lrange k 0 -1", "lindex k 0", "lpos k x", "lpop k", "rpop k 3", "lrem k 0 x", "lset k 0 x",
@@ -219,7 +219,7 @@ class Large(ListTest):
     config = None
 
     def test_a_million(self):
-        """What is asked of a part of it reads that part, and a push costs what it costs on an empty list."""
+        """A query about a part of it reads only that part, and a push costs the same as on an empty list."""
         items = names(1000000)
         self.push("k", items)
         self.assertEqual(self.conn.ask("llen k"), "1000000")
@@ -271,7 +271,7 @@ class Stored(ListTest):
         self.assertEqual(self.all(conn=self.others[0]), items)
 
     def test_random_pops(self):
-        """spop takes out all items that equal those that it returns. The others stay, in their order, and it is still a list."""
+        """spop removes all items that equal the returned ones. The others stay, in their order, and it is still a list."""
         items = names(1000) + names(500) + names(1000)[::-1]
         self.push_and_compact(items)
         segments = self.refs()
@@ -302,7 +302,7 @@ class Stored(ListTest):
         self.assertEqual(self.all(), [item for item in items if item != popped])
 
     def test_rule(self):
-        """A rule makes a list of what no push has made."""
+        """A rule makes a list of a value that was not created by a push."""
         conn = self.connect(self.setlistd(self.servers, config=self.config + '\ncollection "p-" { type = "list" }'))
         self.at.of("p-1").set("p-1", b"+a +b " * 2000)
         wait_until("compacted", lambda: conn.ask("scompact p-1") == "OK")
@@ -310,7 +310,7 @@ class Stored(ListTest):
         self.assertTrue(self.at.get("p-1").startswith(b"@list @s"))
 
     def test_random(self):
-        """Beside a list of our own, through two proxies, with all that changes one."""
+        """Next to one of our lists, through two proxies, with all commands that change one."""
         key = Key(b"k", world=[b"i%d" % number for number in range(300)], amounts=range(1, 60), most=3000)
         self.live(key, list_ops, 1500, 20260101)
         self.assertEqual(self.all() or [], list(key.state))
@@ -319,7 +319,7 @@ class Stored(ListTest):
         self.assert_no_litter()
 
     def test_segment_is_gone(self):
-        """Who needs it finds that there is no such list; others are answered as long as nobody has noticed."""
+        """A command that needs it finds the list missing; others are answered until the loss is detected."""
         self.push_and_compact(names(2000))
         self.assertEqual(self.at.delete(self.refs()[0][0]), "DELETED")
         self.assertEqual(self.conn.ask("llen k"), "2000")
@@ -330,7 +330,7 @@ class Stored(ListTest):
         self.assertGreater(counter(self.conn, "incomplete_sets"), 0)
 
     def test_segment_is_changed(self):
-        """Somebody writes other bytes over it: that is as good as gone, and what is none of ours is left alone."""
+        """Another client overwrites it: this counts as a loss, and items that are not ours are not changed."""
         for data in (b"", b"hello", b"+x " * 3, None):
             with self.subTest(data=data):
                 self.push_and_compact(names(2000))
@@ -369,7 +369,7 @@ class Stored(ListTest):
             wait_until("segments go", lambda: self.at.item_count() == 0)
 
     def test_emptied(self):
-        """By pops alone; then it is an empty list, and still one."""
+        """Only by pops; then it is an empty list, and still exists."""
         items = names(1500)
         self.push_and_compact(items)
         for i in range(0, 1500, 50):
@@ -412,7 +412,7 @@ collection "news-" {{ type = "list" max = {MAX} newest = "first" }}"""
         self.feed("news-1", "lpush")
 
     def test_pops(self):
-        """The oldest of those that count is popped; what is beyond is never handed out."""
+        """The oldest valid element is popped; elements beyond the limit are never returned."""
         items = names(self.MAX + 20)
         self.push("feed-1", items)
         self.assertEqual(self.items("lpop feed-1 2"), items[20:22])

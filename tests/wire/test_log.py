@@ -12,7 +12,7 @@ from stored import stats
 from wire import Conn
 
 LINES = 100          # of a kind in ten seconds
-HTTP = "it speaks HTTP"
+HTTP = "it sent an HTTP request"
 
 
 def lines_with(proxy, *words):
@@ -61,7 +61,7 @@ class Servers(WireTest):
 
 
 class Notices(WireTest):
-    """What is logged without -v."""
+    """The lines that are logged without -v."""
     smoke = True
 
     def test_from_start_to_end(self):
@@ -78,13 +78,13 @@ class Notices(WireTest):
         proxy.process.signal(signal.SIGTERM)
         wait_until("it has stopped", lambda: lines_with(proxy, "stopped"))
         lines = [re.sub(r"^\S+ ", "", line) for line in lines_with(proxy, "notice: ")]
-        self.assertRegex(lines[0], rf"^notice: setlistd \S+ started: listens on {HOST}:{port} unix:{folder}/s, servers: 1, configuration: /\S+$")
+        self.assertRegex(lines[0], rf"^notice: setlistd \S+ started: listening on {HOST}:{port} unix:{folder}/s, servers: 1, configuration: /\S+$")
         self.assertRegex(lines[1], r"^notice: ready: ring [0-9a-f]{16} of 1 servers$")
         self.assertRegex(lines[-2], r"^notice: signal 15: draining: ")
         self.assertEqual((lines[-1], len(lines)), ("notice: stopped", 4 + 2 * 3))
 
     def first_served(self, proxy):
-        """A connection, once that of the harness is gone."""
+        """Returns a connection, after that of the harness is closed."""
         conn = Conn(proxy.port)
         if conn.ask("mn") == "MN":
             self.addCleanup(conn.close)
@@ -103,7 +103,7 @@ class Notices(WireTest):
             with Conn(proxy.port) as refused:
                 self.assertEqual(refused.line(), b"ERROR Too many open connections")
         proxy.process.signal(signal.SIGTERM)
-        for said in ("a client was refused: max_connections are open", "it speaks no protocol of memcached: PANG"):
+        for said in ("a client was refused: max_connections is reached", "unknown command or protocol: PANG"):
             wait_until("the others are counted", lambda what=said: len(lines_with(proxy, what)) == 2)
             self.assertRegex(lines_with(proxy, said)[1], r"notice: \d+ more suppressed like: ")
         self.assertIn(" 2 more suppressed like: client ", proxy.process.stderr())
@@ -126,7 +126,7 @@ class Strangers(TlsTest):
         with Conn(proxy.port) as conn:
             conn.send(b"*1\r\n$4\r\nPING\r\n")
             self.assertIn(b"CLIENT_ERROR", conn.rest())
-        self.told(proxy, "refused: it has not authenticated")
+        self.told(proxy, "refused: not authenticated")
         self.assertEqual(len(lines_with(proxy, "notice: client")), 2, proxy.process.stderr())
         self.assertNotIn("wrong", proxy.process.stderr())
 
@@ -142,7 +142,7 @@ class Strangers(TlsTest):
         with Conn(proxy.port) as conn:
             conn.send(b"\x16\x03\x01\x02\x00")
             conn.rest()
-        self.told(proxy, "it speaks no protocol of memcached")
+        self.told(proxy, "unknown command or protocol")
 
 
 class Clients(WireTest):
@@ -160,12 +160,12 @@ class Clients(WireTest):
         proxy = self.setlistd([self.memcached()], "-v")
         self.closed_for_http(proxy, b"GET /\xff\x1b[2J HTTP/1.1\r\nX: " + b"y" * 100 + b"\r\n\r\n")
         line, = wait_until("the line is there", lambda: lines_with(proxy, HTTP))
-        self.assertRegex(line, r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z info: client 127\.0\.0\.1:\d+: closed: it speaks HTTP: "
+        self.assertRegex(line, r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z info: client 127\.0\.0\.1:\d+: closed: it sent an HTTP request: "
                                r"GET\\x20/\\xff\\x1b\[2J\\x20HTTP/1\.1\\x0d\\x0aX:\\x20y+\.\.\.$")
 
     @marks(smoke=False)
     def test_limit(self):
-        """All that is left out is counted, at the end at the latest."""
+        """All suppressed lines are counted, at the latest at the end."""
         proxy = self.setlistd([self.memcached()], "-v")
         count = 4 * LINES
         self.closed_for_http(proxy, b"GET / HTTP/1.1\r\n\r\n", count)
@@ -181,7 +181,7 @@ class Clients(WireTest):
 
 
 class Unread(WireTest):
-    """Standard error is a pipe that nobody reads."""
+    """Standard error is a pipe that is not read."""
     smoke = True
 
     @staticmethod
@@ -279,20 +279,20 @@ class Syslog(WireTest):
         self.reload_without(self.proxy, server)
 
     def test_errors_of_a_reload(self):
-        """They are said where all else is said."""
+        """They are logged like everything else."""
         log = self.listen()
         proxy = self.setlistd([self.memcached()], config='log = "syslog"', under=self.under)
         proxy.configure(proxy.config + "nonsense = 1\n")
         number = proxy.config.count("\n")
         line = self.line_with(log, f"{proxy.config_path}:{number}: ")
         self.assertRegex(line, rf"^<27>.* setlistd\[{proxy.pid}\]: {proxy.config_path}:")
-        self.line_with(log, "all is as before")
+        self.line_with(log, "the old one stays in effect")
         self.assertEqual(lines_with(proxy, proxy.config_path), [])
 
     def test_errors_at_the_start(self):
-        """They are said on the standard error, where a supervisor looks."""
+        """They are printed on standard error, where a supervisor finds them."""
         self.listen()
-        for limit, config, words in ((40, "", "40 file descriptors are allowed, and without any client "), (1000, "nonsense", ":2: ")):
+        for limit, config, words in ((40, "", "the limit of file descriptors is 40, but even without clients "), (1000, "nonsense", ":2: ")):
             path = self.private_file(f'log = "syslog"\n{config}\n')
             os.chmod(path, 0o644)
             done = setlistd("-S", "127.0.0.1:1", "-f", path, "-p", str(free_port()),

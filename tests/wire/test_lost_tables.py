@@ -1,20 +1,21 @@
-"""Tables and indexes that go behind the proxies' backs, or are overwritten: the set is missing then, never there in part."""
+"""Tables and indexes that are deleted or overwritten without the proxies' knowledge: then the set is missing, never partial."""
 from case import marks
 from case_large import LargeSetTest, names
 from harness import PATIENCE, wait_until
 from stored import counter, split
 from tables import read_table
 
-# Seconds between two rounds in which a proxy asks after all items of a set in use.
+# Seconds between two rounds in which a proxy checks all items of a set in use.
 ROUND = 60.0
 
 
 class LostTables(LargeSetTest):
-    """A table or an index goes behind the proxies' backs: who needs it finds the set missing, and nobody gets a part of it."""
+    """A table or an index is deleted without the proxies' knowledge: a command that needs it finds the set missing, and none returns a part
+    of it."""
     smoke = True
 
     def fresh(self):
-        """A connection to a proxy that has seen nothing yet."""
+        """A connection to a proxy that has not read anything yet."""
         return self.connect(self.setlistd(self.servers, config=self.config))
 
     def lose(self, key, *numbers):
@@ -32,7 +33,7 @@ class LostTables(LargeSetTest):
         return range(len(self.stored_before))
 
     def members_of(self, number):
-        """Those of a table, the first being 1."""
+        """The ids of those of a table, the first being 1."""
         data = self.at.get(self.stored_before[number])
         return [member for member, _ in read_table(data)]
 
@@ -49,7 +50,7 @@ class LostTables(LargeSetTest):
                     self.assert_missing("k", other)
 
     def test_every_command(self):
-        """Whichever asks first and cannot do without."""
+        """Each command that needs it first."""
         for command, reply in (("smembers k", "END"), (f"sismember k {names(1)[0].decode()}", "NOT_FOUND"),
                                ("smismember k a z", "NOT_FOUND"), ("srandmember k 5", "END"), ("srandmember k 500", "END"),
                                ("spop k 5", "END"), ("sscan k 5", "END"), ("sscan k 5 m5", "END"), ("srange k m m5 5", "END"),
@@ -62,7 +63,7 @@ class LostTables(LargeSetTest):
                     self.assertIsNone(self.at.get("k"), "the base stays")
 
     def test_counting_what_changed(self):
-        """Whether a member is new cannot be told without its table."""
+        """Whether a member is new cannot be determined without its table."""
         for command in ("scard k", "sinfo k"):
             self.large_set()
             self.lose("k", 0)
@@ -72,7 +73,7 @@ class LostTables(LargeSetTest):
             self.assertIsNone(self.at.get("k"))
 
     def test_who_does_not_need_it(self):
-        """Is answered, and rightly so, as long as nobody has found out; then the set is gone for all."""
+        """It is answered, correctly, until a command detects the loss; then the set is missing for all."""
         members = sorted(self.large_set())
         first, last = self.members_of(1), self.members_of(-1)
         self.assertEqual((first + last)[0], members[0])
@@ -90,7 +91,7 @@ class LostTables(LargeSetTest):
         self.assert_missing("k", self.conn)
 
     def test_one_of_several_runs(self):
-        """A set whose newest run has lost its table: what it is made of beside that must not come to light."""
+        """The newest run of a set has lost its table: the rest of the set must not be returned."""
         members = self.large_set()
         self.add_run("srem", "k", members[:200])
         newest = self.stored("k").runs[-1].key
@@ -108,7 +109,7 @@ class LostTables(LargeSetTest):
             self.assertEqual(self.read("k other", conn, verb), expected)
 
     def test_touch(self):
-        """Of what has lost a table nothing is left to be touched. The base ends when it would have ended."""
+        """Nothing can be touched in a set that has lost a table. The base expires when it would have expired."""
         for ttl in (500, 50):
             for number in (0, 1, -1):
                 self.large_set()
@@ -128,7 +129,7 @@ class LostTables(LargeSetTest):
             self.assertIsNone(self.at.get("k"), "the base stays")
 
     def test_starting_afresh(self):
-        """What is added after the miss is all there is, through each proxy."""
+        """Additions after the miss are the only members, through each proxy."""
         self.large_set()
         self.lose("k", 1)
         conn = self.fresh()
@@ -140,7 +141,7 @@ class LostTables(LargeSetTest):
             self.assert_members("k", [b"new"], each)
 
     def test_cached_view(self):
-        """Who has all of it in memory answers from there, until another one has found out: then at once it is gone for both."""
+        """A proxy that has all of it in memory replies from there, until another one detects the loss: then it is missing for both."""
         members = self.large_set()
         self.assert_members("k", members, self.others[0])
         self.lose("k", *self.all_items())
@@ -155,9 +156,9 @@ class LostTables(LargeSetTest):
 
     @marks(smoke=False)
     def test_a_round_of_presence(self):
-        """Once a minute a proxy asks after all items of a set in use, those too that no read needs.
+        """Once a minute a proxy checks all items of a set in use, including those that no read needs.
 
-        So it finds out by itself what is gone, and memcached takes all of them for used.
+        So it detects a loss by itself, and memcached considers all of them used.
         """
         self.large_set()
         conn = self.fresh()
@@ -182,7 +183,7 @@ class LostTables(LargeSetTest):
         wait_until("the table is asked for", used, pause=0.02)
 
     def test_writes_first(self):
-        """Blind writes and compactions of what is not whole any more: it stays a miss, and they do not hang."""
+        """Blind writes and compactions of a set that is incomplete: it remains missing, and they do not hang."""
         self.large_set()
         self.lose("k", *self.all_items())
         self.write("sadd", "k", names(500, 5000))
@@ -214,8 +215,8 @@ class LostTables(LargeSetTest):
 
 
 class ChangedTables(LostTables):
-    """Somebody writes other bytes over a table or an index: that is as good as gone."""
-    # Nothing, no table, a table cut short, one of the same members of which one is removed: made from what was there.
+    """Another client overwrites a table or an index: this counts as a loss."""
+    # Nothing, not a table, a truncated table, one of the same members of which one is removed: derived from the stored one.
     CHANGES = (lambda data: b"", lambda data: b"hello", lambda data: data[:-1], lambda data: data + b"x",
                lambda data: data[:-4] + bytes([data[-4] ^ 1]) + data[-3:], lambda data: data.replace(b"m", b"n", 1))
 
@@ -240,7 +241,7 @@ class ChangedTables(LostTables):
         return super().large_set(key, **kwargs)
 
     def assert_untouched(self):
-        """What is none of ours is left alone."""
+        """Items that are not ours are not changed."""
         for name, data in self.changed.items():
             self.assertEqual(self.at.get(name), data)
 
@@ -266,5 +267,5 @@ class ChangedTables(LostTables):
         self.assertIsNone(self.read("k", self.fresh()))
         self.assert_missing("k")
 
-    # These do not look at what an item holds, only whether there is one.
+    # These check only whether an item exists, not its value.
     test_a_round_of_presence = test_touch = None

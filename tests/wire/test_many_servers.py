@@ -1,9 +1,9 @@
-"""More servers than anybody tries by hand: few of them are there, and those work."""
+"""Hundreds of servers: few of them exist, and those work."""
 from harness import free_port, wait_until
 from stored import stats
 from test_reload import REFUSED, Reloads, names
 
-FEW = 100                   # what libmemcached takes
+FEW = 100                   # the limit of libmemcached
 MANY = 500
 MOST = 1000
 TOO_MANY = f"{MOST + 1} servers: at most {MOST} are allowed"
@@ -26,12 +26,12 @@ class ManyServers(Reloads):
         self.absent = [Absent(number, port) for number in range(MOST)]
 
     def config(self, count, distribution):
-        """So many servers, of which the first and the last are there."""
+        """This number of servers, of which the first and the last exist."""
         servers = [self.real[0], *self.absent[:count - 2], self.real[1]]
         return f'{names(servers)}\ndistribution = "{distribution}"'
 
     def works(self, count):
-        """Keys of servers that are there are kept; those of others fail, and say why."""
+        """Keys on servers that exist are stored; those on others fail with the reason."""
         self.assertEqual(sum(name.endswith(":state") for name in stats(self.conn, "stats upstream")), count)
         keys = [self.key_on(self.conn, server, f"k{count}") for server in self.real]
         for key in keys:
@@ -48,7 +48,7 @@ class ManyServers(Reloads):
                 self.setlistd([], config=self.config(MOST + 1, distribution))
 
     def test_reloads(self):
-        """Each way of spreading keys takes them. Too many are refused, which changes nothing."""
+        """Each distribution accepts them. Too many are refused, which changes nothing."""
         self.start(self.config(FEW, "ketama"))
         first = stats(self.conn, "stats")["ring"]
         keys = self.works(FEW)

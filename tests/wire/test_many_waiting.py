@@ -1,6 +1,6 @@
-"""Many clients that wait for few lists: what that costs the servers, and with WAITING_MANY=1 also memory and time.
+"""Many clients that wait for few lists or for many: what that costs the servers, and with WAITING_MANY=1 also memory and time.
 
-    WAITING_MANY=1 tests/wire/run -v test_many_waiting      10,000 clients on 100 keys; it prints what it has measured
+    WAITING_MANY=1 tests/wire/run -v test_many_waiting      10,000 clients on 100 keys, and on 10 keys each; it prints what it has measured
 """
 import os
 import random
@@ -15,6 +15,7 @@ from harness import EVENLY, HOST, OPTIONS, PATIENCE, wait_until
 from stored import counter, stat
 
 CALLS = 4   # a second, for each key, however many wait for it
+MOST = 10000, 200   # calls a second for all keys together, and in addition at once
 
 
 def tell(text):
@@ -32,10 +33,10 @@ def quantiles(took):
 
 
 class Waiters:
-    """Clients of one setlistd, of which each waits for one key: a share of the clients for each."""
+    """Clients of one setlistd, of which each waits for one key: a share of the clients for each. Or each waits for some keys of its own."""
 
     def __init__(self, port, count, keys):
-        self.port, self.keys = port, keys
+        self.port, self.keys, self.each = port, keys, max(1, keys // count)
         self.selector = selectors.DefaultSelector()
         self.socks = [self.connect(number) for number in range(count)]
 
@@ -46,18 +47,19 @@ class Waiters:
         return sock
 
     def key(self, number):
-        """Neighbours wait for the same key: they are clients of different threads."""
+        """Adjacent clients wait for the same key: they belong to different threads."""
         return number * self.keys // len(self.socks)
 
     def wait(self, number):
-        self.socks[number].sendall(b"blpop 0 w%d\r\n" % self.key(number))
+        keys = range(self.key(number), self.key(number) + self.each)
+        self.socks[number].sendall(b"blpop 0 %s\r\n" % b" ".join(b"w%d" % key for key in keys))
 
     def wait_all(self):
         for number in range(len(self.socks)):
             self.wait(number)
 
     def served(self):
-        """What comes next, as (client, element), of one client at least."""
+        """Returns the next replies, as (client, element), of at least one client."""
         ready = self.selector.select(PATIENCE)
         if not ready:
             raise AssertionError("nobody was served")
@@ -65,7 +67,8 @@ class Waiters:
 
     def element(self, number, reply):
         head, element, end = reply.split(b"\r\n", 2)
-        if head.split(b" ")[:2] != [b"VALUE", b"w%d" % self.key(number)] or end != b"END\r\n":
+        value, key = head.split(b" ")[:2]
+        if value != b"VALUE" or not 0 <= int(key[1:]) - self.key(number) < self.each or end != b"END\r\n":
             raise AssertionError(f"client {number} got {reply!r}")
         return element
 
@@ -99,7 +102,7 @@ class ManyWaiting(WireTest):
         return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
     def calls_in(self, seconds):
-        """To the server, for each key; and the time, which is a little longer than that of what is counted."""
+        """Returns the requests to the server, for each key; and the time, which is slightly longer than the counted interval."""
         began, calls = time.monotonic(), -self.calls()
         time.sleep(seconds)  # The subject is a rate: calls for each second.
         return (calls + self.calls()) / self.waiters.keys, time.monotonic() - began
@@ -108,7 +111,7 @@ class ManyWaiting(WireTest):
 class Calls(ManyWaiting):
     """Some hundred clients, of two threads."""
     COUNT, KEYS = 200, 10
-    SHORT = 14  # so many of the pauses of two threads are shorter: from 5 to 160 ms, and those at both ends
+    SHORT = 14  # this number of the pauses of two threads are shorter: from 5 to 160 ms, and those at both ends
 
     def test_what_servers_are_asked(self):
         self.start(self.COUNT, self.KEYS)
@@ -132,9 +135,24 @@ class Calls(ManyWaiting):
         self.assertEqual(sorted((self.waiters.key(number), element) for number, element in served), [(key, b"%d" % key) for key in range(self.KEYS)])
 
 
+class ManyKeys(ManyWaiting):
+    """Each client waits for many keys. All keys together are read at a rate."""
+    smoke = True
+    COUNT, KEYS = 50, 5000
+
+    def test_what_servers_are_asked(self):
+        self.start(self.COUNT, self.KEYS)
+        self.all_wait()
+        calls, seconds = self.calls_in(1)
+        self.assertLessEqual(calls * self.KEYS, MOST[0] * seconds + MOST[1])
+        for key in 0, self.KEYS - 1:
+            self.assertEqual(self.other.ask(f"rpush w{key} x"), "STORED")
+            self.assertEqual(self.waiters.served(), [(key * self.COUNT // self.KEYS, b"x")])
+
+
 @unittest.skipUnless(os.environ.get("WAITING_MANY"), "WAITING_MANY is not set")
 class Many(ManyWaiting):
-    """The bounds are those of a machine that does nothing else. By how much a sleep is too long counts as the machine's."""
+    """The limits are for an idle machine. The excess of a sleep is attributed to the machine."""
     alone = True
     plain = True
     COUNT, KEYS, PUSHES = 10000, 100, 500
@@ -145,28 +163,28 @@ class Many(ManyWaiting):
         conn.send(b"rpush w%d x\r\n" % key)
         [(number, _)] = self.waiters.served()
         took = time.monotonic() - began
-        self.assertEqual((self.waiters.key(number), conn.line()), (key, b"STORED"))
+        self.assertEqual((self.waiters.key(number), conn.line()), (key - key % self.waiters.each, b"STORED"))
         self.waiters.wait(number)
         return took
 
     def oversleep(self):
-        """Pushes come at any moment between two looks at the key."""
+        """Pushes are sent at any moment between two polls of the key."""
         pause, began = random.uniform(0, 0.1), time.monotonic()
         time.sleep(pause)
         return time.monotonic() - began - pause
 
-    def measure(self, name, conn, most):
+    def measure(self, name, conn, most, pushes=PUSHES):
         late, took = [], []
-        for number in range(self.PUSHES):
+        for number in range(pushes):
             late.append(self.oversleep())
-            took.append(self.push_and_wait(conn, number * 37 % self.KEYS))
+            took.append(self.push_and_wait(conn, number * 37 * self.waiters.each % self.waiters.keys))
         tell(f"from a push through {name}: {quantiles(took)}; a sleep is too long by {quantiles(late)}")
         self.assertLessEqual(p99(took), most + p99(late), name)
 
-    def run_many(self, threads):
+    def run_many(self, threads, keys=KEYS):
         resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
         most = 2 * self.COUNT
-        self.start(self.COUNT, self.KEYS, f"threads = {threads}\n{EVENLY}\nmax_connections = {most}\nmax_waiting = {most}\n")
+        self.start(self.COUNT, keys, f"threads = {threads}\n{EVENLY}\nmax_connections = {most}\nmax_waiting = {max(most, keys)}\n")
         idle = self.proxy.status_kib("VmRSS")
         self.all_wait()
         memory = (self.proxy.status_kib("VmRSS") - idle) * 1024 / self.COUNT
@@ -177,12 +195,20 @@ class Many(ManyWaiting):
         calls /= seconds
         worked += self.cpu()
         tell(f"{calls:.2f} calls a second to the server for each key, in {worked * 20:.1f} % of a core")
-        self.assertLessEqual(calls, CALLS)
         self.measure("the same proxy", self.conn, 5)
-        self.measure("another proxy", self.other, 300)
+        if keys == self.KEYS:
+            self.assertLessEqual(calls, CALLS)
+            self.measure("another proxy", self.other, 300)
+        else:
+            tell(f"{calls * keys:.0f} calls a second for all keys")
+            self.assertLessEqual(calls * keys, MOST[0] + MOST[1])
+            self.measure("another proxy", self.other, 300 + keys * 1000 // MOST[0], 20)
 
     def test_one_thread(self):
         self.run_many(1)
 
     def test_two_threads(self):
         self.run_many(2)
+
+    def test_ten_keys_each(self):
+        self.run_many(2, 10 * self.COUNT)

@@ -15,7 +15,7 @@ from program import Program, installed
 
 @functools.cache
 def debian_version(client):
-    """What upstream calls the installed release; empty if it is not Debian's."""
+    """Returns the upstream version of the installed release; empty if it is not Debian's."""
     # Debian 13 renamed the libraries whose interface has times: libmemcached11t64.
     names = () if client.npm else (client.package, f"{client.package}t64")
     for name in names:
@@ -90,7 +90,7 @@ class Matrix(Clients):
 
 
 class Packed(Clients):
-    """A client that packs values, if its users do not turn that off: a command refuses what comes of it, and its user is told."""
+    """If a client packs values by default, commands refuse the result, and its user sees an error."""
 
     def play(self, client, protocol):
         with self.client_program(client, protocol, "defaults") as program:
@@ -99,7 +99,7 @@ class Packed(Clients):
 
 
 class Manual(WireTest):
-    """The tables of clients in setlistd-clients(7) are those of the matrix, and their versions are those that run."""
+    """The tables of clients in setlistd-clients(7) equal the matrix, and their versions are the installed ones."""
     smoke = True
 
     def test_tables(self):
@@ -112,7 +112,7 @@ class Manual(WireTest):
 
     @marks(smoke=False)
     def test_versions_of_debian(self):
-        """Those of this machine's release; elsewhere others may be installed."""
+        """The versions of this machine's release; elsewhere others may be installed."""
         with open("/etc/os-release", encoding="utf-8") as text:
             codename = re.search(r"(?m)^VERSION_CODENAME=(.*)", text.read())
         if not codename or codename.group(1) not in RELEASES:
@@ -131,7 +131,7 @@ class Manual(WireTest):
 
 
 def add(group, client, protocol):
-    # Smoke tests leave out second protocols, and clients that are compiled, which takes long in a fresh work tree.
+    # Smoke tests skip second protocols, and clients that are compiled, which takes long in a new work tree.
     @marks(smoke=client.build is None and protocol == client.protocols[0])
     def test(self):
         self.play(client, protocol)

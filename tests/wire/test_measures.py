@@ -1,4 +1,4 @@
-"""What is measured: stats latency, hotkeys, largest and slow."""
+"""Measurements: stats latency, hotkeys, largest and slow."""
 import re
 import threading
 import time
@@ -58,7 +58,7 @@ class Latency(WireTest):
 
 
 class Refused(AdminCase):
-    """What is refused without a call to a server counts as a request, and has no latency."""
+    """A request that is refused without a call to a server is counted, and has no latency."""
     smoke = True
     COMMANDS = (("get", "get {k} {k}"), ("get", "gat 9 {k}"), ("set", "set {k} 0 0 1\r\nx"), ("incr", "incr {k} 1"), ("touch", "touch {k} 9"),
                 ("delete", "delete {k}"), ("meta", "mg {k} v"), ("meta", "ms {k} 1\r\nx"), ("collection", "sadd {k} a"),
@@ -125,7 +125,7 @@ class HeldLatency(MeasuredTest):
     smoke = True
 
     def test_is_not_too_short(self):
-        """It is at least the time that the server was seen to take."""
+        """It is at least the observed time of the server."""
         held = self.hold(self.scripted, "key-1")
         held.get(self.conn)
         least = self.let_pass(0.02)
@@ -253,13 +253,13 @@ class Slow(MeasuredTest):
         self.conn.send(requests[0])
         held.wait()
         self.conn.send(b"".join(requests[1:]))
-        # Behind the requests, an answer that waits for nothing.
+        # A reply without any wait, after the requests.
         self.connect(self.proxy).ask("mn")
         self.let_pass(0.03)
         held.release()
 
     def test_lane(self):
-        """What waits for an earlier operation on its key is not the server's time."""
+        """The wait for an earlier operation on the key is not the server's time."""
         self.serve(config="slow_threshold = 10")
         self.send_slowly(b"sadd set a\r\n", b"sset set b\r\n")
         self.assertEqual([self.conn.line(), self.conn.line()], [b"STORED", b"STORED"])
@@ -268,7 +268,7 @@ class Slow(MeasuredTest):
         self.assertGreater(rows["sset"][1], 0, rows)
 
     def test_client_that_could_take_nothing(self):
-        """A reply that waited for that of an earlier request has not waited for the client, when one behind it comes in the same turn."""
+        """A reply that waited for that of an earlier request has not waited for the client, if a later one arrives in the same turn."""
         self.serve(config="slow_threshold = 10")
         free, answers = threading.Event(), []
 

@@ -1,4 +1,4 @@
-"""Memory: how much clients may hold together, and what the daemon says when there is none."""
+"""Memory: how much all clients together may use, and the message when memory runs out."""
 import contextlib
 import resource
 import signal
@@ -22,7 +22,7 @@ class NoMemory(WireTest):
     plain = True
 
     def test_last_words(self):
-        """The process ends, and says why."""
+        """The process ends with a message."""
         if built_with_sanitizer():
             self.skipTest("a sanitizer ends the process itself")
         conn = self.serve()
@@ -33,11 +33,11 @@ class NoMemory(WireTest):
             conn.send(b"set k 0 0 8000000\r\n" + b"x" * 8000000 + b"\r\n")
         self.assertEqual(self.proxy.process.child.wait(PATIENCE), -signal.SIGABRT)
         self.proxy.stopped = True
-        self.assertRegex(self.proxy.process.stderr(), r"error: no memory: \d+ bytes were asked for; the process ends\n")
+        self.assertRegex(self.proxy.process.stderr(), r"error: out of memory: an allocation of \d+ bytes failed; aborting\n")
 
 
 class Memory(BoundsTest):
-    """client_memory: those that hold most go, the others notice nothing."""
+    """client_memory: the largest clients are closed, the others are not affected."""
     alone = True
     smoke = True
     plain = True
@@ -61,11 +61,11 @@ class Memory(BoundsTest):
             sock.sendall(b"get big\r\n" * 32)
         self.wait_for("closed_memory_clients", 10)
         self.bounded(16 * MIB)
-        self.assertIn("all clients hold more than client_memory", self.proxy.process.stderr())
+        self.assertIn("client_memory is exceeded", self.proxy.process.stderr())
 
     @marks(smoke=False)
     def test_buffers_count_whole(self):
-        """A buffer is larger than what it holds, and its memory was another client's before."""
+        """A buffer is larger than its content, and its memory belonged to another client before."""
         self.serve_big("")
         conns = [self.connect(self.proxy) for _ in range(300)]
         for conn in conns:
@@ -74,7 +74,7 @@ class Memory(BoundsTest):
         self.bounded(256 * MIB)
 
     def test_values_of_one_request(self):
-        """They count as they come, though the request is not answered before the client takes some."""
+        """They count as they arrive, although the request is answered only after the client reads some."""
         self.serve_big("client_memory = 16777216")
         for sock in [self.deaf() for _ in range(20)]:
             sock.sendall(b"get" + b" big" * 1000 + b"\r\n")
@@ -103,13 +103,13 @@ class Memory(BoundsTest):
         wait_until("it has gone", lambda: stats(self.watcher)["curr_connections"] == "2")
         self.server.resume()
         reply = SETS_FIRST * size / MIB
-        # What the client asked for stands before this on the way from the server.
+        # An earlier request of the client delays this one on the way from the server.
         self.assertEqual(len(self.watcher.values("smembers set")[0]["set"][1]), size)
         if not built_with_sanitizer():
             self.assertLess(self.proxy.peak_mib(), before + reply / 2)
 
     def test_beginnings_of_lines(self):
-        """A line that comes in pieces takes little more than its length."""
+        """A line that arrives in pieces needs little more memory than its length."""
         self.serve_big("")
         conns = [self.connect(self.proxy) for _ in range(100)]
         for _ in range(3):
@@ -144,7 +144,7 @@ class Memory(BoundsTest):
         self.assertEqual(stats(self.watcher)["closed_memory_clients"], "0")
 
     def test_a_text_counts_before_it_is_written(self):
-        """Several get it in one turn, and another in the same turn so much that it is weighed at once."""
+        """Several clients receive it in one turn, and another one so much in the same turn that the limit is checked at once."""
         self.serve_big("")
         for i in range(20):
             self.assertEqual(self.watcher.ask("sadd set " + " ".join(f"{i}-{j}-{'m' * 10}" for j in range(500))), "STORED")
@@ -163,7 +163,7 @@ class Memory(BoundsTest):
         self.assertEqual(stats(self.watcher)["closed_memory_clients"], "0")
 
     def test_a_reply_that_cannot_be_held(self):
-        """Of a command as a key. The client is told rather than closed."""
+        """For a command as a key, the client receives an error and is not closed."""
         self.serve_big('client_memory = 4194304\ncommands = "q|"')
         for _ in range(8):
             self.watcher.send(b"evadd E 0 0 900000\r\n" + b"x" * 900000 + b"\r\n")
@@ -174,7 +174,7 @@ class Memory(BoundsTest):
         self.assertEqual((len(found["q|evlast|E|2"][1]) // 900000, found["little"][1]), (2, b"x"))
         self.assertEqual(stats(self.watcher)["closed_memory_clients"], "0")
 
-    @marks(smoke=False)    # How many answers grow at once depends on what else the machine does.
+    @marks(smoke=False)    # How many replies grow concurrently depends on other load of the machine.
     def test_answers_that_grow(self):
         """They count while they are made, and one that no client may hold is refused before."""
         self.serve_big("client_memory = 16777216")
@@ -199,12 +199,12 @@ class Memory(BoundsTest):
 
 
 def to_be_sent(port):
-    """What the kernel holds for the peers of this port: (TCP state, bytes) of each connection."""
+    """Returns the bytes in the kernel for the peers of this port: (TCP state, bytes) of each connection."""
     return [(row[3], int(row[4].split(":")[0], 16)) for row in tcp_rows() if int(row[1].split(":")[1], 16) == port]
 
 
 class KernelMemory(BoundsTest):
-    """The memory of TCP is one for all sockets of a machine: once it is used up, all of them wait."""
+    """All sockets of a machine share TCP's memory: once it is used up, all of them block."""
     smoke = True
 
     def setUp(self):
@@ -245,7 +245,7 @@ class CounterMemory(BoundsTest):
         return True
 
     def test_of_many_clients(self):
-        """Two of these requests are too much, and one alone is carried out, although it takes more than client_buffer."""
+        """Two of these requests are too much; a single one is carried out, although it needs more than client_buffer."""
         self.serve_scripted("client_memory = 8388608\nrequest_timeout = 600000")
         held = self.hold_first()
         conns = [self.connect(self.proxy) for _ in range(4)]
@@ -260,7 +260,7 @@ class CounterMemory(BoundsTest):
 
     @marks(smoke=False)
     def test_is_no_reply(self):
-        """A client that waits for its counters is not one that does not read: such a one is closed meanwhile."""
+        """A client that waits for its counters is not a client that does not read, which is closed meanwhile."""
         self.serve_scripted("client_buffer = 65536\nrequest_timeout = 600000")
         conn, deaf = self.connect(self.proxy), self.deaf()
         self.assertEqual(conn.ask("mn"), "MN")

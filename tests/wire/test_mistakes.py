@@ -1,4 +1,4 @@
-"""Mistakes that people make by telnet and in a configuration: each is answered with what to write instead."""
+"""Common mistakes in telnet sessions and configurations: each is answered with a hint."""
 from case import WireTest
 from harness import HOST, setlistd
 from stored import stats
@@ -27,30 +27,30 @@ TYPED = {
     "help smember": "CLIENT_ERROR no such command; did you mean smembers or sismember?",
     "get": "ERROR",
 }
-TIME = "a decimal number from 1 to 600000 is allowed, or a unit: ms, s, min, h, d"
+TIME = "must be a decimal number from 1 to 600000, optionally with a unit: ms, s, min, h, d"
 WRITTEN = {
-    "thread = 2": "1: there is no option thread; did you mean threads or thread_load?",
-    "threads = 100": "1: threads = 100: a decimal number from 1 to 64 is allowed",
-    "threads = 2;": "1: an option ends with its line, and has no ; at its end",
-    "\nlog = \"stderr\";": "2: an option ends with its line, and has no ; at its end",
+    "thread = 2": "1: unknown option thread; did you mean threads or thread_load?",
+    "threads = 100": "1: threads = 100: must be a decimal number from 1 to 64",
+    "threads = 2;": "1: an option ends at the end of its line, without a ;",
+    "\nlog = \"stderr\";": "2: an option ends at the end of its line, without a ;",
     "threads 2": "1: missing equal sign after option 'threads'",
     "listen = [\"127.0.0.1:5\"]": "1: a list is written in { }, not in [ ]",
     "deny = [ ]": "1: a list is written in { }, not in [ ]",
     "deny = {\"get\" \"set\"}": "1: unexpected token 'set'; is a comma missing before it?",
-    "deny = {\"flushall\"}": "1: deny: \"flushall\" is no command; did you mean flush_all?",
+    "deny = {\"flushall\"}": "1: deny: \"flushall\" is not a command; did you mean flush_all?",
     "deny = {\"get\"": "2: premature end of file",
     "request_timeout = 2x": f"1: request_timeout = 2x: {TIME}",
     "request_timeout = 11min": f"1: request_timeout = 11min: {TIME}",
-    "max_connections = 2K": "1: max_connections = 2K: a decimal number from 1 to 1000000 is allowed",
-    "client_memory = 9G9": "1: client_memory = 9G9: a decimal number from 0 to 1099511627776 is allowed, or a unit: K, M, G",
-    "former_servers = {\"memcached://a:11211\"}": "1: former_servers: \"memcached://a:11211\": no scheme such as memcached:// is allowed, only host:port",
+    "max_connections = 2K": "1: max_connections = 2K: must be a decimal number from 1 to 1000000",
+    "client_memory = 9G9": "1: client_memory = 9G9: must be a decimal number from 0 to 1099511627776, optionally with a unit: K, M, G",
+    "former_servers = {\"memcached://a:11211\"}": "1: former_servers: \"memcached://a:11211\": a scheme such as memcached:// is not allowed; use host:port",
     "former_servers = {\"a:1;b:2\"}": "1: former_servers: \"a:1;b:2\": addresses are separated by commas, not by ;",
     "former_servers = {\"a:1 b:2\"}": "1: former_servers: \"a:1 b:2\": only weight=N may follow a server; servers are separated by commas",
-    "former_servers = {\"a:1,b:2\"}": "1: former_servers: \"a:1,b:2\": each server is a string of its own",
+    "former_servers = {\"a:1,b:2\"}": "1: former_servers: \"a:1,b:2\": write each server as a string of its own",
     "\ufeffthreads = 2": "1: the file begins with a byte order mark; save it as UTF-8 without one",
     "listen = {\"127.0.0.1:99999\"}": "1: listen: \"127.0.0.1:99999\": bad port (1 to 65535)",
-    "collection \"a-\" { ttl = 100d }": "1: ttl = 100d: a decimal number from 0 to 2592000 is allowed, or a unit: s, min, h, d",
-    "set \"a-\" { }": "1: there is no option set; a rule is a section: collection \"tags-\" { type = \"list\" }",
+    "collection \"a-\" { ttl = 100d }": "1: ttl = 100d: must be a decimal number from 0 to 2592000, optionally with a unit: s, min, h, d",
+    "set \"a-\" { }": "1: unknown option set; a rule is a section: collection \"tags-\" { type = \"list\" }",
 }
 GOOD = ("request_timeout = 2s", "idle_timeout = 7d", "client_memory = 64M", "cache_memory = 1gb", "log_size = 4K", "lease_time = 1min",
         "commands_delimiter = ;", "collection \"a-\" { ttl = 1h delimiter = ; }", "threads = 2 # not 1;")

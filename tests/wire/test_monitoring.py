@@ -11,7 +11,7 @@ from harness import HOST, PATIENCE, free_port, wait_until
 from test_package import Package, read, run
 
 RULES, DASHBOARD, CASES = "conf/prometheus-rules.yml", "conf/grafana.json", "tests/wire/prometheus-rules.test.yml"
-# Those that Prometheus adds to each sample, and the one of its own.
+# The labels that Prometheus adds to each sample, and its own sample.
 ADDED_LABELS, OWN = {"job", "instance"}, "up"
 GRAFANA_VARIABLES = {"$__rate_interval": "5m", "$job": ".*", "$instance": ".*"}
 
@@ -20,7 +20,7 @@ class Monitoring(Package):
     smoke = True
 
     def metrics(self):
-        """{name of a sample: its labels}, as setlistd gives them."""
+        """Returns {name of a sample: its labels} of setlistd's metrics."""
         admin = free_port()
         proxy = self.setlistd([self.memcached()], config=f'admin = "{HOST}:{admin}"\n')
         self.assertEqual(self.connect(proxy).ask("sadd k a"), "STORED")
@@ -82,7 +82,7 @@ class Monitoring(Package):
         self.assertEqual(done.returncode, 0, done)
 
     def test_alerts_fire(self):
-        """When they should, and for what they should."""
+        """When they should fire, and for what."""
         for name in (RULES, CASES):
             shutil.copy(os.path.join(os.path.dirname(__file__), "../..", name), self.folder)
         done = self.promtool("test", "rules", os.path.basename(CASES), cwd=self.folder)

@@ -34,11 +34,11 @@ def pool(option, servers):
 
 
 class Late(Exception):
-    """The machine stood still until the time had come, and some proxies were not reloaded yet. So what clients see may be wrong."""
+    """The machine stalled until the time of the move, and some proxies were not reloaded yet. So replies to clients may be wrong."""
 
 
 class Worker(threading.Thread):
-    """A client. What its thread raises is one of its faults."""
+    """A client. An exception in its thread counts as an error."""
     PAUSE = 0.05    # seconds: the load leaves something of the machine to other tests
 
     def __init__(self):
@@ -64,7 +64,7 @@ class Worker(threading.Thread):
 
 
 class Client(Worker):
-    """Writes to its own keys of each kind, through one proxy after another, and knows what they must have."""
+    """Writes to its own keys of each kind, through one proxy after another, and records their expected state."""
     KEYS = 4
     LARGE = 150     # members of one of its sets, and elements of one of its lists: these have parts
 
@@ -139,7 +139,7 @@ class Client(Worker):
 
 
 class Adder(Worker):
-    """Adds to keys that all clients share, through one proxy, and knows what was acknowledged."""
+    """Adds to keys that all clients share, through one proxy, and records the acknowledged additions."""
     KEYS = 40
 
     def __init__(self, proxy, number):
@@ -167,7 +167,7 @@ class Moving(WireTest):
     RULES = 'collection "list-" {\ntype = "list"\n}\nbase_size = 1024\nlog_size = 1024\n'
 
     def start(self, servers, make=None):
-        """So many proxies in front of these servers, and clients."""
+        """Starts this number of proxies in front of these servers, and clients."""
         self.servers = servers
         self.folder = self.scratch()
         self.proxies = [self.setlistd([], config=self.config(number, pool("servers", servers))) for number in range(self.PROXIES)]
@@ -208,13 +208,13 @@ class Moving(WireTest):
             client.join()
 
     def moving(self, servers, at):
-        """The configuration of a change to these servers, which become those of now."""
+        """Returns the configuration of a change to these servers, which become the current ones."""
         text = pool("servers", servers) + pool("former_servers", self.servers) + f'move_at = "{utc(at)}"\n'
         self.servers = servers
         return text
 
     def change(self, servers, ahead=4):
-        """From the servers of now to these: each proxy is reloaded after the other; then the time comes."""
+        """Changes the current servers to these: the proxies are reloaded one after the other; then the time of the move arrives."""
         at = int(time.time()) + ahead
         text = self.moving(servers, at)
         for number in range(self.PROXIES):
@@ -232,7 +232,7 @@ class Moving(WireTest):
         return done.stdout
 
     def finish(self):
-        """The former servers are left: all is there with the new ones alone."""
+        """Removes the former servers: everything must be found with only the new ones."""
         for number in range(self.PROXIES):
             self.reload(number, pool("servers", self.servers))
 
@@ -241,7 +241,7 @@ class Moving(WireTest):
         return sum(int(stats(self.connect(proxy), group)[name]) for proxy in self.proxies)
 
     def check_all(self):
-        """Each proxy finds all, and nothing else."""
+        """Checks that each proxy finds everything, and nothing else."""
         self.stop()
         self.assertEqual(self.faults(), [])
         for proxy in self.proxies:
@@ -251,7 +251,7 @@ class Moving(WireTest):
         self.assertEqual(self.faults(), [])
         self.assertEqual(self.count("incomplete_sets", "stats collections"), 0)
         for proxy in self.proxies:
-            self.assertNotIn("had lost a part", proxy.process.stderr())
+            self.assertNotIn("have lost a part", proxy.process.stderr())
 
 
 class Pools(Moving):
@@ -259,13 +259,13 @@ class Pools(Moving):
     CLIENTS = 50
 
     def pools(self):
-        """Those of each change, and those that are left for good."""
+        """The proxies of each change, and the servers that are removed for good."""
         self.first = [self.memcached() for _ in range(5)]
         last = [self.memcached() for _ in range(4)]
         return ((self.first + [self.memcached()], []), (self.first[:4], []), (last, self.first[:4]))
 
     def end(self, left):
-        """The former servers are not asked any more, and those that are left stop."""
+        """The former servers receive no more requests, and the removed ones are stopped."""
         self.finish()
         self.get_on()
         for server in left:
@@ -282,7 +282,7 @@ class Pools(Moving):
         self.check_all()
 
     def test_all_reloaded(self):
-        """No error, nothing lost, nothing partial; each client sees all that it has done."""
+        """Checks that there was no error, nothing is lost or partial, and each client sees all its writes."""
         for ahead in (4, 8, 16, 32, 64):
             try:
                 self.move_three_times(ahead)
@@ -292,9 +292,8 @@ class Pools(Moving):
         self.fail("the machine is too slow")
 
     def test_one_forgotten(self):
-        """
-        It writes to the former servers alone, while the others move what lies there and setlistd-move runs. When it is reloaded and
-        all has moved again, all is there. What it wrote while that moved may be in a list twice, or counted twice.
+        """A proxy writes only to the former servers while the others move keys and setlistd-move runs. After it is reloaded and
+        everything has moved again, nothing is missing. Its writes during a move may be in a list twice, or counted twice.
         """
         pools = self.pools()
         self.start(self.first, self.adder)
@@ -329,10 +328,10 @@ class Pools(Moving):
 
 
 class Forgotten(Moving):
-    CLIENTS = 20    # so many have some set that moves, wherever the servers are on the ring
+    CLIENTS = 20    # this many have some set that moves, whatever the positions of the servers on the ring
 
     def test_a_forgotten_proxy(self):
-        """It writes to the former servers alone until it is reloaded: then all is there. It may not see what the others write."""
+        """A proxy writes only to the former servers until it is reloaded; then nothing is missing. It may not see the writes of the others."""
         first = [self.memcached() for _ in range(3)]
         self.start(first)
         self.stop()
@@ -358,11 +357,13 @@ class Forgotten(Moving):
 
 
 class Undone(Moving):
-    """What a proxy with the new configuration has acknowledged is not undone by one that was forgotten, which writes later or earlier."""
+    """Acknowledged writes of a proxy with the new configuration are not undone by one with the old configuration, which writes later or
+    earlier."""
     CLIENTS = 0
 
     def begin(self):
-        """The first two proxies know the new servers; all keys move. Gives the connections, of which the last one is of the third."""
+        """Only the first two proxies have the new servers; all keys move. Returns the connections, of which the last one is to the third
+        proxy."""
         former, new = [self.memcached()], [self.memcached()]
         self.start(former)
         self.conns = [self.connect(proxy) for proxy in self.proxies]
@@ -372,7 +373,7 @@ class Undone(Moving):
         return self.conns
 
     def end(self):
-        """The rest moves, all proxies are reloaded, and the former server is asked no more."""
+        """Moves the other keys and reloads all proxies. The former server then receives no more requests."""
         self.assertIn("nothing is left", self.move())
         self.finish()
 
@@ -394,14 +395,14 @@ class Undone(Moving):
         self.assertGreater(self.count("dropped_keys"), 0)
 
     def test_numbers(self):
-        """Increments of the proxies that know the new servers are all there, and a number that was set is not changed."""
+        """Increments by proxies with the new servers are never lost, and a number that was set is not changed."""
         first, second, forgotten = self.begin()
         for key in ("few", "many", "set"):
             self.assertEqual(first.ask(f"add {key} 0 0 1\r\n0"), "STORED")
         for i in range(1, 11):
             self.assertEqual((first, second)[i % 2].ask("incr many 2"), str(2 * i))
             self.assertEqual((first, second)[i % 2].ask("incr few 1"), str(i))
-            # What it counts is dropped as soon as it is found.
+            # Its increments are dropped as soon as they are found.
             for key, number in (("many", 1), ("few", 2), ("set", 100)):
                 forgotten.ask(f"add {key} 0 0 1\r\n0")
                 forgotten.ask(f"incr {key} {number}")
@@ -412,7 +413,7 @@ class Undone(Moving):
 
     @marks(smoke=True)
     def test_deletions(self):
-        """What was there before a deletion does not come back; what was written behind it looks as what has not moved yet."""
+        """A deleted value does not return; a later write looks like an item that has not moved yet."""
         first, second, forgotten = self.begin()
         for request in ("delete {}", "md {}", "touch {} -1", "set {} 0 -1 1\r\nx", "gat -1 {}", "ms {} 1 T-1\r\nx"):
             self.assertEqual(first.set("key", b"new"), "STORED")
@@ -432,7 +433,7 @@ class Undone(Moving):
             self.assertEqual(conn.get("key"), b"later")
 
     def test_sets(self):
-        """They are joined, and live as long as what the new server has."""
+        """They are joined, with the time to live of the new server's item."""
         first, second, forgotten = self.begin()
         self.assertEqual(first.ask("sadd s a b"), "STORED")
         self.assertEqual(second.ask("touch s 1000"), "TOUCHED")
@@ -465,7 +466,7 @@ class Tool(Moving):
         self.reload(0, self.moving([self.new], self.at))
 
     def stop_former(self):
-        """As RELOADING in setlistd(8) says, behind setlistd-move."""
+        """As in RELOADING in setlistd(8), after setlistd-move."""
         self.reload(0, pool("servers", [self.new]))
         self.former.kill()
 
@@ -475,7 +476,7 @@ class Tool(Moving):
             return [line.split(" ")[0][4:] for line in conn.lines_until("END")[:-1]]
 
     def test_all_kinds(self):
-        """Also sets and lists with parts, and odd keys."""
+        """Also sets and lists with parts, and keys with spaces or control bytes."""
         self.begin(time.time() - 10)
         for i in range(50):
             self.conn.ask("sadd large " + " ".join(f"member-{i}-{n}" for n in range(200)))
@@ -510,7 +511,7 @@ class Tool(Moving):
         self.assertEqual(self.conn.get("plain"), b"x")
 
     def mark(self, text, key=None):
-        """What a mover that was killed has left at the new server; the check of the key stands in the text as {check}. Gives the key."""
+        """Stores the remains of a killed mover on the new server; {check} in the text is the check of the key. Returns the key."""
         with Conn(self.new.port) as there:
             key = key or f"key-{next(self.numbers)}"
             value = text.format(check=xxhash.xxh64(key.encode(), seed=0).intdigest()).encode()
@@ -518,7 +519,7 @@ class Tool(Moving):
         return key
 
     def test_marks(self):
-        """Claims go, and copies become items; also those for which a setlistd has looked before."""
+        """Claims are deleted, and copies become items, including those that a setlistd has looked for before."""
         self.begin(time.time() - 10)
         self.turn()
         for _ in range(2):
@@ -553,7 +554,7 @@ class Tool(Moving):
 
     @marks(smoke=False)
     def test_a_mark_that_a_client_has_stored(self):
-        """All bytes of a mark, which it has read from a server: it ends as any other. A value alone is none."""
+        """A client stores all bytes of a mark that it has read from a server: it is completed like any other. The value alone is not a mark."""
         self.begin(time.time() - 10)
         self.turn()
         copy = self.mark("@copy.{check}.7.99.1.5 value")
@@ -569,31 +570,31 @@ class Tool(Moving):
 
     @marks(smoke=False)
     def test_meta_commands_and_marks(self):
-        """No client is shown a mark, nor takes one for an item."""
+        """No client ever receives a mark or uses it as an item."""
         self.begin(time.time() - 10)
         self.turn()
         for request, reply in (("mg {}", "EN"), ("mg {} v", "EN"), ("mg {} f v", "EN"), ("gat 100 {}", "END"), ("md {}", "NF"),
                                ("ms {} 1 MA\r\nx", "NS"), ("ms {} 1 ME\r\nx", "HD")):
             self.assertEqual(self.conn.ask(request.format(self.mark("@claim.{check} "))), reply, request)
-        # The first one is looked at before. Behind that the reply tells.
+        # The first one is looked up before; for the others the reply shows it.
         self.assertEqual(self.conn.ask("md key-99"), "NF")
         time.sleep(2.5)  # The subject is time: no claim of a mover arrives later than the margin.
         self.assertEqual(self.conn.ask("md key-99"), "NF")
         for request in ("mg key-99 f", "mg key-99 v", "mg key-99 t v f"):
             self.mark("@claim.{check} ", "key-99")
             self.assertEqual(self.conn.ask(request), "EN", request)
-        # What only looks like one is an item.
+        # An item that only looks like a mark is an item.
         self.assertEqual(self.conn.ask(f"mg {self.mark('x')} f v"), f"VA 1 f{MARK_FLAGS}")
 
     def test_nothing_moves(self):
-        """It says why, and its status is that of a wrong usage."""
+        """It prints the reason, and exits with the status for invalid usage."""
         self.begin(time.time() + 3600)
         self.move(0, 2)
         self.turn()
         self.move(0, 2)
 
     def test_a_server_that_is_down(self):
-        """It is not taken for one that has nothing left."""
+        """It is not mistaken for a server with no keys left."""
         self.begin(time.time() - 10)
         self.turn()
         self.former.kill()
@@ -601,7 +602,7 @@ class Tool(Moving):
 
     @marks(smoke=False)
     def test_leftovers(self):
-        """A part whose base is gone is deleted if it is old, and else it is something that is left."""
+        """A part without a base is deleted if it is old; otherwise it counts as left."""
         self.begin(time.time() - 10)
         self.assertEqual(self.there.set("gone.t0abcdefghij", b"x"), "STORED")
         self.turn()
@@ -611,7 +612,7 @@ class Tool(Moving):
         self.assertEqual(self.names(self.former), [])
 
     def test_interrupted(self):
-        """At a rate that would take for ever; then begun again."""
+        """At a rate that would take for ever; then it is restarted."""
         self.begin(time.time() - 10)
         for i in range(300):
             self.assertEqual(self.conn.set(f"key-{i}", b"x"), "STORED")
@@ -629,7 +630,7 @@ class Tool(Moving):
 
 
 class Secured(TlsTest):
-    """setlistd-move where everything is encrypted and wants a login."""
+    """setlistd-move if all connections use TLS and require a login."""
     smoke = True
 
     def start(self):
@@ -656,15 +657,15 @@ class Secured(TlsTest):
         for left_out in ("--login", "--server-login", "--ca", "--server-ca", "--server-tls"):
             done = self.move(left_out)
             self.assertEqual(done.returncode, 3, (left_out, done))
-            # A server that it cannot read is left out; without the proxy it ends at once.
-            self.assertIn("going on with the others" if "server" in left_out else "begin again", done.stderr)
+            # A server that it cannot read is skipped; without the proxy it ends immediately.
+            self.assertIn("continuing with the other servers" if "server" in left_out else "start again", done.stderr)
         done = self.move()
         self.assertEqual(done.returncode, 0, done)
         self.assertIn("20 keys have moved", done.stdout)
 
 
 class Procedure(Moving):
-    """RELOADING in the manual: each step, and what it prints."""
+    """RELOADING in the manual: each step, and its output."""
 
     def steps(self):
         """For each command the lines that it is to print."""
@@ -681,7 +682,7 @@ class Procedure(Moving):
         return found
 
     def carry_out(self, command):
-        """What it prints, on the host of the first proxy."""
+        """The output of setlistd-move, on the host of the first proxy."""
         if command == "setlistd -T -f /etc/setlistd/setlistd.conf":
             return setlistd("-T", "-f", self.proxies[0].config_path).stdout
         if command == "setlistd-move --rate 5000 127.0.0.1:11311":

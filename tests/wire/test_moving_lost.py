@@ -1,4 +1,4 @@
-"""A former server that is down for good: setlistd-move goes on without it, and its keys are missing."""
+"""A former server that is permanently down: setlistd-move skips it, and its keys are missing."""
 import itertools
 import sys
 import time
@@ -65,7 +65,7 @@ class Lost(Moving):
         self.reload(0, self.text + pool("lost_servers", [self.dead]))
 
     def test_its_keys_are_missing(self):
-        """They can be written at once, as after a restart of the server."""
+        """They can be written immediately, as after a restart of the server."""
         keys = iter(self.keys[self.dead])
         self.assertEqual(self.conn.ask(f"incr {next(keys)} 1").split()[0], "SERVER_ERROR")
         self.declare()
@@ -83,7 +83,7 @@ class Lost(Moving):
                 self.assertEqual(found, reply.format(key), requests)
 
     def test_nothing_is_left(self):
-        """Also of what its movers have left at the new servers."""
+        """Also the remains of its moves on the new servers."""
         claim, copy, kept, *_ = self.keys[self.dead]
         for key, text in ((claim, "@claim.{} "), (copy, "@copy.{}.7.99.1.5 value")):
             there = next(server for server in self.new if server.name == self.conn.ask(f"route {key}").split()[2])
@@ -99,9 +99,9 @@ class Lost(Moving):
 
     def test_wrong_configurations(self):
         folder = self.scratch()
-        for text, word in ((self.text + 'lost_servers = {"127.0.0.1:1"}', "lost_servers: 127.0.0.1:1 is none of former_servers"),
+        for text, word in ((self.text + 'lost_servers = {"127.0.0.1:1"}', "lost_servers: 127.0.0.1:1 is not in former_servers"),
                            (pool("servers", self.new) + pool("lost_servers", [self.dead]), "former_servers: needed with lost_servers"),
-                           (self.text + 'lost_servers = {"--SERVER=127.0.0.1:1"}', "lost_servers: name each server")):
+                           (self.text + 'lost_servers = {"--SERVER=127.0.0.1:1"}', "lost_servers: list the servers one by one")):
             with open(f"{folder}/conf", "w", encoding="utf-8") as file:
                 file.write(text)
             self.assert_refused(setlistd("-T", "-f", f"{folder}/conf"), word)

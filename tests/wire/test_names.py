@@ -15,7 +15,7 @@ from wire import Conn
 NAME = "mc.test"
 A, B = "127.0.0.2", "127.0.0.3"
 OFTEN = "dns_interval = 20\nretry_min = 1\nretry_max = 10\n"
-LOST = "not resolved"
+LOST = "cannot be resolved"
 
 
 def hex_address(address):
@@ -46,7 +46,7 @@ class NamesTest(WireTest):
         return server
 
     def memcached_with(self, address, port, who):
-        """A memcached with the key `who`, whose value says which one it is."""
+        """A memcached with the key `who`, whose value identifies it."""
         server = self.memcached_at((address, port), "-l", address, "-p", str(port), "-U", "0")
         with Conn((address, port)) as conn:
             self.assertEqual(conn.set("who", who), "STORED")
@@ -80,7 +80,7 @@ class NamesTest(WireTest):
         return proxy, self.connect(proxy)
 
     def follow_name_server(self, config=OFTEN):
-        """The same behind a name server, which says that the name is that of the first of a pair of memcached."""
+        """The same with a name server, which resolves the name to the address of the first of a pair of memcached."""
         server, port = self.name_server(**{NAME: [A]}), self.pair()
         self.write_resolv(server.address)
         proxy, conn = self.follow(port, config=config)
@@ -88,11 +88,11 @@ class NamesTest(WireTest):
         return server, proxy, conn
 
     def connections_to(self, address, port):
-        """As the server's side sees them."""
+        """The connections, as listed on the server's side."""
         return tcp_sockets(ESTABLISHED).count((hex_address(address), port))
 
     def wait_for(self, conn, who):
-        """A request that comes before the first connection is refused."""
+        """A request before the first connection is refused."""
         def answers():
             found, end = conn.values("get who")
             return end == "END" and "who" in found and found["who"][1] == who
@@ -133,7 +133,7 @@ class Hosts(NamesTest):
         self.assertEqual(conn.get("who"), b"b")
 
     def test_calls_at_the_former_address_are_answered_first(self):
-        """The connection is there until then, and what is asked meanwhile waits: both may be addresses of one server."""
+        """The connection stays until then, and later requests wait: both addresses may belong to one server."""
         former, new = self.scripted_pair()
         held, early = self.hold(former, "key-held"), []
 
@@ -158,7 +158,7 @@ class Hosts(NamesTest):
 
     @marks(smoke=False)
     def test_a_former_address_that_does_not_answer(self):
-        """Its calls fail after request_timeout; the others go on."""
+        """Its calls fail after request_timeout; the others continue."""
         former, new = self.scripted_pair()
         former.faults[b"key-lost"] = scripted.silence
         proxy, first = self.follow(former.port, config=OFTEN + "request_timeout = 2000")
@@ -196,7 +196,7 @@ class Hosts(NamesTest):
         proxy, conn = self.follow(port, "-vv")
         self.assertEqual(conn.get("who"), b"a")
         self.write_hosts(B)
-        wait_until("it is tried", lambda: self.log_lines(proxy, "warning", "the connection stays"))
+        wait_until("it is tried", lambda: self.log_lines(proxy, "warning", "keeping the connection"))
         self.assertEqual(conn.get("who"), b"a")
         self.memcached_with(B, port, b"b")
         self.wait_for(conn, b"b")
@@ -235,7 +235,7 @@ class NameServers(NamesTest):
         self.wait_for(conn, b"b")
 
     def test_not_known_at_the_start(self):
-        """It starts all the same, says so once, and has the server as soon as the name is known."""
+        """It starts nevertheless, logs this once, and uses the server as soon as the name is resolved."""
         port = self.pair()
         server = self.name_server()
         self.write_resolv(server.address)
@@ -261,7 +261,7 @@ class NameServers(NamesTest):
         self.wait_for(conn, b"b")
 
     def test_no_answer(self):
-        """A lookup that waits for ever is none of the requests' business, and no obstacle to an end."""
+        """A lookup that never ends delays neither requests nor the shutdown."""
         server, proxy, conn = self.follow_name_server(OFTEN + "connect_timeout = 50")
         server.mute = True
         wait_until("it waits", lambda: server.held)

@@ -18,10 +18,10 @@ LARGEST = 1000000 if os.environ.get("STORM_MILLION") else 200000
 
 
 class Ordered:
-    """What the three commands must say. Mixed into tests of large sets."""
+    """Checks the replies of the three commands. A mixin for tests of large sets."""
 
     def walk(self, key, count, conn=None):
-        """All members by cursor, at most so many at a time."""
+        """Returns all members by cursor, at most this number at a time."""
         found = page = self.listed(f"sscan {key} {count}", conn)
         while page:
             self.assertLessEqual(len(page), count)
@@ -105,7 +105,7 @@ class Model(Ordered, LargeSetTest):
         return run.entries[start][0], run.entries[start + sizes[number] - 1][0]
 
     def test_layers(self):
-        """What newer layers add and remove within a range, and in front of the references what pushes left there."""
+        """Additions and removals by newer layers within a range, and tokens that pushes have prepended."""
         members = set(self.large_set())
         order = sorted(members)
         self.add_run("srem", "k", order[300:500])
@@ -124,7 +124,7 @@ class Model(Ordered, LargeSetTest):
             self.assertEqual(self.walk("k", 100, conn), sorted(members))
 
     def test_a_list(self):
-        """To these commands too a list is the set of its items."""
+        """For these commands, a list is the set of its elements."""
         items = names(300)
         self.write("rpush", "k", items + items[:50])
         for _ in range(2):
@@ -155,7 +155,7 @@ class Encodings(Ordered, EncodingTest):
 
 
 class Changer(threading.Thread):
-    """Adds and removes members of its own for as long as it is let, and knows in the end which of them are in."""
+    """Adds and removes its own members until it is stopped, and then knows which of them exist."""
 
     def __init__(self, port, key, own, seed):
         super().__init__(daemon=True)
@@ -171,7 +171,7 @@ class Changer(threading.Thread):
             self.problem = error
 
     def batch(self, conn):
-        """Replies come in the order of the commands, so the last word on each member is known."""
+        """Replies are in the order of the commands, so the last change of each member is known."""
         sent, replies = [], []
         for _ in range(20):
             some, adds = self.dice.sample(self.own, 5), self.dice.random() < 0.5
@@ -189,9 +189,9 @@ class Walk(Ordered, LargeSetTest):
     PAGE = LARGEST // 200
 
     def test_beside_changes(self):
-        """Who stays all the time is seen once, who never was there is not seen, and the order is kept over all pages.
+        """A member that always exists is returned once, one that never exists is not returned, and the order is kept over all pages.
 
-        The walk waits for the others at each page, so that the set is changed all the way.
+        The scan waits for the others at each page, so that the set changes throughout.
         """
         stay = names(LARGEST)
         self.write("sadd", "k", stay)

@@ -1,4 +1,4 @@
-"""What a distribution gets: `make install`, the units of systemd, the files for containers, the completion of bash."""
+"""Files for distributions: `make install`, the units of systemd, the files for containers, the completion of bash."""
 import json
 import os
 import re
@@ -37,13 +37,13 @@ class Package(Scratch):
     compiles = True
 
     def accepted(self, argv, config):
-        """The command line is one that setlistd takes, with this configuration where it is installed."""
+        """The command line is valid for setlistd, with this configuration at its installed path."""
         path = self.file(config)
         self.assertEqual(os.path.basename(argv[0]), "setlistd")
         self.assert_good(setlistd(*[path if arg == INSTALLED_CONF else arg for arg in argv[1:]], "-T"), argv)
 
     def make(self, target):
-        """As a distribution calls it. What it stages stays out of the build."""
+        """Runs it as a distribution does. The staged files are outside of the build directory."""
         if not os.path.exists(os.path.join(TOP, "setlistd")):
             self.skipTest("make has not built setlistd")
         done = run("make", "-s", "-C", TOP, "-o", "setlistd", f"BUILD={self.path('build')}", f"DESTDIR={self.path('root')}",
@@ -166,7 +166,7 @@ class Container(Package):
         return json.loads(re.search(rf"^{name}\b[^\[\n]*(\[.*\])$", text, re.MULTILINE)[1])
 
     def edited(self):
-        """The configuration in the image: what is installed, as the Dockerfile edits it."""
+        """The configuration in the image: the installed one, as edited by the Dockerfile."""
         script = re.search(r"sed -i '([^']*)' " + INSTALLED_CONF, read("conf/Dockerfile"))
         done = run("sed", script[1], os.path.join(TOP, "conf/minimal.conf"))
         self.assertNotEqual(done.stdout, read("conf/minimal.conf"))
@@ -210,7 +210,7 @@ class Kubernetes(Package):
         self.with_users = self.config.replace(self.secret, self.private_file(self.users))
 
     def test_configuration(self):
-        """The container runs what the image names, with the file of the ConfigMap."""
+        """The container runs the command of the image, with the file of the ConfigMap."""
         self.accepted(["setlistd", "-f", INSTALLED_CONF, *self.sidecar.get("args", [])], self.with_users)
 
     def test_secret(self):
@@ -231,7 +231,7 @@ class Kubernetes(Package):
         self.assert_good(done)
 
     def test_probes(self):
-        """They ask for the paths that there are, on the port that the configuration opens."""
+        """They request existing paths, on the port that the configuration opens."""
         admin = free_port()
         self.setlistd([self.memcached()], config=re.sub(r"^(listen|servers) .*", "", self.with_users, flags=re.MULTILINE)
                       .replace("0.0.0.0:11312", f"{HOST}:{admin}"))
@@ -243,7 +243,7 @@ class Kubernetes(Package):
             wait_until(f"{url} is well", lambda: run("bash", "-c", HTTP_GET, "-", str(admin), request["path"]).stdout == "200")
 
     def test_policy_names_a_port_by_its_number(self):
-        """Not every network policy engine knows the names of ports of init containers."""
+        """Some network policy engines do not support names of ports of init containers."""
         ports = [port["port"] for rule in self.policy["spec"]["ingress"] for port in rule["ports"]]
         self.assertIn(self.sidecar["ports"][0]["containerPort"], ports)
         self.assertNotIn("admin", ports)
@@ -279,7 +279,7 @@ class Html(Package):
     smoke = True
 
     def test_links(self):
-        """All manuals are on one page, and each link within it leads somewhere."""
+        """All manuals are on one page, and each link within it has a target."""
         if not shutil.which("mandoc"):
             self.skipTest("there is no mandoc")
         done = run(os.path.join(TOP, "scripts/html"), "1.2.3")
@@ -308,7 +308,7 @@ class Completion(Package):
     smoke = True
 
     def completed(self, *words):
-        """What bash offers for the last of the words."""
+        """Returns the completions of bash for the last word."""
         script = 'source "$0"; spec=$(complete -p "$1"); function=${spec##*-F }; function=${function%% *}; COMP_WORDS=("$@")\n' \
                  'COMP_CWORD=$(($# - 1)); $function; printf "%s\\n" "${COMPREPLY[@]}"'
         done = run("bash", "-c", script, os.path.join(TOP, "conf/setlistd.bash-completion"), *words)

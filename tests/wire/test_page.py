@@ -1,6 +1,6 @@
-"""The live page in a real browser, under load: its numbers move, it shows what is wrong, and it asks nobody else.
+"""The live page in a real browser, under load: its numbers change, it reports problems, and it sends requests to no other host.
 
-The states of the page are kept as pictures in build/test/page.
+Pictures of its states are written to build/test/page.
 """
 import os
 import re
@@ -28,7 +28,7 @@ def row(server):
 
 
 def path(plot, name):
-    """What is drawn: '' if nothing is."""
+    """The plotted path; '' if there is none."""
     return f"(document.querySelector('#{plot} path.{name}')?.getAttribute('d') || '')"
 
 
@@ -97,7 +97,7 @@ class PageCase(WireTest):
         return self.browser.value("document.getElementById('status').dataset.level")
 
     def visible(self, node):
-        """Whether something is seen of an element: an expression."""
+        """Returns an expression that is true if the element is visible."""
         return self.browser.value(f"(() => {{ const r = ({node}).getBoundingClientRect(); return r.width > 2 && r.height > 2; }})()")
 
     def point_at(self, node):
@@ -109,11 +109,11 @@ class PageCase(WireTest):
         self.browser.move_mouse(x, y)
 
     def hover(self, node, what, expression):
-        """Points at an element until something has come of it: the page may grow between the look at its place and the move."""
+        """Points at an element until this has an effect: the page may grow between reading its position and the move."""
         wait_until(what, lambda: self.browser.value(expression) or self.point_at(node), pause=0.05)
 
     def looks(self, times=1):
-        """Waits until the page has read so many more answers."""
+        """Waits until the page has received this number of further replies."""
         for _ in range(times):
             seen = self.browser.value("before.time_ms")
             self.browser.wait("it reads again", f"before.time_ms !== {seen}")
@@ -134,7 +134,7 @@ class Live(PageCase):
         wait("the plot moves", f"{path('rates', 'one')} !== '{plot}'")
         self.assertEqual(self.level(), "good")
         self.assertEqual(value(TEXT.format("reasons")), "")
-        # A stranger's key is text.
+        # A hostile key is shown as text.
         wait("the hot keys are shown", f"document.getElementById('hot-requests').textContent.includes('{STRANGE}')")
         self.assertEqual(value("document.querySelectorAll('img').length"), 0)
         self.assertEqual(self.browser.complaints, [])
@@ -173,7 +173,7 @@ class Live(PageCase):
         self.assertGreaterEqual(len(found), 3)
         steps = [(round(a[0] - b[0], 1), b[1] / a[1]) for a, b in zip(found, found[1:], strict=False)]
         self.assertEqual(set(steps), {(round(100 / (len(found) - 1), 1), 10)})
-        # Its values in words, for who sees no plot.
+        # Its values in words, for screen readers.
         for plot, words in (("latencies", r"p50: now .* p99: now "), ("rates", r"requests: now [0-9].* failed calls: now 0, least 0, most 0")):
             self.assertRegex(self.browser.value(f"document.getElementById('{plot}').getAttribute('aria-label')"), words)
         self.hover("document.getElementById('rates')", "it says what was there", r"/\d\d:\d\d:\d\d · .* requests · .* failed calls/.test(document.querySelector('#rates ~ .at').textContent)")
@@ -195,7 +195,7 @@ class Live(PageCase):
     def test_nothing_is_asked_while_nobody_looks(self):
         self.show()
         self.browser.value("Object.defineProperty(document, 'visibilityState', { get: () => window.seen || 'hidden', configurable: true }), 0")
-        # What was under way comes to its end; after some turns of the page's own clock nothing more is asked.
+        # Requests in flight are completed; after some turns of the page's own clock no more are sent.
         self.browser.value("new Promise((resolve) => setTimeout(resolve, 2500))")
         asked = len(self.browser.requests)
         self.browser.value("new Promise((resolve) => setTimeout(resolve, 3500))")
@@ -206,7 +206,7 @@ class Live(PageCase):
 
 class Outage(PageCase):
     def listen(self):
-        """Notes what a screen reader would say from now on."""
+        """Records what a screen reader would announce from now on."""
         self.browser.value("window.said = [], new MutationObserver(() => said.push(document.getElementById('spoken').textContent))"
                            ".observe(document.getElementById('spoken'), { childList: true, characterData: true, subtree: true }), 0")
 
@@ -230,7 +230,7 @@ class Outage(PageCase):
             self.picture(name_of_picture, width)
             for node in f"{row(name)}.cells[3]", f"{row(name)}.querySelector('.why')", "document.getElementById('failed')", "document.querySelector('#rates svg')":
                 self.assertTrue(self.visible(node), node)
-        # However often its numbers have changed, it was said once.
+        # However often its numbers have changed, it was announced once.
         self.looks(2)
         self.assertEqual(value("said"), [f"1 of 3 servers is down: {name}"])
         self.servers[1].start()
@@ -272,7 +272,7 @@ class Outage(PageCase):
 
 
 class Names(PageCase):
-    """Servers that were never up: what the banner says of many, and long names on a phone."""
+    """Servers that were never up: the text of the banner for many of them, and long names on a phone."""
     smoke = True
 
     def begin_servers(self):

@@ -1,6 +1,6 @@
-"""Where the parts of sets and lists lie: on the server of their base, so that one lives and dies with a single server.
+"""The placement of the parts of sets and lists: on the server of their base, so that a set depends on a single server.
 
-PLACEMENT_LARGE=1 takes the sizes of real life, with the default options, in place of a tenth of them.
+PLACEMENT_LARGE=1 uses realistic sizes, with the default options, instead of a tenth of them.
 """
 import os
 
@@ -49,7 +49,7 @@ class PlacementTest(LargeSetTest):
         return loaded
 
     def state(self, key, members, conn):
-        """True: it is whole. False: it is missing. Else an error. A part of it is a failure."""
+        """Returns true if it is complete, false if it is missing, or the error. A partial set is a failure."""
         found, end = conn.values(KINDS[key[0]][1].format(key))
         if end != "END":
             return end
@@ -67,7 +67,7 @@ class Placement(PlacementTest):
     smoke = True
 
     def test_parts_are_with_their_base(self):
-        """And so say `route`, get and the meta commands, all of which find them."""
+        """`route`, get and the meta commands agree, and find all of them."""
         loaded, bases = self.load(5), set()
         for key in loaded:
             base = self.conn.ask(f"route {key}").split()[2]
@@ -127,7 +127,7 @@ class Spread(PlacementTest):
 
 
 class OtherServers(PlacementTest):
-    """A proxy that was reloaded to one server more than the others have: what it does not find is there for the others."""
+    """A proxy was reloaded to one server more than the others have: keys that it does not find exist for the others."""
     smoke = True
 
     def reloaded(self):
@@ -158,7 +158,7 @@ class OtherServers(PlacementTest):
         self.assertEqual({key[0] for key in missing - moved}, {"s", "l"})
 
     def read_through_other(self, loaded):
-        """Gives the keys whose base has moved for the other proxy, and what is missing there."""
+        """Returns the keys whose base has moved for the other proxy, and the keys that are missing there."""
         bases = {key: self.at.get(key) for key in loaded}
         other, missing = self.reloaded(), set()
         for key, members in loaded.items():
@@ -181,7 +181,7 @@ class Fate(PlacementTest):
     server_count = 10
 
     def test_a_server_dies_and_comes_back_empty(self):
-        """What had its base there is missing; all else is whole, whether a proxy has it in memory or not."""
+        """Sets with a base on that server are missing; all others are complete, whether a proxy has them in memory or not."""
         loaded = self.load()
         victim = next(server for server in self.servers if self.conn.ask(f"route {min(loaded)}").endswith(f" {server.name}"))
         there = {key for key in loaded if self.conn.ask(f"route {key}").endswith(f" {victim.name}")}

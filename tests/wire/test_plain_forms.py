@@ -1,4 +1,4 @@
-"""plain_verbs: memcached's verbs on a set, a list and a type of events, in the three protocols. All do the same, and say the same."""
+"""plain_verbs: memcached's commands on a set, a list and a type of events, in the three protocols, with the same effects and replies."""
 import itertools
 
 from case import WireTest, marks
@@ -36,7 +36,7 @@ class Forms(WireTest):
             self.assertEqual(self.conn.set(key, b"ann,dee", 9), "STORED")
 
     def state(self, key):
-        """What a later reader finds: flags, value, time to live."""
+        """The result for a later reader: flags, value, time to live."""
         self.conn.send(f"mg {key} f v t\r\n".encode())
         line = self.conn.line()
         if not line.startswith(b"VA "):
@@ -46,7 +46,7 @@ class Forms(WireTest):
         return flags, sorted(self.conn.block(int(size)).split(b",")), ttl == b"t-1" or ttl[1:].isdigit() and int(ttl[1:]) > 800
 
     def same(self, verb, kind, state, **words):
-        """Each protocol has a key of its own; each in the same state, before and behind the request."""
+        """Each protocol has its own key, in the same state before and after the request."""
         self.count += 1
         keys = {form: f"{kind}{self.count}{form[0]}-{state}" for form in FORMS}
         outcomes, states = {}, {}
@@ -86,7 +86,7 @@ class Stored(WireTest):
     smoke = True
 
     def test_debug_sees_the_item(self):
-        """me names the item, whatever plain_verbs says; servers have what the other commands made."""
+        """me refers to the item, even with plain_verbs; the servers have the results of the other commands."""
         conn = self.serve(config=SETTINGS)
         self.assertEqual(conn.ask("ms set-a 8\r\nann,bob,"), "HD")
         self.assertRegex(conn.ask("me set-a"), r"^ME set-a exp=-1 .*")

@@ -1,4 +1,4 @@
-"""scripts/quickstart: what it prints, and that all of README.md that is for a client works with what it started."""
+"""scripts/quickstart: its output, and all examples for clients in README.md, run with the processes that it started."""
 import os
 import re
 import shutil
@@ -39,9 +39,10 @@ class Quickstart(ProgramTest):
         return run_program(*argv, env=env, limit=BUILD_LIMIT)
 
     def started(self):
-        """The port of one that stays; all that it started ends with the test."""
+        """Returns the port of a quickstart that keeps running; all its processes end with the test."""
         argv, env = self.command()
-        # A shell that runs the tests in the background has them ignore SIGINT, and a shell cannot trap what it was born to ignore.
+        # A shell that runs the tests in the background makes them ignore SIGINT, and a shell cannot trap a signal that was ignored at its
+        # start.
         process = subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                    preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
         self.addCleanup(self.interrupt, process)
@@ -58,7 +59,7 @@ class Quickstart(ProgramTest):
         self.assertEqual((process.returncode, errors), (0, ""))
 
     def test_failure(self):
-        """The step, and the end of what it has printed."""
+        """The step, and the end of its output."""
         done = self.once(make="seq 100; echo no compiler; exit 1", deps="seq 9")
         self.assertEqual(done.returncode, 1, done)
         self.assertRegex(done.stdout, r"\Ainstalling 9 packages \.\.\. \d+ s\nbuilding \.\.\. failed\n\Z")
@@ -66,7 +67,7 @@ class Quickstart(ProgramTest):
         self.assertLess(done.stderr.count("\n"), 20)
 
     def test_session(self):
-        """What it prints is what README promises."""
+        """Its output is as in README."""
         done = self.once()
         self.assertEqual(done.returncode, 0, done)
         around = re.sub(r"\nA set:\n(?s:.*)\nNext:\n", "\n", done.stdout)
@@ -88,7 +89,7 @@ class Quickstart(ProgramTest):
                 self.play(language, text, port)
 
     def session(self, conn):
-        """Each line that is sent has its reply behind it, if it has one there."""
+        """Each line that is sent is followed by its reply, if README has one."""
         for line in readme.blocks("A session")[0].splitlines():
             if line.startswith("    "):
                 self.assertEqual(conn.line().decode(), line.strip())

@@ -15,7 +15,7 @@ from wire import Conn
 
 
 class Database:
-    """What the application would load from."""
+    """The database of the application."""
 
     def __init__(self):
         self.rows = {"topic-1": [b"ann"]}
@@ -42,7 +42,7 @@ class Text(WireTest):
 
 
 class Vanishing(WireTest):
-    """A set that is gone is loaded again by one who reads it, and keeps what others add meanwhile."""
+    """A missing set is loaded by a reader, and keeps concurrent additions of others."""
 
     def setUp(self):
         if not installed(next(client for client in CLIENTS if client.name == "pymemcache")):
@@ -68,7 +68,7 @@ class Vanishing(WireTest):
         self.assertEqual(self.conn.ask("smismember topic-1 ann bob dee"), "1 1 1")
 
     def test_while_another_loads(self):
-        """What the program adds is kept, though the other has read the database before; and it waits for the other."""
+        """The additions of the program are kept, although the other client has read the database before; and it waits for the other."""
         token = self.conn.ask("slease topic-1").split()[1]
         old = self.program["database"].members("topic-1")[:]
         self.program["add"]("topic-1", b"bob")
@@ -105,13 +105,13 @@ class Access(TlsTest):
             conn.close()
 
     def log_in(self, conn):
-        """As the README says: before the login everything is refused, and the login is a set of any key."""
+        """As in the README: before the login everything is refused, and the login is a set of any key."""
         self.assertIn("a `set` of any key with the value `user password`", section("Security"))
         self.assertEqual(conn.ask("get k"), "CLIENT_ERROR unauthenticated")
         self.assertEqual(conn.set("any", b"ann secret"), "STORED")
 
     def test_open_to_the_network(self):
-        """Without the users the same listener is refused, as the README says."""
+        """Without the users, the same listener is refused, as the README states."""
         config = self.configure({"/etc/setlistd/cert.pem": self.files[0], "/etc/setlistd/key.pem": self.files[1],
                                  "0.0.0.0:11311": f"0.0.0.0:{free_port()}"})
         bad = self.private_file(re.sub(r"^auth_file.*\n", "", config, flags=re.MULTILINE))

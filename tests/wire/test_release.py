@@ -1,4 +1,4 @@
-"""The version: of a release, of a work tree, and wherever setlistd says it; and the archive of a release."""
+"""The version: of a release, of a work tree, and wherever setlistd shows it; and the archive of a release."""
 import hashlib
 import os
 import re
@@ -25,7 +25,7 @@ class Said(AdminCase):
     smoke = True
 
     def test_everywhere(self):
-        """One version, whoever asks."""
+        """The version is the same everywhere."""
         said = setlistd("-V").stdout.strip().removeprefix("setlistd ")
         self.assertRegex(said, r"\A\d+\.\d+\.\d+(~dev(\+g[0-9a-f]{8})?)?\Z")
         self.start()
@@ -78,7 +78,7 @@ class Source(Scratch):
         self.assertEqual(self.version(), "7.1.0~dev+g01234567")
 
     def test_archive(self):
-        """It has all files of the work tree, and configure. It is the release, and the same whenever it is made."""
+        """It has all files of the work tree, and configure. It is the release, and is reproducible."""
         shutil.copy(os.path.join(TOP, "scripts/dist"), self.path("scripts"))
         self.file("#!/bin/sh\n", "configure")
         self.file("configure\nbuild\n", ".gitignore")
@@ -105,7 +105,7 @@ class Built(Scratch):
     plain = True
 
     def test_of_this_source(self):
-        """What was built says the version of this source, or of the commit before if it was not built again."""
+        """The binary has the version of this source, or of an earlier commit if it was not rebuilt."""
         if not os.path.samefile(os.path.dirname(os.path.abspath(OPTIONS.setlistd)), TOP):
             self.skipTest("it was built elsewhere")
         source = run(os.path.join(TOP, "scripts/version"))

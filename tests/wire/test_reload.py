@@ -1,4 +1,4 @@
-"""A new configuration is taken over without a stop: no connection is dropped, no reply is lost or given to the wrong request."""
+"""A new configuration takes effect without a stop: no connection is dropped, no reply is lost or sent to the wrong request."""
 import os
 import shutil
 import signal
@@ -13,7 +13,7 @@ from wire import Conn
 from witness import Load
 
 RELOADS = int(os.environ.get("RELOADS", "60"))
-REFUSED = "ERROR refused, all is as before; the log says why"
+REFUSED = "ERROR refused, the old configuration stays in effect; see the log"
 
 
 def names(servers):
@@ -26,7 +26,7 @@ class Reloads(WireTest):
     timeout = 60000     # of requests to servers, in milliseconds
 
     def start(self, config, *args, port=None):
-        """`port` is that of a listener in `config`; without one, -p overrides those."""
+        """`port` is that of a listener in `config`; without one, -p overrides the listeners."""
         self.control = os.path.join(self.scratch(), "control")
         self.proxy = self.setlistd([], *args, config=self.whole(config), tcp=not port)
         if port:
@@ -49,7 +49,7 @@ class Reloads(WireTest):
 
 
 class Changes(Reloads):
-    """What may change, and what stays."""
+    """Which options may change, and which stay."""
     smoke = True
 
     def setUp(self):
@@ -64,7 +64,7 @@ class Changes(Reloads):
         self.assertEqual(self.conn.line(), b"SERVER_ERROR object too large for cache")
 
     def test_limits_of_time_end(self):
-        """0 is no limit, also for a request that began before."""
+        """0 is no limit, also for a request that has already begun."""
         mute = self.scripted_server()
         servers = names([self.a, mute])
         self.start(servers + "\nrequest_read_timeout = 600000")
@@ -79,7 +79,7 @@ class Changes(Reloads):
         self.assertEqual(self.conn.line(), b"STORED")
 
     def test_unchanged_servers_keep_what_they_know(self):
-        """Only limits have changed: connections and cached views are those of before."""
+        """Only limits have changed: connections and cached views are kept."""
         self.start(names([self.a]))
         self.conn.ask("sadd s " + " ".join(f"m{i}" for i in range(100)))
         self.conn.ask("scard s")
@@ -145,7 +145,7 @@ class Changes(Reloads):
         self.assertNotEqual(self.conn.get("list-1"), b"one,two,")
 
     def test_what_stays(self):
-        """It is told as often as it is wanted otherwise."""
+        """It is logged at each reload with another value."""
         same, other = "threads = 2", 'threads = 3\nuser = "nobody"\ncontrol = "/no/such/folder/control"'
         self.start(f"{names([self.a])}\n{same}")
         for count, config in ((1, other), (2, other), (2, same), (3, other)):
@@ -169,14 +169,14 @@ class Changes(Reloads):
         self.assertEqual(conn.ask("mn"), "MN")
 
     def test_the_command_line_overrides_again(self):
-        """-S and -p are what they were."""
+        """-S and -p are unchanged."""
         self.start(names([self.b]), "-S", self.a.name)
         self.assertEqual(self.reload(names([self.c]) + '\nlisten = {"127.0.0.1:1"}'), "OK")
         self.assertEqual(self.conn.ask("route k"), f"ROUTE k {self.a.name}")
         self.assertTrue(accepts((HOST, self.proxy.port)))
 
     def test_control(self):
-        """Its commands, several operators at once, one that leaves, and one that talks too much."""
+        """Its commands, several operators at once, one that disconnects, and one that sends too much."""
         self.start(names([self.a]))
         self.assertEqual(os.stat(self.control).st_mode & 0o777, 0o600)
         conns = [Conn(self.control) for _ in range(8)]
@@ -188,7 +188,7 @@ class Changes(Reloads):
             self.assertEqual(conn.rest(), b"OK\r\nOK\r\n")
             conn.close()
         with Conn(self.control) as operator:
-            self.assertEqual(operator.ask("help"), "ERROR unknown command; there is: reload")
+            self.assertEqual(operator.ask("help"), "ERROR unknown command; the only command is: reload")
             operator.send(b"x" * 10000)
             operator.rest()
         self.assertEqual(self.reload(names([self.a])), "OK")
@@ -211,12 +211,12 @@ BAD = [
 ]
 
 
-# What is wrong with a whole file.
-WITHOUT_LINE = "no server is named"
+# Errors in a file as a whole.
+WITHOUT_LINE = "no servers"
 
 
 class Bad(Reloads):
-    """A bad file changes nothing, and the log says the line."""
+    """An invalid file changes nothing, and the log has the line."""
     smoke = True
 
     def test_each(self):
@@ -282,7 +282,7 @@ class Secrets(Reloads, TlsTest):
         wait_until("the server is used", lambda: self.conn.ask("get k") == "END")
 
     def test_certificates(self):
-        """A renewed certificate, for clients and for servers; sessions of before go on."""
+        """A renewed certificate, for clients and for servers; earlier sessions can still be resumed."""
         old, renewed = self.authority.sign("old"), self.authority.sign("renewed")
         paths = [os.path.join(self.folder, name) for name in ("current.pem", "current.key")]
         port, plain = free_port(), free_port()
@@ -307,7 +307,7 @@ class Secrets(Reloads, TlsTest):
         return dict(item[0] for item in conn.sock.tls.getpeercert()["subject"])["commonName"]
 
     def test_plain_text_becomes_tls(self):
-        """On the same port: who is connected stays, and who comes must speak TLS."""
+        """On the same port: connected clients stay, and new ones must use TLS."""
         port = free_port()
         config = f"{names([self.memcached()])}\n{self.listening()}"
         self.start(config + f'listen = {{"{HOST}:{port}"}}', port=port)
@@ -325,18 +325,18 @@ class Listeners(Reloads):
     smoke = True
 
     def test_the_mode_is_set_only_when_it_changes(self):
-        """The file is gone, so each attempt is told; another user than the one that opened it would fail with the file too."""
+        """The file is deleted, so each attempt is logged; a user other than the one that opened it would fail with the file too."""
         server, path = self.memcached(), os.path.join(self.scratch(), "socket")
         mode = 'socket_mode = "0640"'
         self.start(f'{names([server])}\n{mode}', "-s", path)
         os.unlink(path)
         self.assertEqual(self.reload(f'{names([server])}\n{mode}'), "OK")
-        self.assertNotIn("its mode stays", self.proxy.process.stderr())
+        self.assertNotIn("cannot change its mode", self.proxy.process.stderr())
         self.assertEqual(self.reload(f'{names([server])}\nsocket_mode = "0600"'), "OK")
-        wait_until("the attempt is told", lambda: "its mode stays" in self.proxy.process.stderr())
+        wait_until("the attempt is told", lambda: "cannot change its mode" in self.proxy.process.stderr())
 
     def test_added_and_removed(self):
-        """Clients of a listener that is closed stay; those that wait to be accepted are accepted."""
+        """Clients of a listener that is closed stay connected; connections in its backlog are accepted."""
         server = self.memcached()
         first, second = free_port(), free_port()
         path = os.path.join(self.scratch(), "socket")
@@ -366,7 +366,7 @@ class InProgress(Reloads):
         self.start(names([self.old]))
 
     def move(self, times=1):
-        """The new server takes the place of the old one, which has requests of the client."""
+        """The new server replaces the old one, which has pending requests of the client."""
         self.held.get(self.conn, times)
         self.assertEqual(self.reload(names([self.new])), "OK")
 
@@ -409,7 +409,7 @@ class InProgress(Reloads):
         self.proxy.stop()
 
     def test_clients_in_line_for_large_values(self):
-        """Their turns are in the line of a server that is gone."""
+        """Their turns are in the queue of a server that was removed."""
         conns = [self.connect(self.proxy) for _ in range(60)]
         for conn in conns:
             self.assertEqual(conn.ask("mn"), "MN")
@@ -423,7 +423,7 @@ class InProgress(Reloads):
 
 
 def tcp_connections_to(server):
-    """Connections that the server has with anybody."""
+    """Connections of any process to the server."""
     return tcp_sockets(ESTABLISHED).count(("0100007F", server.port))
 
 

@@ -14,7 +14,7 @@ RESERVED, FREE = "r-", "f-"
 SETTINGS = f'commands = "q|"\ncollection "{RESERVED}" {{ only = true }}\ncollection "{FREE}" {{ ttl = 3600 }}\n'
 NO_PLAIN = b"CLIENT_ERROR the key is reserved for sets and lists"
 NO_COLLECTION = b"CLIENT_ERROR no rule reserves the key for sets and lists"
-# What each command writes. A command of the table that is in none of these fails the test.
+# The type of value that each command writes. A command of the table that is in none of these fails the test.
 PLAIN = "add append cas decr evadd evincr evlimit incr ma ms prepend replace set".split()
 COLLECTIONS = ("blmove blpop brpop lfill linsert llease lload lmove lmpop lpop lpush lpushx lrem lset ltrim rpop rpoplpush rpush rpushx sadd"
                " saddx sclaim scompact sdiffstore sfill sinterstore slease sload smove spop srem sset sunionstore").split()
@@ -163,7 +163,7 @@ class Pairs(WireTest):
         self.assertIsNone(self.server.get(f"{RESERVED}none"))
 
     def test_a_refused_value_deletes_nothing(self):
-        """memcached deletes the item whose new value is too large."""
+        """memcached deletes the item if its new value is too large."""
         self.conn.send(f"set {RESERVED}set 0 0 9000000\r\n".encode() + b"x" * 9000000 + b"\r\n")
         self.assertRegex(self.conn.line(), b"^(SERVER|CLIENT)_ERROR ")
         self.assertEqual(self.server.get(f"{RESERVED}set"), ITEMS["set"])

@@ -96,12 +96,12 @@ class Answers(ResolverTest):
 
     @marks(smoke=False)
     def test_a_late_answer(self):
-        """The log and the statistics say that the name is unresolved. The server is up when the answer is there, not with the next retry."""
+        """The log and the statistics report the name as unresolved. The server is up when the reply arrives, not with the next retry."""
         server = self.serve_names(**{NAME: [A]})
         server.mute = True
         proxy, conn = self.start(self.at(A), "-t", "2", config="connect_timeout = 50\nretry_min = 60000\nretry_max = 600000\n")
-        wait_until("it is reported", lambda: self.log_lines(proxy, "warning", NAME, "its name is not resolved: no answer yet"))
-        self.assertEqual(self.reasons(conn), ["its name is not resolved: no answer yet"])
+        wait_until("it is reported", lambda: self.log_lines(proxy, "warning", NAME, "its name cannot be resolved: no answer yet"))
+        self.assertEqual(self.reasons(conn), ["its name cannot be resolved: no answer yet"])
         server.release()
         self.wait_for(conn, b"a")
 
@@ -113,7 +113,7 @@ class Answers(ResolverTest):
         self.assertIn((NAME, "A"), server.asked_by_tcp)
 
     def test_known_to_hosts_alone(self):
-        """No name server is asked for an address that is in the file, and a dead one does no harm."""
+        """A name in the file is never sent to a name server, and a dead one has no effect."""
         server = self.serve_names()
         server.mute = True
         self.write_hosts(A)
@@ -146,7 +146,7 @@ class Answers(ResolverTest):
         proxy, conn = self.start(port)
         self.wait_for(conn, b"a")
         server.names = {}
-        wait_until("it is noticed", lambda: self.log_lines(proxy, "warning", NAME, "not resolved"))
+        wait_until("it is noticed", lambda: self.log_lines(proxy, "warning", NAME, "cannot be resolved"))
         self.first.kill()
         wait_until("it is down", lambda: self.log_lines(proxy, "down:"))
         self.memcached_with(A, port, b"again")
@@ -156,7 +156,7 @@ class Answers(ResolverTest):
         """However many servers and threads there are."""
         names = [f"mc-{i}.test" for i in range(10)]
         server = self.name_server(**{name: [A] for name in names})
-        self.write_pod(server)  # With `search .` some versions of c-ares ask twice for a name without the address.
+        self.write_pod(server)  # With `search .` some versions of c-ares send two queries for a name without the address.
         port, interval = self.at(A), 0.1
         begin = time.monotonic()
         proxy = self.setlistd([f"{name}:{port}" for name in names], "-t", "4", config="dns_interval = 100", under=self.under())
@@ -182,7 +182,7 @@ class SeveralAddresses(ResolverTest):
         self.assert_refused(self.run_once("-S", f"{NAME}:7"), f'servers: "{NAME}:7": the name has 2 addresses')
 
     def test_reported_while_it_runs(self):
-        """All threads stay with the address that was the only one, for new connections too."""
+        """All threads keep the address that was the only one, also for new connections."""
         server = self.serve_names(**{NAME: [B]})
         port = start_somewhere(lambda port: (setattr(self, "first", self.memcached_with(B, port, b"b")), port)[1])
         self.memcached_with(A, port, b"a")
@@ -249,7 +249,7 @@ class Dns(ResolverTest):
         wait_until("it is counted", lambda: stat(conn, "stats", "names_changed") == 1)
         asked = server.count(NAME)
         wait_until("it asks again", lambda: server.count(NAME) > asked + 5)
-        self.assertEqual(len(self.log_lines(proxy, "warning", NAME, f"are {A} {C} now", f"still {A} {B}")), 1,
+        self.assertEqual(len(self.log_lines(proxy, "warning", NAME, f"are now {A} {C}", f"still {A} {B}")), 1,
                          proxy.process.stderr())
         self.assertEqual((self.ring(conn), self.server_names(conn)), (before, [f"{A}:{port}", f"{B}:{port}"]))
         proxy.configure(proxy.config)
@@ -286,7 +286,7 @@ class Dns(ResolverTest):
         before = self.ring(conn)
         server.names = {}
         proxy.configure(proxy.config)
-        wait_until("it is refused", lambda: self.log_lines(proxy, "error", "all is as before"))
+        wait_until("it is refused", lambda: self.log_lines(proxy, "error", "the old one stays in effect"))
         self.assertEqual(len(self.log_lines(proxy, "error", f"dns:{NAME}:{port}", "does not exist")), 1)
         self.assertEqual(self.ring(conn), before)
         server.names = {NAME: [A]}
@@ -309,9 +309,9 @@ class Dns(ResolverTest):
             proxy.configure(proxy.config)
             while not manager.recv(256).startswith(b"RELOADING"):
                 pass
-        time.sleep(0.1)  # Until the reload asks. If it takes longer, this test shows less.
+        time.sleep(0.1)  # Until the lookup of the reload. If it takes longer, this test covers less.
         server.release()
-        wait_until("it is refused", lambda: self.log_lines(proxy, "error", "all is as before"))
+        wait_until("it is refused", lambda: self.log_lines(proxy, "error", "the old one stays in effect"))
         self.assertEqual(len(self.log_lines(proxy, "error", f"dns:{NAME}:{port}", "does not exist")), 1)
         self.assertEqual(self.ring(conn), before)
 
@@ -338,15 +338,15 @@ class Dns(ResolverTest):
 
     def test_refused(self):
         self.serve_names(**{NAME: [B, A]})
-        for servers, why in ((f"dns:{NAME}:7,{A}:7", f'"{A}:7" is named twice'),
-                             (f"{A}:7,dns:{NAME}:7", f'"{A}:7" is named twice'),
-                             (f"dns:{NAME}:7,{NAME}:7", "named twice"),
+        for servers, why in ((f"dns:{NAME}:7,{A}:7", f'"{A}:7" is listed twice'),
+                             (f"{A}:7,dns:{NAME}:7", f'"{A}:7" is listed twice'),
+                             (f"dns:{NAME}:7,{NAME}:7", "listed twice"),
                              ("dns:10.0.0.1:7", "needs a name"), ("dns:[::1]:7", "needs a name"),
                              ("dns:unix:/tmp/x", "a Unix socket has no name"), ("dns:7", "a port without a host")):
             self.assert_refused(self.run_once("-T", "-S", servers), why)
 
     def test_moving_from_the_addresses_that_it_had(self):
-        """former_servers knows `dns:` too."""
+        """former_servers supports `dns:` too."""
         port = self.several(A, B, C)
         self.serve_names(**{NAME: [A, B, C], "old.test": [B, A]})
         former = self.connect(self.setlistd([f"{A}:{port}", f"{B}:{port}"]))

@@ -67,7 +67,7 @@ class RuleCounts(AdminCase):
         self.assertEqual(self.counts()["a-"], (0, 1))
 
     def test_reloads(self):
-        """A rule that stays goes on counting, wherever it is in the file. One that goes takes its counts along."""
+        """The counts of a rule that stays continue, wherever it is in the file. The counts of a removed rule are dropped."""
         self.serve_rules("-t", "2")
         for _ in range(5):
             self.assertIsNone(self.conn.get("a-1"))

@@ -1,4 +1,4 @@
-"""The tests' own tools: marks, limits, and the report of what exceeded a limit."""
+"""The tests' own tools: marks, limits, and the report of a test that exceeded its limit."""
 import os
 import re
 import signal
@@ -70,7 +70,7 @@ class Report(WireTest):
         with os.fdopen(reader, "rb") as output:
             with os.fdopen(writer, "wb") as file, self.assertRaises(AssertionError) as caught:
                 run_program("sh", "-c", command, limit=1, stdout=file)
-            self.assertEqual(output.read(), b"")  # its end comes once no process has it open
+            self.assertEqual(output.read(), b"")  # its end is reached once no process has it open
         text = str(caught.exception)
         self.assertIn("took more than 1 s", text)
         self.assertIn(f"process {os.getpid()}: ", text)
@@ -81,7 +81,7 @@ class Wake(WireTest):
     smoke = True
 
     def test_what_it_waits_for_still_comes(self):
-        """A child in the middle of a read is interrupted once, in each of its threads, and goes on reading."""
+        """A child in a blocking read is interrupted once, in each of its threads, and continues to read."""
         command = "import sys, threading; threading.Thread(target=sys.stdin.read).start(); print(sys.stdin.read())"
         with subprocess.Popen([sys.executable, "-c", command], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
             wait_until("both threads are there", lambda: len(processes.entries(f"/proc/{child.pid}/task")) == 2)
@@ -112,7 +112,7 @@ class Run(WireTest):
 
 
 class Marks(WireTest):
-    """Of a class, of a single test, and what they mean for its limit."""
+    """Of a class, of a single test, and their effect on its limit."""
     smoke = True
 
     class Marked(WireTest):

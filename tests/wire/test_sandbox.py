@@ -1,4 +1,4 @@
-"""The sandbox: what setlistd may ask of the kernel, and what its binary is built with."""
+"""The sandbox: the system calls that setlistd may make, and how its binary is built."""
 import os
 import re
 import shutil
@@ -10,7 +10,7 @@ from stored import stats
 
 
 def helper(name):
-    """A program that enters the sandbox and tries something; `make` puts it beside the daemon or in build/."""
+    """A program that enters the sandbox and tries an action; `make` puts it next to the daemon or into build/."""
     folder = os.path.dirname(OPTIONS.setlistd)
     for path in (os.path.join(folder, name), os.path.join(folder, "build", name)):
         if os.access(path, os.X_OK):
@@ -66,7 +66,7 @@ class Sandbox(WireTest):
 
 
 class Actions(WireTest):
-    """What happens to a process that is in it. Outside of it the same actions are no reason to die."""
+    """The effect on a process in the sandbox. Outside of it, the same actions do not kill the process."""
     smoke = True
     plain = True
 
@@ -102,10 +102,10 @@ class Actions(WireTest):
                 self.assertEqual((done.returncode, done.stderr), (0, ""), done)
 
     def test_without_seccomp(self):
-        """A build that has no sandbox says so, and forbids nothing."""
+        """A build without the sandbox reports this, and forbids nothing."""
         done = run_program(self.without, "in", "execve")
         self.assertEqual(done.returncode, 0, done)
-        self.assertRegex(done.stderr, r"sandbox: there is none, .* built without seccomp")
+        self.assertRegex(done.stderr, r"sandbox: not available, .* built without seccomp")
 
     def test_an_abort_is_still_one(self):
         self.assertEqual(self.run_helper("in", "abort").returncode, -signal.SIGABRT)
@@ -130,7 +130,7 @@ class Build(WireTest):
         self.assertRegex(self.readelf("-d"), r"FLAGS_1.*\bPIE\b")
 
     def test_tables_are_read_only(self):
-        """All symbols are bound at the start, and what they are bound by is not writable then."""
+        """All symbols are bound at the start, and their table is read-only afterwards."""
         self.assertIn("GNU_RELRO", self.readelf("-l"))
         self.assertRegex(self.readelf("-d"), r"BIND_NOW|FLAGS_1.*\bNOW\b")
 

@@ -1,4 +1,4 @@
-"""A server that answers well or late, in the middle of an upload, or beside another: setlistd must be usable again afterwards."""
+"""A server that replies correctly or late, in the middle of an upload, or next to another: setlistd must be usable again afterwards."""
 import random
 import re
 import threading
@@ -12,7 +12,7 @@ from stored import stats
 
 
 class Normal(ScriptedTest):
-    """The server without faults: what the other tests stand on."""
+    """The server without faults, on which the other tests rely."""
     smoke = True
 
     def test_handshake_and_get(self):
@@ -42,7 +42,7 @@ class Normal(ScriptedTest):
         self.assertFalse(any(self.asked(keys).values()))
 
     def test_noreply_is_not_passed_on(self):
-        """Upstream a reply is always asked for, so that an error is never taken for the next reply."""
+        """No request to a server uses noreply, so that an error is never mistaken for the next reply."""
         self.conn.send(b"set key-1 0 0 1 noreply\r\n1\r\ndelete key-1 noreply\r\nincr key-1 1 noreply\r\n"
                        b"ms key-1 1 q\r\n1\r\nmg key-1 v q\r\nget key-2\r\n")
         self.conn.line(), self.conn.block(len(value_of(b"key-1")))
@@ -91,7 +91,7 @@ class Slow(ScriptedTest):
             self.assertEqual(set(self.conn.read_values()[0]), {"key-1", "key-2"})
 
     def test_no_reply(self):
-        """None, or half of one: timed out, and said so."""
+        """No reply, or half of one: it times out, and the error says so."""
         for fault in (scripted.silence, lambda link, request: link.send(link.answer(request)[:-4])):
             self.serve_hastily()
             self.fault("key-1", fault)
@@ -106,7 +106,7 @@ class Slow(ScriptedTest):
         self.assertEqual(self.asked_one(), self.error("timed out, outcome unknown"))
 
     def test_late_reply(self):
-        """It comes when its request has been given up, and reaches nobody."""
+        """It arrives after its request has timed out, and is sent to no client."""
         self.serve_hastily()
         late = self.hold(self.scripted, "key-late")
         self.assertEqual(self.asked_one("key-late"), self.error("timed out, outcome unknown"))
@@ -137,7 +137,7 @@ class Slow(ScriptedTest):
 
     @marks(smoke=False)
     def test_client_that_reads_nothing(self):
-        """More waits for it than there should, and it takes nothing for two seconds: it is closed, though nothing more comes for it."""
+        """More bytes are pending for it than permitted, and it reads nothing for two seconds: it is closed, although no more bytes follow."""
         self.serve(CONFIG + "\nclient_buffer = 65536")
         for key in ("key-big-1", "key-big-2"):
             self.fault(key, scripted.large)
@@ -156,7 +156,7 @@ class EarlyReply(ScriptedTest):
     ERROR = b"SERVER_ERROR out of memory storing object"
 
     def early(self, then):
-        """The error comes when the line of the upload has, and then something happens to the connection."""
+        """The error arrives after the first line of the upload, and then something happens to the connection."""
         def fault(link, request):
             link.send(self.ERROR + b"\r\n")
             then(link)
@@ -190,7 +190,7 @@ class EarlyReply(ScriptedTest):
         self.usable_again()
 
     def test_too_large_by_the_servers_own_limit(self):
-        """A server that refuses what the settings allowed: passed on, and the next reply is the next request's."""
+        """A server that refuses a value which its settings permit: the error is passed on, and the next reply is for the next request."""
         self.scripted.header_faults[b"key-big"] = scripted.raw(b"SERVER_ERROR object too large for cache\r\n")
         self.conn.send(b"set key-big 0 0 5\r\nhello\r\nget key-1\r\n")
         self.assertRegex(self.conn.line().decode(), re.compile("^SERVER_ERROR (object too large for cache|upstream .*)$"))
@@ -231,13 +231,13 @@ class TwoServers(ScriptedTest):
         self.good_keys = self.keys_on(self.conn, self.good, 5)
 
     def test_multi_get_with_one_server_silent(self):
-        """What the others had, and the error: a key that nobody was asked for is no miss."""
+        """The values of the others, and the error: a key that was never requested is not a miss."""
         self.serve_two(HASTY)
         self.fault(self.bad_keys[0], scripted.silence, once=False)
 
         def what_the_others_had():
             found, end = self.conn.values(f"get {self.bad_keys[0]} " + " ".join(self.good_keys))
-            if not found:                                  # the limit passed for the other one too, or it was not yet greeted
+            if not found:                                  # the other one timed out too, or its greeting was not complete
                 return False
             self.assertTrue(end.startswith(self.error("")), end)
             self.assertEqual({k: v[1] for k, v in found.items()}, {k: value_of(k.encode()) for k in self.good_keys})
@@ -250,7 +250,7 @@ class TwoServers(ScriptedTest):
         wait_until("it is noticed", lambda: self.asked(self.bad_keys[:1])[self.bad_keys[0]] == self.error("unavailable"))
 
     def test_one_server_down_or_both(self):
-        """Members of a set that cannot be read are not taken for missing."""
+        """Members of a set that cannot be read are not treated as missing."""
         self.serve_two()
         self.goes_down()
         found, end = self.conn.values("get " + " ".join(self.bad_keys + self.good_keys))
@@ -278,7 +278,7 @@ class TwoServers(ScriptedTest):
         self.assertTrue(all(self.own_or_error(self.bad_keys).values()))
 
     def test_order_of_replies(self):
-        """A fast server's replies wait for the slow one's: the order is that of the requests."""
+        """A fast server's replies wait for the slow one's: replies are in the order of the requests."""
         self.serve_two()
         for key in self.bad_keys:
             self.fault(key, scripted.late(0.05), once=False)

@@ -1,6 +1,6 @@
 """All set commands in one long pipeline, against a model in dictionaries, while other proxies compact the same sets.
 
-The order of one connection is what counts: each reply must be that of the commands before it, whatever is rewritten meanwhile.
+Each reply must include the effects of all earlier commands on the connection, whatever is rewritten meanwhile.
 """
 import itertools
 import random
@@ -14,7 +14,7 @@ from model import Key, Op
 from wire import Conn
 
 LETTERS = [f"{letter * 8}-{number}".encode() for letter in "abcdefghijklmnopqrst" for number in range(30)]
-# How often a command comes, where not 3 times.
+# How often a command occurs, if not 3 times.
 WEIGHTS = {b"sadd": 27, b"srem": 16, b"smembers": 6, b"scard": 6, b"smismember": 6, b"spop": 4, b"scompact": 4, b"sset": 1, b"delete": 1}
 ALGEBRA = {b"sunion": frozenset.union, b"sinter": frozenset.intersection, b"sdiff": frozenset.difference}
 
@@ -113,16 +113,16 @@ class LargerBases(Pipelines):
 
 
 class Gathered(LargeSetTest):
-    """What waits for one key is not carried out one by one: additions go together, and so do the reads between and behind them.
+    """Queued operations on one key are not carried out one by one: additions are combined, and so are the reads between and after them.
 
-    All short pipelines, each on a key of its own behind a command that keeps them waiting, are answered in their order.
+    All short pipelines, each on a separate key after a command that delays them, are answered in their order.
     """
     smoke = True
     COMMANDS = ("sadd {} a", "sadd {} b", "saddx {} a", "srem {} a", "sismember {} a", "sismember {} b", "scard {}", "sscan {} 5")
 
     @staticmethod
     def reply(members, command):
-        """What it must be answered, and the members then; None for a set that is missing."""
+        """Returns the expected reply, and the members then; None for a missing set."""
         verb, _, *words = command.split()
         if verb == "sadd" or verb == "saddx" and members is not None:
             return "STORED", (members or frozenset()) | {words[0]}

@@ -1,4 +1,4 @@
-"""Reading sets: random members, algebra, and the cache, which must never be seen."""
+"""Reads of sets: random members, algebra, and the cache, which must never have a visible effect."""
 import collections
 import random
 
@@ -13,7 +13,7 @@ class RandomMembers(LargeSetTest):
     smoke = True
 
     def test_srandmember_is_random(self):
-        """Of ten members each comes about as often as the others, in a small set and in one in tables."""
+        """Each of ten members is returned about as often as the others, in a small set and in one with tables."""
         self.conn.ask("sadd small " + " ".join("abcdefghij"))
         self.large_set()
         for key, size, draws in (("small", 10, 1), ("small", 10, 3), ("k", 1000, 100)):
@@ -27,7 +27,7 @@ class RandomMembers(LargeSetTest):
             self.assertLess(max(times.values()), expected * 1.8, key)
 
     def layers(self):
-        """A set of two runs, a log behind them and members in front: {name of a layer: its members}, and those that are not in."""
+        """A set of two runs, a log after them and members in front: {name of a layer: its members}, and removed members."""
         members = self.large_set()
         self.add_run("srem", "k", members[:100] + names(60, 9000))
         self.add_run("sadd", "k", names(180, 5000))
@@ -41,7 +41,7 @@ class RandomMembers(LargeSetTest):
         return layers
 
     def test_srandmember_over_layers(self):
-        """Each member is as likely as any other, wherever it is, and what was removed never comes, wherever that is said."""
+        """Each member is equally likely, in whichever layer, and a removed member is never returned, wherever it was removed."""
         layers = self.layers()
         whole = set().union(*layers.values())
         times, rounds, draws = collections.Counter(), 3000, 10
@@ -58,7 +58,7 @@ class RandomMembers(LargeSetTest):
             self.assertLess(abs(came - expected), 8 * expected ** 0.5, f"{name}: {came} came, {expected} are expected")
 
     def test_spop_over_layers(self):
-        """All that is there, each once, and then nothing."""
+        """All members, each once, and then none."""
         layers = self.layers()
         taken = []
         for conn in self.conns * 20:
@@ -70,7 +70,7 @@ class RandomMembers(LargeSetTest):
             self.assertEqual((conn.ask("scard k"), self.read("k", conn)), ("0", set()))
 
     def test_everybody_pops(self):
-        """Each member is handed out to one only, also those that are added meanwhile."""
+        """Each member is returned to one client only, including those that are added meanwhile."""
         for key, count, more in (("small", 400, []), ("large", 2000, names(1500, 5000))):
             members = names(count)
             self.write("sadd", key, members)
@@ -189,7 +189,7 @@ class LargeAlgebra(AlgebraTest):
 
 
 class Cache(LargeSetTest):
-    """The cache saves work, and nothing else tells that it is there."""
+    """The cache saves work, and has no other visible effect."""
     smoke = True
     READS = 50
 
@@ -220,7 +220,7 @@ class Cache(LargeSetTest):
         self.assertLess((self.at.bytes_sent() - before) / (4 * self.READS), sum(map(len, members)) / 50)
 
     def changes(self):
-        """What changes a set, each with what is in it then."""
+        """Commands that change a set, each with the resulting members."""
         stock = self.at.of("k")
         other = self.others[0]
 

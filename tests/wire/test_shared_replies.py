@@ -1,4 +1,4 @@
-"""Large replies that are written from one text in memory: their order among others, and what they cost."""
+"""Large replies that are written from one text in memory: their order among others, and their memory."""
 import socket
 
 from case import WireTest
@@ -41,7 +41,7 @@ class Order(SharedReplyTest):
     smoke = True
 
     def test_among_others(self):
-        """Large, small and none, in the order asked, though read in small pieces."""
+        """Large, small and empty replies, in the order of the requests, although read in small pieces."""
         other = self.load("other", [b"x-%d" % n for n in range(3000)])
         self.assertEqual(self.conn.ask("set plain 0 0 5\r\nhello"), "STORED")
         plain = b"VALUE plain 0 5\r\nhello\r\nEND\r\n"
@@ -59,7 +59,7 @@ class Order(SharedReplyTest):
         self.assertEqual(self.conn.block(len(wanted) - 2), wanted[:-2])
 
     def test_changed_while_it_is_read(self):
-        """What was answered stays as it was."""
+        """A reply does not change after it was composed."""
         sock = self.deaf()
         sock.sendall(b"smembers k\r\n")
         first = self.read(sock, 1000, 1000)

@@ -1,4 +1,4 @@
-"""setlistd next to an application: the commands of setlistd-guide(7), and clients that come and go."""
+"""setlistd next to an application: the commands of setlistd-guide(7), and clients that connect and disconnect."""
 import os
 import re
 import shlex
@@ -16,7 +16,7 @@ PATH, SERVERS = "/run/setlistd.sock", "10.0.0.1:11211,10.0.0.2:11211"
 
 
 def commands():
-    """Those of the section, by their first word. A command goes on in the next line after a backslash, or in a string."""
+    """The commands of the section, by their first word. A command continues on the next line after a backslash, or in a string."""
     text = "".join(f"{manpage.unescape(line)}\n" for _, kind, lines in manpage.marked(manpage.GUIDE) if kind == "sidecar" for _, line in lines)
     return {found[0].split()[0]: found[0].replace("\\\n", "") for found in re.finditer(r"(?m)^(?:'[^']*'|\\\n|[^'\n])+$", text)}
 
@@ -50,7 +50,7 @@ class Manual(Scratch):
             self.skipTest(f"{name} is not installed")
 
     def run_line(self, client, word):
-        """What the second command prints."""
+        """The output of the second command."""
         self.need(client)
         environment = dict(os.environ, PATH=os.path.dirname(sys.executable) + ":" + os.environ["PATH"])
         done = run_program("sh", "-c", self.replaced(commands()[word]), env=environment)
@@ -83,7 +83,7 @@ class ComeAndGo(Scratch):
         self.assertEqual(self.watcher.set("key", b"value"), "STORED")
 
     def wake_all_threads(self):
-        """Each thread opens its own connection to the server, and that which found the port open is gone: what is there now stays."""
+        """Each thread opens a connection to the server, and the one that checked the port is closed: the remaining ones are permanent."""
         conns = [Conn(place) for place in (self.proxy.port, self.path) * 4]
         for conn in conns:
             self.assertEqual(conn.get("key"), b"value")
@@ -114,7 +114,7 @@ class ComeAndGo(Scratch):
         self.come_and_go(2000)
 
     def test_many_at_once(self):
-        """More than are accepted in one turn, all of which wait before the first one is."""
+        """More than are accepted in one turn, all of which are pending before the first one is accepted."""
         for args in ((), ("-t", "2")):
             self.serve(*args, config=EVENLY)
             self.proxy.process.pause()

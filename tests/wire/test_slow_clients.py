@@ -1,4 +1,4 @@
-"""Clients that do not read: what is kept for them is bounded, and others are served."""
+"""Clients that do not read: their memory is limited, and others are served."""
 import contextlib
 import threading
 import time
@@ -20,7 +20,7 @@ def limit():
 
 
 class Slow(WireTest):
-    """Clients that ask for much and do not read: memory stays bounded, others are served."""
+    """Clients that request much and do not read: memory is limited, and others are served."""
     alone = True
     plain = True
 
@@ -29,11 +29,11 @@ class Slow(WireTest):
         conn, end = self.connect(self.proxy), time.monotonic() + seconds
         while time.monotonic() < end:
             self.assertEqual((conn.set("small", b"x"), conn.get("small")), ("STORED", b"x"))
-            time.sleep(0.005)  # it asks now and then, as long as the attack lasts
+            time.sleep(0.005)  # it sends requests from time to time during the attack
         return self.proxy.peak_mib()
 
     def flood(self, request, count):
-        """Send requests without reading, until they are sent or nobody takes them any more."""
+        """Sends requests without reading, until all are sent or the peer stops reading."""
         conn = self.connect(self.proxy)
 
         def send():
@@ -76,7 +76,7 @@ class Slow(WireTest):
             self.assertEqual(conn.line(), b"MN")
 
     def test_uploads_that_stall(self):
-        """Many large values that are only begun: what was sent may be kept, what was declared is not."""
+        """Many large values of which only the beginning is sent: received bytes may be stored, announced ones are not allocated."""
         self.serve(2)
         conns = [self.connect(self.proxy) for _ in range(100)]
         for conn in conns:
@@ -85,7 +85,7 @@ class Slow(WireTest):
 
 
 class LargeReplies(BoundsTest):
-    """Each reply is larger than what may wait for a client. Whoever takes nothing of it is closed, and others are served."""
+    """Each reply is larger than a client's limit. A client that reads nothing of it is closed, and others are served."""
     alone = True
     plain = True
     COUNT, PER_LINE, READERS, REQUESTS = 40000, 500, 8, 200
@@ -99,7 +99,7 @@ class LargeReplies(BoundsTest):
         self.assertEqual(len(value[1].replace(b",", b" ").split()), self.COUNT)
         socks = [self.deaf() for _ in range(self.READERS)]
         for sock in socks:
-            # What was small before says nothing of what follows.
+            # Small earlier replies are no indication of later ones.
             sock.sendall(b"mn\r\n" * 1000 + f"{request}\r\n".encode() * self.REQUESTS)
         self.wait_for("closed_slow_clients", self.READERS)
         self.assertEqual(self.connect(self.proxy).set("small", b"x"), "STORED")

@@ -1,7 +1,7 @@
-"""The daemon stands still: it is stopped, or one turn of its loop takes long. Nobody is given up for what it has not looked at.
+"""The daemon stalls: it is stopped, or one turn of its loop takes long. No peer may time out for bytes that have arrived but were not read.
 
-While it is stopped, what its peers owe it comes, and a limit passes. Where a slow machine lets the limit pass before, the attempt
-tells nothing, and there is another one.
+While it is stopped, the bytes of its peers arrive, and a timeout passes. If a slow machine lets the timeout pass before, the attempt
+proves nothing, and is repeated.
 """
 import contextlib
 import os
@@ -22,7 +22,7 @@ CONFIG = f"request_timeout = {LIMIT}\nconnect_timeout = {LIMIT}\nretry_min = 10\
 
 
 def sleeps(pid):
-    """Whether all threads of a process sleep: then they wait for events, where the stop interrupts them."""
+    """Returns whether all threads of a process sleep: then they wait for events, where the stop interrupts them."""
     states = []
     for task in os.listdir(f"/proc/{pid}/task"):
         with open(f"/proc/{pid}/task/{task}/stat", encoding="ascii") as stat:
@@ -80,7 +80,7 @@ class Servers(StandstillTest):
         return True
 
     def test_a_long_turn(self):
-        """Calls are not overdue when they are only written. A log that nobody reads makes a turn as long as a test likes."""
+        """Calls are not overdue if they have only just been written. A log that is not read makes a turn as long as the test needs."""
         self.assertTrue(any(self.long_turn() for _ in range(10)), "given up each time")
 
     def long_turn(self):
@@ -89,7 +89,7 @@ class Servers(StandstillTest):
         self.servers[0].faults[b"key-1"] = scripted.one_shot(scripted.late(LIMIT / 10000))
         fill(writer)
         conn.send(b"get key-1\r\nGET / HTTP/1.1\r\n\r\n")   # the second one is logged
-        time.sleep(1.5 * LIMIT / 1000)  # The turn takes longer than the limit.
+        time.sleep(1.5 * LIMIT / 1000)  # The turn takes longer than the timeout.
         drain(reader)
         return conn.read_values()[1] == "END"
 
@@ -138,7 +138,7 @@ class Handshake(StandstillTest, TlsTest):
                 tls.do_handshake()
             sock.sendall(outgoing.read())
             arrive(sock)
-        if not self.stands_still(proxy, answer, "the TLS handshake took too long"):
+        if not self.stands_still(proxy, answer, "the TLS handshake timed out"):
             return False
         incoming.write(sock.recv(65536))
         tls.do_handshake()

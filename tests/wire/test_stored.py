@@ -1,4 +1,4 @@
-"""The reader of what is stored, on bytes that are written here: it must see each thing that is wrong with them."""
+"""The reader of the stored form, on bytes that are written here: it must detect each error in them."""
 import struct
 
 import xxhash
@@ -22,7 +22,7 @@ def varint(value):
 
 
 def table(entries):
-    """As read_table reads it; entries that are out of order are written as they come."""
+    """In the form of read_table; entries that are out of order are written as they are."""
     out, last, restarts = b"T1", b"", []
     for number, (member, removed) in enumerate(entries):
         shared = 0
@@ -47,7 +47,7 @@ def fence(name, data, first, entries=None, removals=0):
 
 
 def run(name, data, of, removals=0, **other):
-    """A reference to the item `data`, which stands for the tables `of`; `other` is what it says wrongly."""
+    """A reference to the item `data`, which has the tables `of`; `other` has incorrect fields."""
     said = {"tables": len(of), "entries": sum(len(read_table(each)) for each in of), "removals": removals,
             "bytes": sum(map(len, of)), "check": "%016x" % check(data), **other}
     return "@{}.{tables}.{entries}.{removals}.{bytes}.{check} ".format(name.decode(), **said).encode()
@@ -64,7 +64,7 @@ FENCES = b"I1" + fence(b"t00000000003", LOW, b"") + fence(b"t00000000004", HIGH,
 
 
 def items(base, **other):
-    """What stands in for the servers: the base and three runs; `other` are items that are to be different."""
+    """Takes the place of the servers: the base and three runs; `other` are items that must differ."""
     found = {RUN.decode(): ONE, INDEXED.decode(): FENCES, "t00000000003": LOW, "t00000000004": HIGH, LATER.decode(): REMOVAL,
              **other}
     return {"k": base, **{f"k.{name}": data for name, data in found.items()}}
@@ -132,7 +132,7 @@ class Reader(WireTest):
         self.assertEqual(stored.segments, {"k.l00000000001.3.1": None, "k.l00000000002.1.1": None})
 
     def test_gone(self):
-        """It is told which items, and the set is not read."""
+        """The request names the items, and the set is not read."""
         for name in Stored(items(BASE), "k").segment_keys:
             there = items(BASE)
             del there[name]

@@ -1,6 +1,6 @@
 """Three proxies and a dozen clients on one set, at full rate, while it is compacted, and while proxies are killed.
 
-STORM_SECONDS: how long each storm lasts. STORM_SEED: the dice of clients and of what is killed when.
+STORM_SECONDS: the length of each storm. STORM_SEED: the seed of the clients, and of what is killed when.
 """
 import os
 import random
@@ -31,7 +31,7 @@ class StormTest(WireTest):
         self.proxies = [self.setlistd(self.servers, *args, config=config) for _ in range(3)]
 
     def plan(self, seconds, **kwargs):
-        """A plan for this fleet; its set is there before anybody removes from it."""
+        """Returns a plan for this fleet; its set exists before any client removes from it."""
         plan = Plan([proxy.port for proxy in self.proxies], seconds=SECONDS or seconds, seed=SEED, **kwargs)
         with Conn(self.proxies[0].port) as conn:
             self.assertEqual(conn.ask(b"sadd %s %s" % (plan.key, plan.name(0, 0))), "STORED")
@@ -66,7 +66,7 @@ class StormTest(WireTest):
 
 
 class Kills(StormTest):
-    """Proxies are killed and come back while the storm goes on."""
+    """Proxies are killed and restarted during the storm."""
 
     def kill_now_and_then(self, storm, dice):
         """The number of kills."""
@@ -98,13 +98,13 @@ class Kills(StormTest):
         self.run_storm(None)
 
     def test_defaults_and_a_larger_set(self):
-        """So many members that the defaults spill them to tables too."""
+        """Enough members that they are moved to tables with the default options too."""
         stored = self.run_storm(EVENLY, "-t", "2", members=400)
         self.assertGreater(len(stored.refs), 0, "there were no tables to be tested")
 
 
 class Calm(StormTest):
-    """Nobody is killed: nothing may fail, nothing be left behind."""
+    """No process is killed: nothing may fail, and nothing may be left behind."""
 
     def rage(self, plan, beside):
         with Storm(plan) as storm:
@@ -114,10 +114,10 @@ class Calm(StormTest):
         return storm
 
     def test_base_stays_small(self):
-        """1,000 live members of 12 bytes, half of all that there are, written without any read, which would compact as well.
+        """1,000 live members of 12 bytes, half of all possible ones, written without any read, which would compact as well.
 
-        How small the base stays depends on how the proxies are scheduled: the simulation of crowds, which has a clock of its
-        own, sets bounds to that. Here servers take so large an item that no proxy that stands still for a while makes a write
+        How small the base stays depends on the scheduling of the proxies: the simulation of crowds, which has its own clock,
+        checks limits for it. Here servers accept items so large that no proxy that stalls for a while makes a write
         fail, and the base stays far below that.
         """
         self.fleet(None, memcached=("-I", str(ITEM_LIMIT)))
@@ -134,9 +134,9 @@ class Calm(StormTest):
         self.assertEqual(storm.errors(), {})
 
     def test_no_orphans(self):
-        """What is stored in the end is the base and what the set is made of beside, and that is what the clients say."""
+        """At the end, the servers have only the base and the items that it refers to, with the members that the clients expect."""
         self.fleet(AGGRESSIVE)
-        storm = self.rage(self.plan(3), lambda: time.sleep(0.05))  # the storm takes its time
+        storm = self.rage(self.plan(3), lambda: time.sleep(0.05))  # the storm takes a while
         servers, _ = self.stored(storm)
         wait_until("all is deleted that nothing refers to", lambda: servers.item_count() == self.items_in_use(storm))
         stored = self.stored(storm)[1]

@@ -1,4 +1,4 @@
-"""TLS between clients and setlistd. What goes through it is checked byte by byte."""
+"""TLS between clients and setlistd. All data is checked byte by byte."""
 import contextlib
 import os
 import re
@@ -42,7 +42,7 @@ class Clients(TlsTest):
         self.check_large_values(self.serve_tls(server=("-I", "16m")))
 
     def test_byte_by_byte(self):
-        """Each byte in a record of its own."""
+        """Each byte in a separate record."""
         conn = self.serve_tls()
         for byte in b"set k 0 0 5\r\nhello\r\nget k\r\nsadd s a b\r\nscard s\r\n":
             conn.send(bytes([byte]))
@@ -51,7 +51,7 @@ class Clients(TlsTest):
         self.assertEqual([conn.line(), conn.line()], [b"STORED", b"2"])
 
     def test_what_the_session_holds(self):
-        """The last record was received with those before it: nothing more comes from the socket, and it is read all the same."""
+        """The last record was received together with earlier ones: nothing more arrives on the socket, but it is read."""
         conn = self.serve_tls("max_pipeline = 8")
         for count in (0, 500):
             asked = b"get a\r\n" * count
@@ -60,7 +60,7 @@ class Clients(TlsTest):
             wait_until("that is read", lambda: backlog(conn.sock)[1] == 0)
             self.proxy.process.pause()
             before = conn.sock.sent
-            last = b"x" * rest + b"\r\n" + asked  # as much as is read at once, in records of 1000 bytes
+            last = b"x" * rest + b"\r\n" + asked  # the size of one read, in records of 1000 bytes
             for start in range(0, len(last), 1000):
                 conn.send(last[start:start + 1000])
             conn.send(b"get a\r\n")
@@ -71,7 +71,7 @@ class Clients(TlsTest):
 
 
     def test_both_kinds_of_listener(self):
-        """One port with TLS, one without. Whoever takes one for the other is closed, and others notice nothing."""
+        """One port with TLS, one without. A client that uses the wrong one is closed, and others are not affected."""
         port = free_port()
         self.proxy = self.setlistd([self.memcached()], "-l", f"tls:{HOST}", "-l", f"{HOST}:{port}", "-v", config=self.listening())
         conn, plain = self.secured(self.proxy), self.connect(port)
@@ -91,7 +91,7 @@ class Clients(TlsTest):
 
 
 class KeyUpdates(TlsTest):
-    """Records without data, of which OpenSSL says nothing. A client may send them before it is authenticated."""
+    """Records without data, which OpenSSL does not report. A client may send them before it is authenticated."""
     smoke = True
 
     def setUp(self):
@@ -115,11 +115,11 @@ class KeyUpdates(TlsTest):
         with self.assertRaises((Closed, ConnectionError)):
             self.send(3000)
             self.conn.line()
-        wait_until("the log says so", lambda: "TLS: records without data" in self.proxy.process.stderr())
+        wait_until("the log says so", lambda: "TLS: too many records without data" in self.proxy.process.stderr())
         self.assertEqual(self.other.ask("mn"), "MN")
 
     def test_others_have_their_turn(self):
-        """However much has come, little of it is read at once: a request behind further updates is answered in a later turn."""
+        """However much was received, little of it is read at once: a request after further updates is answered in a later turn."""
         self.conn.sock.take_records()
         before = self.conn.sock.sent
         self.proxy.process.pause()
@@ -137,7 +137,7 @@ class Shared(Secured, test_shared_replies.Order):
     smoke = True
 
     def test_records_are_full(self):
-        """Texts and what stands between them are gathered, and no record is begun for each."""
+        """Texts and the data between them are gathered, without a record for each."""
         members = [b"m-%04d" % n for n in range(2500)]  # just large enough to be shared
         reply = self.load("small", members)
         conn = self.connect(self.proxy)
@@ -170,33 +170,34 @@ class Slow(Secured, test_slow_clients.Slow):
 
 
 class LastReplies(Secured, test_bounds.LastReplies):
-    """What was carried out is answered, whatever is read no more."""
+    """Executed requests are answered, even if nothing more is read."""
     smoke = False
 
 
 class Memory(Secured, test_memory.Memory):
     smoke = plain = False
-    test_all_is_given_back = None  # a session takes some as long as it is there
+    test_all_is_given_back = None  # a session uses some as long as it exists
 
 
 class Ends(TlsTest):
     smoke = True
 
     def test_quit(self):
-        """The end is announced, so that nobody can cut off replies unnoticed."""
+        """The end is announced with a close_notify, so that replies cannot be cut off undetected."""
         conn = self.serve_tls()
         conn.send(b"mn\r\nquit\r\n")
         self.assertEqual(conn.rest(), b"MN\r\n")
         self.assertTrue(conn.sock.announced)
 
     def test_idle(self):
-        """It is also announced to a client that is closed for its silence."""
+        """It is also announced to a client that is closed because it was idle."""
         conn = self.serve_tls("idle_timeout = 50")
         self.assertEqual(conn.rest(), b"")
         self.assertTrue(conn.sock.announced)
 
     def test_half_closed(self):
-        """The client says that it sends no more, with or without an end: it gets its replies, and the same from the other side."""
+        """The client announces that it sends no more, with or without an end of file: it receives its replies, and the same from the other
+        side."""
         self.serve_tls()
         for is_closed in (True, False):
             conn = self.secured(self.proxy)
@@ -226,7 +227,7 @@ class Ends(TlsTest):
 
     @marks(smoke=False)
     def test_end_of_the_daemon(self):
-        """With clients before, in and behind their handshake."""
+        """With clients before, during and after their handshake."""
         conn = self.serve_tls()
         waiting, begun = self.connect(self.proxy), self.connect(self.proxy)
         begun.send(b"\x16\x03\x01\x02\x00\x01")
@@ -248,7 +249,7 @@ class Ends(TlsTest):
             return None
 
     def test_garbage(self):
-        """Bytes that are no TLS, at the start and behind a good handshake."""
+        """Bytes that are not TLS, at the start and after a complete handshake."""
         broken = self.serve_tls()
         self.assertEqual(broken.ask("mn"), "MN")
         for i in range(50):
@@ -292,7 +293,7 @@ class Certificates(TlsTest):
     smoke = True
 
     def refused(self, context):
-        """With TLS 1.3 a client learns of it behind its handshake, with its first read."""
+        """With TLS 1.3 a client learns of it after its handshake, on its first read."""
         with self.assertRaises((ssl.SSLError, OSError, Closed)):
             conn = self.secured(self.proxy, context)
             conn.send(b"mn\r\n")
@@ -331,7 +332,7 @@ class Configuration(TlsTest):
         missing, text = os.path.join(self.folder, "none.pem"), os.path.join(self.folder, "setlistd.conf")
         for config, wanted in (
                 (f'listen = {{"tls:{HOST}"}}', f"tls_certificate: needed to listen on tls:{HOST}:11311"),
-                (f'listen = {{"tls:unix:/x"}}', "no TLS on a Unix socket"),
+                (f'listen = {{"tls:unix:/x"}}', "TLS is not supported on a Unix socket"),
                 (f'tls_certificate = "{other}"', "tls_key: needed with tls_certificate"),
                 (f'tls_key = "{key}"', "tls_certificate: needed with tls_key"),
                 (f'tls_certificate = "{missing}"\ntls_key = "{key}"', f"tls_certificate: {missing}: No such file or directory"),

@@ -1,7 +1,6 @@
-"""TLS handshakes with clients: they wait for clients that are ready, and what they take is counted, bounded and given back.
+"""TLS handshakes with clients: they wait for clients that are ready, and their memory is counted, limited and freed.
 
-setlistd gives a client five seconds for its handshake. Where a slow machine lets these pass, the attempt tells nothing, and there is
-another one.
+setlistd gives a client five seconds for its handshake. If a slow machine lets these pass, the attempt proves nothing, and is repeated.
 """
 import ssl
 
@@ -24,7 +23,7 @@ class Handshake:
         self.tls = context.wrap_bio(self.incoming, self.outgoing)
 
     def go_on(self):
-        """What is to be sent now; it may be nothing before more has come."""
+        """Returns the bytes to be sent now; none if more must be received first."""
         try:
             self.tls.do_handshake()
         except ssl.SSLWantReadError:
@@ -32,7 +31,7 @@ class Handshake:
         return self.outgoing.read()
 
     def answer(self):
-        """Reads until something is to be sent; gives it."""
+        """Reads until there are bytes to send, and returns them."""
         while True:
             data = self.conn.sock.recv(65536)
             if not data:
@@ -49,7 +48,7 @@ def half():
 
 
 class HandshakeTest(TlsTest, BoundsTest):
-    """With a client beside it, without TLS, that sees the counters."""
+    """Next to a client without TLS, which reads the counters."""
 
     def serve(self, config="", files=None):
         port = free_port()
@@ -81,7 +80,7 @@ class Line(HandshakeTest):
     MANY = 100
 
     def test_clients_that_are_ready_go_first(self):
-        """Each step that has come decrypts with a large key. A request that came behind all of them is answered before most."""
+        """Each received step decrypts with a large key. A request that arrived after all of them is answered before most."""
         self.serve(files=self.authority.sign_itself("rsa", ("basicConstraints=CA:FALSE",), ("rsa:3072",)))
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         self.context.maximum_version = ssl.TLSVersion.TLSv1_2
@@ -114,7 +113,7 @@ class Line(HandshakeTest):
         return sum(int(now[name]) - int(before[name]) for name in names)
 
     def test_who_has_given_up_takes_no_time(self):
-        """A client that says with its first message that it sends no more cannot complete the handshake: it is not begun."""
+        """A client whose first message announces that it sends no more cannot complete the handshake, so it is not begun."""
         self.serve()
         with self.proxy.process.paused():
             client = self.begin()
@@ -127,7 +126,7 @@ class Bounds(HandshakeTest):
     smoke = True
 
     def test_what_a_handshake_takes_is_counted(self):
-        """So many that were begun take more than client_memory. As idle sessions they would not."""
+        """This number of incomplete handshakes needs more than client_memory; idle sessions would not."""
         self.serve("client_memory = 12582912")
         wait_until("some are closed for that", self.attempt)
 

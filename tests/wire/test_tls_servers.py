@@ -9,7 +9,7 @@ from harness import HOST, run_program, wait_until
 from stored import stat
 from test_names import NAME, NamesTest
 
-# Soon enough that a test need not wait, and no limit on anything else.
+# Soon enough that a test need not wait, and not a limit for anything else.
 SOON = "retry_min = 1\nretry_max = 20\n"
 MIB = 1 << 20
 MOVE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../scripts/move")
@@ -34,7 +34,7 @@ class Servers(TlsTest):
         self.check_large_values(self.start(server=("-I", "16m")))
 
     def test_pipelines(self):
-        """memcached sleeps on what comes behind a value in the same record: everything is answered all the same."""
+        """memcached does not process bytes that follow a value in the same record: nevertheless everything is answered."""
         conn = self.start(count=1)
         for size in (10, 5000, 16000, 16350, 16384, 20000, 100000):
             data = b"%d " % size * (size // 4)
@@ -84,7 +84,7 @@ class Servers(TlsTest):
 
 
 class Refused(TlsTest):
-    """A certificate that is refused: one line in the log that says why, and the calls fail as those of any server that is down."""
+    """A refused certificate: one line in the log with the reason, and the calls fail as for any server that is down."""
     smoke = True
 
     def refused(self, files, reason, config=None):
@@ -97,7 +97,7 @@ class Refused(TlsTest):
         self.assertIn(f"upstream {server.name}: ", said[0])
 
     def test_each_reason(self):
-        """At last the CA is one that the system does not know."""
+        """Finally a CA that the system does not have."""
         for files, reason in ((self.authority.sign("late", expired=True), "expired: certificate has expired"),
                               (self.authority.sign_itself("own"), "self-signed: self-signed certificate"),
                               (self.authority.sign("other", names="IP:127.0.0.2,DNS:localhost"), "wrong name: IP address mismatch"),
@@ -128,7 +128,7 @@ class Refused(TlsTest):
             self.assertEqual(self.connect(proxy).set("k", b"v"), "STORED")
 
     def test_bad_after_good(self):
-        """A server that was up comes back with another certificate, then with a good one. Each change is one line."""
+        """A server that was up returns with another certificate, then with a valid one. Each change is one line."""
         server = TlsServer(self.server_context())
         self.addCleanup(server.stop)
         conn = self.serve([server], "-v", config=self.verifying(SOON))
@@ -163,11 +163,11 @@ class Handshakes(TlsTest):
     smoke = True
 
     def test_takes_too_long(self):
-        """A server that accepts and says nothing: connect_timeout covers the handshake."""
+        """A server that accepts and sends nothing: connect_timeout includes the handshake."""
         server = self.silent()
         proxy = self.setlistd([server], config=self.verifying("connect_timeout = 50\nrequest_timeout = 600000\n"))
         self.assertRegex(self.connect(proxy).ask("incr k 1"), "^SERVER_ERROR upstream ")
-        self.assertIn("the TLS handshake took too long", proxy.process.stderr())
+        self.assertIn("the TLS handshake timed out", proxy.process.stderr())
 
     def silent(self):
         listener = socket.create_server((HOST, 0))
@@ -190,14 +190,14 @@ class Handshakes(TlsTest):
 
 class Named(TlsTest, NamesTest):
     def test_a_dot_at_the_end(self):
-        """It ends an absolute name for the resolver; certificates and servers know the name without it."""
+        """The dot ends an absolute name for the resolver; certificates and servers have the name without it."""
         self.write_resolv(self.name_server(**{NAME: [HOST]}).address)
         server = self.memcached_tls(files=self.authority.sign("named", names=f"DNS:{NAME}"))
         _, conn = self.follow(server.port, config=self.verifying(), name=f"{NAME}.")
         wait_until("it is connected", lambda: conn.set("k", b"v") == "STORED")
 
     def test_the_name_of_several_servers(self):
-        """With `dns:` the certificate is for the name, not for the address that is a server. setlistd-move knows that as well."""
+        """With `dns:` the certificate is for the name, not for the address of the server, for setlistd-move as well."""
         self.write_resolv(self.name_server(**{NAME: [HOST]}).address)
         former, new = (self.memcached_tls(files=self.authority.sign("named", names=f"DNS:{NAME}")) for _ in range(2))
         _, conn = self.follow(former.port, config=self.verifying(), name=f"dns:{NAME}")

@@ -1,4 +1,4 @@
-"""Every transcript, played in order: through setlistd, and where it says so against memcached itself."""
+"""Every transcript, played in order: through setlistd, and if it is marked, against memcached itself."""
 import glob
 import os
 
@@ -15,7 +15,7 @@ def scripts():
 
 
 class TranscriptTest(WireTest):
-    """Plays one transcript on servers of its own."""
+    """Plays one transcript on separate servers."""
 
     def serve(self, script):
         servers = [self.memcached(*script.memcached_args) for _ in range(script.servers)]

@@ -1,7 +1,7 @@
-"""Nobody waits for the work of another: every command of `help`, with the largest arguments on the largest keys, and many at once.
+"""No client is delayed by the work of another: every command of `help`, with the largest arguments on the largest keys, and many at once.
 
-What is counted is turns of the loop that took long: time of the processor, so that a machine that is busy does not matter. A new
-command is in by itself; a word in its usage that is not known here fails.
+Long turns of the loop are counted, by CPU time, so that a busy machine does not matter. A new command is included automatically;
+an unknown word in its usage fails the test.
 """
 import re
 
@@ -20,19 +20,19 @@ collection "L" { type = "list" }
 collection "plain" { plain_verbs = true }
 """ + "".join(f'collection "{name}" {{ encoding = "{name}" {"removed = rem-" if name == "paired" else ""} }}\n'.replace("= rem-", '= "rem-"')
               for name in ENCODINGS)
-# What may stand for each word of a usage: short, and as long as a line may be.
+# The possible values for each word of a usage: short ones, and ones as long as a line may be.
 SHORT = {"flags": "0", "exptime": "0", "bytes": "1", "cas": "1", "delta": "1", "delay": "1000000000", "unixtime": "", "count": "1000000",
          "n": "300", "bucket": "now", "first": "1", "last": "-1", "from": "!", "to": "~", "after": "!", "start": "0", "stop": "-1",
          "index": "50000", "pivot": "user0099998", "target": "T", "member": "user0000001", "element": "user0099999", "limit": "0", "l": "0", "seconds": "30", "token": "x",
          "command": "", "group": "", "flag": "v"}
 WORDS = " ".join(f"m{i * 7919 % 1000003:06}" for i in range(125000))
 MANY = {"member": WORDS, "element": WORDS}
-# What does not work on keys, or ends the connection.
+# Commands that do not work on keys, or close the connection.
 LEFT_OUT = {"help", "quit", "shutdown", "stats", "verbosity", "version", "flush_all", "mn", "lru_crawler"}
 
 
 def arguments(usage, key, many):
-    """The line that a usage allows: with all that is optional, and as many as a line holds of what may repeat."""
+    """Returns a line of this usage: with everything that is optional, and as many repetitions as a line can have."""
     name, *words = re.sub(r"[\[\]]", " ", usage.replace("[noreply]", "")).split()
     line = [name]
     for word in words:
@@ -99,7 +99,7 @@ class Turns(WireTest):
                     if reads:
                         other.sock.recv(MIB)
                 except OSError:
-                    pass            # it takes no more for now, or has nothing; or it was closed for a limit
+                    pass            # it reads no more for now, or has nothing to send; or it was closed because of a limit
             self.assertEqual(self.watcher.ask("get v"), "VALUE v 0 1")
             self.assertEqual((self.watcher.line(), self.watcher.line()), (b"x", b"END"))
         for other in others:
@@ -108,7 +108,7 @@ class Turns(WireTest):
         return self.long_turns() - before
 
     def check(self, line, count=64, conns=1, reads=True):
-        # A processor that others share may take longer for the same once.
+        # On a shared processor the same work may occasionally take longer.
         found = [self.beside(line, count, conns, reads)]
         while found[-1] and len(found) < 4:
             found.append(self.beside(line, count, conns, reads))
@@ -119,7 +119,7 @@ class Turns(WireTest):
         for name, usage in self.usages.items():
             if name in LEFT_OUT:
                 continue
-            # A command on lists is also tried on a set, and the others on a list, by test_lines alone.
+            # Only test_lines also tries commands on lists on a set, and the others on a list.
             for key in keys(name):
                 self.ready(key)
                 plain = "E" if "<type>" in usage else "item" if "<bytes>" in usage else key
@@ -143,7 +143,7 @@ class Turns(WireTest):
 
     def test_many_sets(self):
         for name in ("sunion", "sdiff"):
-            for sets in (20000, 60000):     # that many take more than client_memory
+            for sets in (20000, 60000):     # this many need more than client_memory
                 with self.subTest(name, sets=sets):
                     self.check(f"{name} {' '.join(f'set-{i}' for i in range(sets))}", 2)
 

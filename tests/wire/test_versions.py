@@ -1,17 +1,17 @@
-"""Forms of other versions: what a later one has written is left to it, what the one before has written counts as nothing."""
+"""Forms of other versions: values of a later version are not changed, values of the previous one count as missing."""
 from case_large import RefusingTest
 from stored import counter
 
 NEWER = "SERVER_ERROR stored by a newer version of setlistd"
-# Each is of a version to come, whatever else that has.
+# Each is of a future version, with any other content.
 NEWER_BASES = (b"@set.3 ", b"@set.3 @x +a ", b"+a -b @set.10 nobody knows", b"@list.3 @l00000000000.3.1 ",
                b"@set.4294967295 @t00000000000.1.9.2.300.0123456789abcdef ", b"@set.3 " + b"x" * 5000)
-# Each is of the version that came before, which nobody reads any more.
+# Each is of the previous version, which is no longer read.
 OLD_BASES = (b"@c00000000000.0.3 +a ", b"+a @d00000000000.12.128 @c00000000001.0.1 -b ", b"@c00000000000.0.1 " + b"+a -a " * 900)
 
 
 class OtherVersions(RefusingTest):
-    """What a later version has written is left to it; what the one before has written counts as nothing."""
+    """Values of a later version are not changed; values of the previous one count as missing."""
     smoke = True
 
     def test_newer(self):
@@ -26,12 +26,13 @@ class OtherVersions(RefusingTest):
             self.assert_untouched("k", data, 5, lambda: [self.assertEqual(self.conn.ask(each), NEWER, each) for each in commands])
 
     def test_newer_is_not_compacted(self):
-        """Adding does not read. What it triggers finds the later version, and leaves it as it is, with what was added behind."""
+        """An addition does not read. The compaction that it triggers finds the later version, and does not change it, nor the additions
+        after it."""
         for data in (b"@set.3 @x ", b"+a @set.3 @x +y "):
             self.assert_not_compacted(data, NEWER)
 
     def test_newer_behind_a_view(self):
-        """A proxy that knows the set as it was is not misled."""
+        """A proxy that has the earlier set in memory detects the change."""
         members = self.large_set()
         self.assert_members("k", members)
         self.assert_members("k", members, self.others[0])
@@ -43,7 +44,7 @@ class OtherVersions(RefusingTest):
             self.assertEqual(conn.ask("delete k"), "DELETED")
 
     def test_newer_touch_and_delete(self):
-        """What else there is of it could not be touched along with the base, which would outlive it. To delete it is no matter."""
+        """Its other items could not be touched together with the base, which would outlive them. A delete is possible."""
         for data in NEWER_BASES:
             for conn in self.conns:
                 self.assert_untouched("k", data, 5, lambda: self.assertEqual(conn.ask("touch k 900"), NEWER))

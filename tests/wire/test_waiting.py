@@ -1,9 +1,9 @@
-"""Clients that wait for elements of lists: each element is handed out once, in the order of those who wait, and nothing is lost."""
+"""Clients that wait for elements of lists: each element is returned once, in the order of the waiting clients, and none is lost."""
 import threading
 
 from case import WireTest, marks
 from harness import PATIENCE, wait_until
-from stored import counter
+from stored import counter, stat
 
 
 class Waiting(WireTest):
@@ -16,7 +16,7 @@ class Waiting(WireTest):
         self.other = self.connect(self.setlistd(self.servers))
 
     def waits(self, *lines, conn=None, others=0):
-        """A connection that waits, a new one if none is given, beside so many others."""
+        """Returns a connection that waits, a new one if none is given, next to this number of others."""
         conn = conn or self.connect(self.proxy)
         wait_until("none but these wait", lambda: self.waiting() == others)
         conn.send("".join(f"{line}\r\n" for line in lines).encode())
@@ -63,7 +63,7 @@ class Lines(Waiting):
 
 
 class OneThread(Waiting):
-    """Who came first is served first, in each thread."""
+    """First come, first served, in each thread."""
     smoke = True
     CONFIG = "commands = \"q|\"\n"
 
@@ -74,7 +74,7 @@ class OneThread(Waiting):
             self.assert_gets(conn, "k", str(number).encode())
 
     def test_who_comes_later_does_not_pass(self):
-        """Though its first list is one for which nobody waits."""
+        """Although no client waits for its first list."""
         first = self.waits("blpop 0 k")
         second = self.waits("blpop 0 free k", others=1)
         self.other.ask("rpush k 0")
@@ -91,7 +91,7 @@ class OneThread(Waiting):
         self.assertTrue(self.conn.ask("blmove 1 k mine up right").startswith("CLIENT_ERROR "))
 
     def test_a_move_to_what_is_no_list(self):
-        """Nothing is taken: not at once, and not when the target becomes a plain item while the client waits."""
+        """Nothing is removed: not immediately, and not when the target becomes a plain item while the client waits."""
         moves = "blmove 0 k mine right left", "get q|blmove|0|k|mine|right|left"
         for plain in b"nolist", b"9":
             for line in moves:
@@ -131,7 +131,7 @@ class OneThread(Waiting):
         self.assert_gets(stays, "k", b"0")
         self.waits("blpop 0 k", conn=stays).close()
         wait_until("it has left", lambda: self.waiting() == 0)
-        # Requests behind it have not been read.
+        # Later requests have not been read.
         for end in ("close", "reset", "half_close"):
             getattr(self.waits("blpop 0 k", "blpop 0 k", "get k"), end)()
             wait_until("it has left", lambda: self.waiting() == 0)
@@ -155,8 +155,8 @@ class Bounds(Waiting):
 
     def test_too_many(self):
         conns = [self.waits("blpop 0 k"), self.waits("blpop 0 k", others=1)]
-        self.assertEqual(self.connect(self.proxy).ask("blpop 0 k"), "SERVER_ERROR too many clients wait")
-        self.assertEqual(self.connect(self.proxy).ask("get q|blmove|0|k|l|left|right"), "SERVER_ERROR too many clients wait")
+        self.assertEqual(self.connect(self.proxy).ask("blpop 0 k"), "SERVER_ERROR too many waiting clients")
+        self.assertEqual(self.connect(self.proxy).ask("get q|blmove|0|k|l|left|right"), "SERVER_ERROR too many waiting clients")
         self.conn.ask("rpush k 0 1")
         for number, conn in enumerate(conns):
             self.assert_gets(conn, "k", str(number).encode())
@@ -168,6 +168,17 @@ class Bounds(Waiting):
         conn = self.waits("blpop 0 k", conn=conn)
         self.conn.ask("rpush k x")
         self.assert_gets(conn, "k", b"x")
+
+    def test_keys_count(self):
+        """Not clients: the second has one key too many. What one leaves is free for others."""
+        first = self.waits("blpop 0 k")
+        self.assertEqual(self.connect(self.proxy).ask("brpop 0 k l"), "SERVER_ERROR too many waiting clients")
+        self.conn.ask("rpush k x")
+        self.assert_gets(first, "k", b"x")
+        second = self.waits("brpop 0 k l")
+        self.assertEqual(self.connect(self.proxy).ask("blpop 0 k"), "SERVER_ERROR too many waiting clients")
+        self.conn.ask("rpush l y")
+        self.assert_gets(second, "l", b"y")
 
     @marks(smoke=False)
     def test_setlistd_stops(self):
@@ -182,11 +193,48 @@ class BoundOfNone(Waiting):
     CONFIG = "max_waiting = 0\n"
 
     def test_none(self):
-        """Even then an element that is there is taken."""
+        """Even then, an existing element is returned."""
         for command in "blpop 0 k", "brpop 0.1 k l", "blmove 0 k l left right":
-            self.assertEqual(self.connect(self.proxy).ask(command), "SERVER_ERROR too many clients wait", command)
+            self.assertEqual(self.connect(self.proxy).ask(command), "SERVER_ERROR too many waiting clients", command)
         self.conn.ask("rpush k 0")
         self.assertEqual(self.connect(self.proxy).values("blpop 0 k"), ({"k": (0, b"0")}, "END"))
+
+
+class BoundOfKeys(Waiting):
+    """A command has at most a thousand keys."""
+    smoke = True
+    CONFIG = "max_waiting = 1000\nthreads = 2\nthread_load = 0\n"
+
+    @staticmethod
+    def request(count):
+        return " ".join(["blpop 0"] + [f"k{number}" for number in range(count)])
+
+    def test_one_more_is_refused(self):
+        self.conn.ask("rpush k3 x")
+        for count in 1001, 65000:
+            self.assertEqual(self.connect(self.proxy).ask(self.request(count)), "CLIENT_ERROR too many keys")
+        self.assertEqual(self.conn.ask("llen k3"), "1")
+
+    def test_all_of_them(self):
+        """They wait for the last one too, and make room for as many."""
+        for _ in range(2):
+            conn = self.waits(self.request(1000))
+            self.assertEqual(self.connect(self.proxy).ask("blpop 0 k"), "SERVER_ERROR too many waiting clients")
+            self.assertEqual(self.other.ask("rpush k999 x"), "STORED")
+            self.assert_gets(conn, "k999", b"x")
+
+    def test_the_rest_goes_on(self):
+        """Clients with far too many keys are refused, and cause no reads."""
+        conns = [self.connect(self.proxy) for _ in range(3)]
+        base = self.connect(self.servers[0])
+        calls = stat(base, "stats", "cmd_get")
+        for conn in conns:
+            conn.send(self.request(65000).encode() + b"\r\n")
+        self.assertEqual(self.conn.values("get a"), ({}, "END"))
+        for conn in conns:
+            self.assertEqual(conn.line(), b"CLIENT_ERROR too many keys")
+        self.assertEqual(self.waiting(), 0)
+        self.assertEqual(stat(base, "stats", "cmd_get"), calls + 1)
 
 
 class BoundOfThreads(Waiting):
@@ -198,21 +246,21 @@ class BoundOfThreads(Waiting):
         conns = [self.waits("blpop 0 k", others=others) for others in range(4)]
         more = [self.connect(self.proxy) for _ in range(6)]
         for conn in more:
-            self.assertEqual(conn.ask("blpop 0 k"), "SERVER_ERROR too many clients wait")
+            self.assertEqual(conn.ask("blpop 0 k"), "SERVER_ERROR too many waiting clients")
         conns.pop().close()
         wait_until("it has left", lambda: self.waiting() == 3)
         self.waits("blpop 0 k", conn=more[0], others=3)
-        self.assertEqual(more[1].ask("blpop 0 k"), "SERVER_ERROR too many clients wait")
+        self.assertEqual(more[1].ask("blpop 0 k"), "SERVER_ERROR too many waiting clients")
 
 
 class Queue(Waiting):
-    """Many who wait at two proxies, and many who push."""
+    """Many clients that wait at two proxies, and many that push."""
     smoke = True
     CONFIG = "threads = 2\nthread_load = 0\n"
     WORKERS, JOBS = 8, 300
 
     def work(self, conn, taken):
-        """Takes jobs until it gets a stop. What is no job is kept too."""
+        """Pops jobs until it receives a stop. Elements that are not jobs are recorded too."""
         job = b""
         while job.isdigit() or not job:
             values, line = conn.values("blpop 0 jobs urgent")

@@ -1,4 +1,4 @@
-"""A client that waits for elements, whatever it has sent after that: once its connection has ended, nothing waits and nothing is taken."""
+"""A client that waits for elements, with any later requests: once its connection is closed, no task waits and no element is removed."""
 import contextlib
 import os
 import random
@@ -58,12 +58,12 @@ class Ending(WireTest):
         return stat(self.conn, "stats", "client_bytes")
 
     def open(self, key):
-        """A connection, and how it waits for an element of this key."""
+        """Returns a connection, and how it waits for an element of this key."""
         line = random.Random(key).choice(WAITS) % key
         return self.connect(self.proxy), line.encode() + b"\r\n"
 
     def all_have_ended(self, keys):
-        """Each connection is closed, no client waits, and each element is left to the next client that pops it."""
+        """Each connection is closed, no client waits, and each element is returned to the next client that pops it."""
         wait_until("all are closed", lambda: stat(self.conn, "stats", "curr_connections") == 1)
         wait_until("nothing waits", lambda: counter(self.conn, "waiting_clients") == 0)
         wait_until("nothing is held", lambda: self.bytes_held() < self.held + (64 << 10))
@@ -137,12 +137,12 @@ class EndsInBinary(Ends):
 
 
 class Closing(Ending):
-    """A client whose connection will be closed does not wait, though it is still connected."""
+    """A client whose connection will be closed does not wait, although it is still connected."""
     smoke = True
 
     def test_an_unreadable_request(self):
         for after, error in ((b"set x 0 0 zz\r\n", usage("set") + b"\r\n"), (b"GET / HTTP/1.1\r\n", b""),
-                             (b"\x80", b"CLIENT_ERROR only the protocols of memcached are spoken here\r\n"),
+                             (b"\x80", b"CLIENT_ERROR only the memcached protocols are supported here\r\n"),
                              (b"y" * 5000, b"CLIENT_ERROR line too long\r\n")):
             conn = self.connect(self.proxy)
             conn.send(b"blpop 0 k\r\nget\r\n" + after)
@@ -150,7 +150,7 @@ class Closing(Ending):
         self.all_have_ended({"k": "k"})
 
     def test_quit_waits(self):
-        """quit is a request as any other: the client is there to take the element."""
+        """quit is a request like any other: the client is connected when the element is returned."""
         conn = self.connect(self.proxy)
         conn.send(b"blpop 0 k\r\nquit\r\n")
         wait_until("it waits", lambda: counter(self.conn, "waiting_clients") == 1)
@@ -158,7 +158,7 @@ class Closing(Ending):
         self.assertEqual(conn.rest(), b"VALUE k 0 1\r\nx\r\nEND\r\n")
 
     def test_all_requests_are_answered(self):
-        """A client that has shut down its sending side gets all its replies, and no command of it waits."""
+        """A client that has shut down its sending side receives all its replies, and none of its commands waits."""
         for times in (1, 30):
             conn = self.connect(self.proxy)
             conn.send((b"blpop 0 z\r\nmn\r\nget q|blpop|0|z\r\nnonsense\r\nget none\r\n") * times + b"get")
@@ -167,7 +167,7 @@ class Closing(Ending):
         self.all_have_ended({"z": "z"})
 
     def test_at_that_moment(self):
-        """A push and the end of the connection are there before the daemon reads either. A Unix socket is closed at once."""
+        """A push and the end of the connection arrive before the daemon reads either. A Unix socket is closed immediately."""
         for number, after in enumerate((b"", b"mn\r\n", b"get a\r\n" * 10000, b"nonsense\r\n", b"get")):
             key = f"k{number}"
             conn = Conn(self.path)
@@ -182,7 +182,7 @@ class Closing(Ending):
 
 
 class Much(Ending):
-    """Requests of four megabytes after the command that waits."""
+    """Requests of four megabytes after the blocking command."""
     CONFIG = COMMANDS
     SET = b"set a 0 0 1000000\r\n" + b"x" * 1000000 + b"\r\n"
     CASES = b"mn\r\n" * 1000000, SET * 4, SET + b"get none\r\n" * 50000, b"nonsense\r\n" * 400000, b"blpop 0 z\r\n" * 5000, SET[:900000]
@@ -211,7 +211,7 @@ class Much(Ending):
 
 
 class MuchOfMany(WireTest):
-    """Many such clients together stay within client_memory, and free their places when they have gone."""
+    """Many such clients together stay within client_memory, and free their memory when they disconnect."""
     smoke = True
     CONFIG = "client_buffer = 1048576\nclient_memory = 8388608\nmax_connections = 40\nmax_waiting = 40\n"
 
@@ -220,7 +220,7 @@ class MuchOfMany(WireTest):
         for _ in range(3):
             for _ in range(35):
                 conn = Conn(self.proxy.port)
-                # A client that holds the most may be closed meanwhile.
+                # The largest client may be closed meanwhile.
                 with contextlib.suppress(ConnectionError):
                     conn.send(b"blpop 0 k\r\n" + b"get a\r\n" * 100000)
                 conn.close()

@@ -1,28 +1,28 @@
-"""Transcripts: what a client sends and what it must get, in a file that reads like a session.
+"""Transcripts: a client's requests and the expected replies, in a file that reads like a session.
 
-    # a comment                 to the end of the line, only at its beginning
-    > text                      send the line, CRLF added
-    >> "a\\x00b" * 3 + "\\r\\n"     send exactly these bytes
-    < text                      the next line received is this
-    << "a\\r\\nb" * 2             the next bytes received are these
-    <~ regular expression       the next line matches as a whole; (?P<name>...) can be used as ${name} later
-    <set a b c                  the next line holds these words, in any order
-    <...                        any number of lines, up to one that the next expectation matches
-    <close                      the peer closes the connection, nothing comes before that
+# a comment                 to the end of the line, only at its beginning
+> text                      send the line; CRLF is appended
+>> "a\\x00b" * 3 + "\\r\\n"     send exactly these bytes
+< text                      the next line received is this
+<< "a\\r\\nb" * 2             the next bytes received are these
+<~ regular expression       the next line matches as a whole; (?P<name>...) can be used as ${name} later
+<set a b c                  the next line has these words, in any order
+<...                        any number of lines, up to one that the next expectation matches
+<close                      the peer closes the connection, and sends nothing before that
 
-    !differential               memcached itself must answer the same
-    !nosplit                    do not replay it cut in pieces (large data)
-    !noburst                    do not replay it in one write (an answer depends on time, or on another connection)
-    !servers N                  memcached servers behind setlistd (2)
-    !memcached ARGS             more arguments for each memcached
-    !args ARGS                  more arguments for setlistd
-    !conf LINE                  a line of setlistd's configuration file
-    !let NAME EXPRESSION        a name for bytes, used as ${NAME}
-    !connect NAME               open a connection and go on with it (the first one is called main)
-    !use NAME                   go on with a connection opened before
-    !fresh                      close the connection and go on with a new one
-    !retry                      what stands from here to !end is repeated, each time on a fresh connection, until all of it
-                                is as expected
+!differential               the replies of memcached itself must be the same
+!nosplit                    do not replay it cut in pieces (large data)
+!noburst                    do not replay it in one write (a reply depends on time, or on another connection)
+!servers N                  number of memcached servers behind setlistd (2)
+!memcached ARGS             more arguments for each memcached
+!args ARGS                  more arguments for setlistd
+!conf LINE                  a line of setlistd's configuration file
+!let NAME EXPRESSION        a name for bytes, used as ${NAME}
+!connect NAME               open a connection and continue with it (the first one is called main)
+!use NAME                   continue with a connection that was opened before
+!fresh                      close the connection and continue with a new one
+!retry                      the lines from here to !end are repeated, each time on a fresh connection, until all of them
+are as expected
 """
 import ast
 import os
@@ -34,7 +34,7 @@ NAME = re.compile(rb"\$\{(\w+)\}")
 
 
 class Step:
-    """One thing to do. `kind` is one of the words above; `how` tells expectations apart."""
+    """One step. `kind` is one of the words above; `how` distinguishes expectations."""
 
     def __init__(self, kind, data=b"", how="line", number=0):
         self.kind, self.data, self.how, self.number = kind, data, how, number
@@ -58,12 +58,12 @@ class Transcript:
         return all(step.kind in (SEND, EXPECT) for step in self.steps)
 
     def burstable(self):
-        """All that is sent can go out in one write: nothing sent depends on an answer."""
+        """Returns whether everything can be sent in one write: no request depends on a reply."""
         return self.burst and self.split and self.one_connection() and not self.captures()
 
 
 def bucket_names(now=None):
-    """The present buckets of the event counters, as names for transcripts."""
+    """Returns the current buckets of the event counters, as names for transcripts."""
     now = time.gmtime(now)
     return {"DAY": time.strftime("%Y%m%d", now).encode(),
             "HOUR": time.strftime("%Y%m%d%H", now).encode()}
@@ -128,7 +128,7 @@ def _add_directive(script, words, number):
 
 
 def evaluate(text):
-    """Bytes from string literals, + and *; ${name} in a literal stays for later."""
+    """Evaluates bytes from string literals, + and *; ${name} in a literal is kept."""
     return _bytes_of(ast.parse(text.strip(), mode="eval").body)
 
 
@@ -143,7 +143,7 @@ def _bytes_of(node):
 
 
 def substitute(data, names, escape=False):
-    """Put the values of ${name} in; for a regular expression they are escaped."""
+    """Substitutes the values of ${name}; for a regular expression they are escaped."""
     def value(match):
         found = names[match.group(1).decode()]
         return re.escape(found) if escape else found

@@ -1,4 +1,4 @@
-"""A client's side of a connection: bytes out, lines and blocks in, always with a time limit."""
+"""The client's side of a connection: sends bytes, reads lines and blocks, always with a time limit."""
 import os
 import re
 import socket
@@ -11,7 +11,7 @@ COMMANDS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../src/p
 
 
 def usage(verb):
-    """The error line of a request that has not the form of its command."""
+    """Returns the error line for a request that does not have the form of its command."""
     with open(COMMANDS, encoding="ascii") as table:
         return b"CLIENT_ERROR usage: " + re.search(rf'COMMAND\(\w+, "{verb}",.* "({verb}\b[^"]*)", "', table.read())[1].encode()
 
@@ -51,7 +51,7 @@ class Conn:
         self.buffer += data
 
     def line(self):
-        """The next line without its CRLF. A line ended by a bare LF is returned with a mark, so no test takes it."""
+        """Returns the next line without its CRLF. A line with a bare LF is returned with a mark, so that no test accepts it."""
         start = 0
         while True:
             end = self.buffer.find(b"\n", start)
@@ -64,7 +64,7 @@ class Conn:
         return raw[:-2] if raw.endswith(b"\r\n") else raw[:-1] + b"<bare LF>"
 
     def block(self, size):
-        """Exactly `size` bytes and the CRLF behind them."""
+        """Returns exactly `size` bytes, and reads the CRLF that follows them."""
         while len(self.buffer) < size + 2:
             self._fill()
         data, tail = bytes(self.buffer[:size]), bytes(self.buffer[size:size + 2])
@@ -74,7 +74,7 @@ class Conn:
         return data
 
     def rest(self):
-        """All bytes until the peer closes."""
+        """Returns all bytes until the peer closes the connection."""
         try:
             while True:
                 self._fill()
@@ -84,12 +84,12 @@ class Conn:
             return data
 
     def ask(self, command):
-        """One command (text, CRLF added), one reply line."""
+        """Sends a command (text; CRLF is appended), and returns the reply line."""
         self.send(to_bytes(command) + b"\r\n")
         return self.line().decode("utf-8", "replace")
 
     def values(self, command):
-        """A retrieval command's reply: ({key: (flags, data[, cas])}, closing line)."""
+        """Reads the reply to a retrieval command: ({key: (flags, data[, cas])}, closing line)."""
         self.send(to_bytes(command) + b"\r\n")
         return self.read_values()
 
@@ -103,7 +103,7 @@ class Conn:
             found[key.decode()] = (int(flags), self.block(int(size)), *map(int, cas))
 
     def get(self, key):
-        """The key's data, None for a miss; an error line raises."""
+        """Returns the data of the key, None for a miss. An error line raises an exception."""
         found, end = self.values(f"get {key}")
         if end != "END":
             raise AssertionError(f"get {key}: {end}")
@@ -114,7 +114,7 @@ class Conn:
         return self.line().decode()
 
     def lines_until(self, last):
-        """Lines up to and with `last`."""
+        """Returns the lines up to and including `last`."""
         lines = []
         while not lines or lines[-1] != last:
             lines.append(self.line().decode("utf-8", "replace"))
@@ -124,7 +124,7 @@ class Conn:
         self.sock.shutdown(socket.SHUT_WR)
 
     def reset(self):
-        """Close with RST instead of FIN."""
+        """Closes the connection with RST instead of FIN."""
         self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.sock.close()
 
@@ -137,7 +137,7 @@ def to_bytes(text):
 
 
 def small_windows(port):
-    """A connection for which the kernel takes next to nothing off setlistd's hands."""
+    """Opens a connection whose receive buffer in the kernel is as small as possible."""
     sock = socket.socket()
     sock.settimeout(REPLY_LIMIT)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)

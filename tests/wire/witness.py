@@ -1,4 +1,4 @@
-"""Clients that keep a proxy busy while something is done to it, and notice each reply that is lost or wrong."""
+"""Clients that keep a proxy busy during an operation, and detect each lost or wrong reply."""
 import threading
 
 from harness import wait_until
@@ -6,7 +6,7 @@ from wire import Closed, Conn
 
 
 class Strict(Conn):
-    """A reset is not taken for the end of the connection."""
+    """A reset is not accepted as the end of the connection."""
 
     def _fill(self):
         data = self.sock.recv(1 << 18)
@@ -16,10 +16,10 @@ class Strict(Conn):
 
 
 class Load:
-    """Clients that send sixteen requests at a time and check what comes back: each reply names its request.
+    """Clients that send sixteen requests at a time and check the replies: each reply contains the key of its request.
 
-    With may_close the server may close a connection behind any reply, and the client then makes another one; but it may not
-    refuse one, reset one, or cut a reply.
+    With may_close, the server may close a connection after any reply, and the client opens another one; but it may not
+    refuse or reset a connection, or cut a reply.
     """
     CONNECTIONS, BATCH, THREADS = 50, 16, 5
 
@@ -40,7 +40,7 @@ class Load:
             thread.join()
 
     def wait(self):
-        """Until it has got on, or found something wrong."""
+        """Waits until it has made progress, or has found an error."""
         wait_until("the load gets on", lambda start=self.answered: self.faults or self.answered > start)
 
     def batch(self, who, round_number):

@@ -112,8 +112,7 @@ static void keep(struct snapshot_item *item, const struct result *r)
 	if (!item->there)
 		return;
 	buf_add_slice(&item->value, r->value);
-	item->reply = *r;
-	item->reply.value = item->reply.line = slice_of("", 0);
+	item->reply = result_bare(r);
 }
 
 static void compare(struct snapshot_item *item, const struct result *r)
@@ -307,7 +306,7 @@ static bool life_of(const struct adopted *c, const struct plan_step *step, struc
 		return ttl_exptime(lane_env(c->lane), step->like->reply.ttl, &call->exptime);
 	} else {
 		call->exptime = op ? op->ttl : 0;
-		call->flags = op ? op->flags : 0;
+		call->flags = op && op->kind == OP_REPLACE ? op->flags : 0;
 	}
 	return true;
 }

@@ -378,7 +378,7 @@ static void replace_read(struct adopted *c)
 		return;
 	}
 	status = ADOPTED_OK;
-	if (lane_first(c->lane)->push)
+	if (op_is_list(lane_first(c->lane)))
 		write_log(c, lane_first(c->lane)->log, plan_store(&c->plan, c->s.items[0]));
 	else
 		status = c->encoding->replace(&c->s, &c->change, &c->plan);
@@ -677,6 +677,6 @@ void adopted_start(struct lane *lane, enum op_kind kind)
 	};
 	struct adopted *c = adopted_create(lane, kind);
 
-	c->flow = kind == OP_APPEND && lane_first(lane)->push ? &push : &flows[kind];
+	c->flow = kind == OP_APPEND && op_is_list(lane_first(lane)) ? &push : &flows[kind];
 	start(c);
 }

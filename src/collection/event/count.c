@@ -17,7 +17,7 @@ static uint64_t total(const struct lane *lane)
 }
 
 /* `value` includes the whole batch. It wraps around like memcached's counters. */
-static void finish(struct lane *lane, uint64_t value)
+static void end_counted(struct lane *lane, uint64_t value)
 {
 	struct outcome outcome = { .status = OUTCOME_DONE, .number = value - total(lane) };
 
@@ -28,17 +28,17 @@ static void finish(struct lane *lane, uint64_t value)
 	lane_next(lane);
 }
 
-static void begun(struct lane *lane, const struct result *r)
+static void count_on_begun(struct lane *lane, const struct result *r)
 {
 	if (r->status == RESULT_DONE)
-		finish(lane, total(lane));
+		end_counted(lane, total(lane));
 	else if (result_failed(r))
 		lane_end(lane, OUTCOME_FAILED, r);
 	else if (lane_retry(lane))
 		count_start(lane);
 }
 
-static void begin(struct lane *lane)
+static void begin_counter(struct lane *lane)
 {
 	buf_consume(&lane->log, buf_size(&lane->log));
 	buf_add_u64(&lane->log, total(lane));
@@ -48,20 +48,20 @@ static void begin(struct lane *lane)
 			.value = buf_slice(&lane->log),
 			.exptime = lane_first(lane)->ttl,
 		},
-		begun);
+		count_on_begun);
 }
 
-static void counted(struct lane *lane, const struct result *r)
+static void count_on_counted(struct lane *lane, const struct result *r)
 {
 	if (r->status == RESULT_NUMBER)
-		finish(lane, r->number);
+		end_counted(lane, r->number);
 	else if (r->status == RESULT_MISS)
-		begin(lane);
+		begin_counter(lane);
 	else
 		lane_end(lane, OUTCOME_FAILED, r);
 }
 
 void count_start(struct lane *lane)
 {
-	lane_call(lane, (struct call){ .verb = CALL_INCR, .number = total(lane) }, counted);
+	lane_call(lane, (struct call){ .verb = CALL_INCR, .number = total(lane) }, count_on_counted);
 }

@@ -1,44 +1,21 @@
 #include "collection/lane/gather.h"
 
 #include "collection/set_request.h"
-#include "util/hash.h"
 
 enum {
-	CLIENTS = 256,   /* clients that are tracked; the operations of all others stay queued */
-	LOOK_MAX = 4096, /* operations that are examined */
+	LOOK_MAX = 4096, /* operations and clients that are examined */
 	/* Comparisons of members of logs and of reads; this many take a millisecond. */
 	COMPARED_MAX = 64 * 1024
 };
 
-struct seen {
-	const struct account *account;
-	struct op *reads; /* gathered reads, the last one first */
-	bool waits;       /* an operation of the client stays queued, so all later ones must too */
-};
-
 struct gathering {
-	bool used[CLIENTS];     /* the entries of `clients` that are in use */
-	struct seen *clients;   /* CLIENTS entries, not cleared: most calls see only one client */
-	const struct op *first; /* the first append */
+	const struct op *first; /* of a batch of one kind; else the first append */
 	size_t bytes, most;
 	size_t compared;
-	bool makes; /* a gathered append creates a missing set */
-	struct op_queue *appends, *reads;
+	bool makes;        /* a gathered append creates a missing set */
+	struct op *before; /* the previous gathered read of the same client */
+	struct op_queue *batch, *reads;
 };
-
-static struct seen *find(struct gathering *g, const struct account *account)
-{
-	size_t at = (size_t)hash_mix((uintptr_t)account, 0x9e3779b97f4a7c15u) % CLIENTS, n;
-
-	for (n = 0; n < CLIENTS && g->used[at] && g->clients[at].account != account; n++)
-		at = (at + 1) % CLIENTS;
-	if (n == CLIENTS)
-		return NULL;
-	if (!g->used[at])
-		g->clients[at] = (struct seen){ .account = account };
-	g->used[at] = true;
-	return &g->clients[at];
-}
 
 /*
  * Returns whether a log names a member that the read tests, or may do so if not everything was
@@ -60,56 +37,129 @@ static bool concerns(struct gathering *g, const struct op *read, struct slice lo
 	return false;
 }
 
-static bool take_append(struct gathering *g, struct seen *seen, struct op *op)
+static bool is_alike(const struct op *append, const struct op *first)
 {
-	if (g->first && (op->front != g->first->front || op->push != g->first->push || g->bytes + op->log.n > g->most))
+	return append->front == first->front && append->type == first->type;
+}
+
+/* --- appends, followed by reads --- */
+
+static bool may_append(struct gathering *g, const struct op *op)
+{
+	if (g->first && (!is_alike(op, g->first) || g->bytes + op->log.n > g->most))
 		return false;
-	for (const struct op *read = seen->reads; read; read = read->before) {
+	for (const struct op *read = g->before; read; read = read->before) {
 		if (concerns(g, read, op->log))
 			return false;
 	}
-	for (struct op *read = seen->reads; read; read = read->before)
+	return true;
+}
+
+static void add_append(struct gathering *g, struct op *op)
+{
+	for (struct op *read = g->before; read; read = read->before)
 		read->early = !read->made;
 	if (!g->first)
 		g->first = op;
 	g->bytes += op->log.n;
 	g->makes |= op->create;
-	STAILQ_INSERT_TAIL(g->appends, op, link);
-	return true;
+	STAILQ_INSERT_TAIL(g->batch, op, link);
 }
 
-static bool take(struct gathering *g, struct op *op)
+static void add_read(struct gathering *g, struct op *op)
 {
-	struct seen *seen = find(g, op->account);
-
-	if (!seen || seen->waits)
-		return false;
-	if (op->kind == OP_APPEND) {
-		seen->waits = !take_append(g, seen, op);
-		return !seen->waits;
-	}
-	op->before = seen->reads;
+	op->before = g->before;
 	op->early = false;
 	op->made = g->makes;
-	seen->reads = op;
+	g->before = op;
 	STAILQ_INSERT_TAIL(g->reads, op, link);
+}
+
+/* Takes the first operation of the client if possible. */
+static bool take_either(struct gathering *g, struct client_queue *client)
+{
+	struct op *op = STAILQ_FIRST(&client->ops);
+
+	if (op->kind == OP_READ)
+		add_read(g, queue_take(client));
+	else if (op->kind == OP_APPEND && may_append(g, op))
+		add_append(g, queue_take(client));
+	else
+		return false;
 	return true;
 }
 
-void gather(struct op_queue *waiting, size_t bytes, struct op_queue *appends, struct op_queue *reads)
-{
-	struct op_queue left = STAILQ_HEAD_INITIALIZER(left);
-	struct seen clients[CLIENTS];
-	struct gathering g = { .clients = clients, .most = bytes, .appends = appends, .reads = reads };
-	struct op *op;
+/* --- operations of one kind --- */
 
-	for (int n = 0; n < LOOK_MAX && (op = STAILQ_FIRST(waiting)); n++) {
-		if (op->kind != OP_APPEND && op->kind != OP_READ)
-			break;
-		STAILQ_REMOVE_HEAD(waiting, link);
-		if (!take(&g, op))
-			STAILQ_INSERT_TAIL(&left, op, link);
+/* LIST operations that share a batch: reads are answered from one read, pops become one rewrite. */
+static enum { LIST_ALONE, LIST_READS, LIST_POPS } list_kind(const struct op *op)
+{
+	switch (op->list->verb) {
+	case LIST_RANGE:
+	case LIST_LENGTH:
+	case LIST_POSITION:
+		return LIST_READS;
+	case LIST_POP_FRONT:
+	case LIST_POP_BACK:
+		return LIST_POPS;
+	default:
+		return LIST_ALONE;
 	}
-	STAILQ_CONCAT(&left, waiting);
-	STAILQ_CONCAT(waiting, &left);
+}
+
+static bool shares(const struct op *op)
+{
+	if (op->kind == OP_LIST)
+		return list_kind(op) != LIST_ALONE;
+	/*
+	 * Of several lease requests the first gets the lease, and the others get OUTCOME_LOADING.
+	 */
+	return op->kind == OP_APPEND || op->kind == OP_LEASE || op->kind == OP_READ || op->kind == OP_COUNT;
+}
+
+static bool mergeable(const struct gathering *g, const struct op *op)
+{
+	if (op->kind != g->first->kind)
+		return false;
+	if (op->kind == OP_APPEND)
+		return is_alike(op, g->first) && g->bytes + op->log.n <= g->most;
+	if (op->kind == OP_LIST)
+		return list_kind(op) == list_kind(g->first);
+	return op->kind != OP_LEASE || op->type == g->first->type;
+}
+
+static bool take_same(struct gathering *g, struct client_queue *client)
+{
+	struct op *op = STAILQ_FIRST(&client->ops);
+
+	if (!g->first)
+		g->first = op;
+	else if (!mergeable(g, op))
+		return false;
+	g->bytes += op->log.n;
+	op = queue_take(client);
+	STAILQ_INSERT_TAIL(g->batch, op, link);
+	return true;
+}
+
+void gather(struct queues *queues, struct queue *queue, bool appends_first, size_t bytes, struct op_queue *batch,
+	struct op_queue *reads)
+{
+	struct gathering g = { .most = bytes, .batch = batch, .reads = reads };
+	struct client_queue *front = TAILQ_FIRST(&queue->clients), *client, *next;
+	const struct op *first = STAILQ_FIRST(&front->ops);
+	bool either = appends_first && (first->kind == OP_APPEND || first->kind == OP_READ);
+	int looked = 0, most = shares(first) ? LOOK_MAX : 1;
+
+	queue->rewrote = op_rewrites(first);
+	for (client = front; client && looked < most; client = next) {
+		next = TAILQ_NEXT(client, link);
+		g.before = NULL;
+		while (looked++ < most && !STAILQ_EMPTY(&client->ops) &&
+			(either ? take_either(&g, client) : take_same(&g, client)))
+			;
+		if (client != front)
+			queue_taken(queues, client);
+	}
+	queue_end_turn(queues, front);
 }

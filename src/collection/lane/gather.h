@@ -1,23 +1,29 @@
 /*
  * Gathers queued operations that can be carried out together. Only the operations of one client
  * must keep their order; no client can observe the order of different clients. So additions and
- * removals from the whole queue become one append, and reads become one fetch after it.
+ * removals of all clients become one append, and reads become one fetch after it.
  */
 #ifndef COLLECTION_LANE_GATHER_H
 #define COLLECTION_LANE_GATHER_H
 
+#include "collection/lane/queue.h"
 #include "collection/op.h"
 
 /*
- * Moves operations from `waiting`, whose first is an APPEND or a READ, to `appends` and
- * `reads`. It is then correct to carry out all appends before all reads. The appends have at
- * most `bytes` of log together, but the first one is always taken. The remaining operations
- * keep their order. No operation passes one that is neither an APPEND nor a READ.
+ * Moves the operations of the next batch from the queue, which must not be empty, to `batch`:
+ * the first one of the client at the front, and those that can be carried out with it, first of
+ * the same client, then of all others. This ends the client's turn. A batch of appends has at
+ * most `bytes` of log, but the first append is always taken.
+ *
+ * If `appends_first`, and the batch begins with an APPEND or a READ, it may have both: then
+ * `batch` has the appends, and `reads` the reads. It is correct to carry out all appends before
+ * all reads. If it begins with neither, `reads` stays empty.
  *
  * A read may move after a later append of its client if that append does not name any member
  * that the read tests. Such a read is `early` unless an append that creates the set was
  * gathered before it. If the set was missing, the result of an early read is empty.
  */
-void gather(struct op_queue *waiting, size_t bytes, struct op_queue *appends, struct op_queue *reads);
+void gather(struct queues *queues, struct queue *queue, bool appends_first, size_t bytes, struct op_queue *batch,
+	struct op_queue *reads);
 
 #endif

@@ -28,6 +28,7 @@ struct lanes *lanes_create(struct env *env, const struct lane_machines *machines
 	lanes->machines = machines;
 	lanes->bucket_count = BUCKETS_MIN;
 	lanes->buckets = xcalloc(BUCKETS_MIN, sizeof(struct lane *));
+	queues_init(&lanes->queues, env->pool);
 	machines->open(lanes);
 	return lanes;
 }
@@ -38,6 +39,7 @@ void lanes_destroy(struct lanes *lanes)
 		return;
 	assert(lanes_idle(lanes));
 	lanes->machines->close(lanes);
+	queues_fini(&lanes->queues);
 	free(lanes->buckets);
 	free(lanes);
 }
@@ -142,7 +144,7 @@ static struct lane *create(struct lanes *lanes, struct slice key, uint64_t hash)
 	lane->waiter = (struct waiter){ answered, slice_of(lane->key, key.n) };
 	lane->look = (struct waiter){ size_read, lane->waiter.key };
 	lane->behind = (struct waiter){ behind_read, lane->waiter.key };
-	STAILQ_INIT(&lane->waiting);
+	queue_init(&lane->queue);
 	STAILQ_INIT(&lane->batch);
 	STAILQ_INIT(&lane->reads);
 	*bucket = lane;
@@ -176,66 +178,6 @@ static void send_deferred(struct lane *lane, struct op *op)
 	pool_put(env->pool, d, d->size);
 }
 
-/* LIST operations that share a batch: reads are answered from one read, pops become one rewrite. */
-static enum { LIST_ALONE, LIST_READS, LIST_POPS } list_kind(const struct op *op)
-{
-	switch (op->list->verb) {
-	case LIST_RANGE:
-	case LIST_LENGTH:
-	case LIST_POSITION:
-		return LIST_READS;
-	case LIST_POP_FRONT:
-	case LIST_POP_BACK:
-		return LIST_POPS;
-	default:
-		return LIST_ALONE;
-	}
-}
-
-static bool mergeable(const struct op *first, const struct op *op, size_t bytes)
-{
-	if (op->kind != first->kind)
-		return false;
-	if (op->kind == OP_APPEND)
-		return op->front == first->front && op->push == first->push && bytes + op->log.n <= LANE_MERGE_MAX;
-	if (op->kind == OP_LIST)
-		return list_kind(op) == list_kind(first) && list_kind(op) != LIST_ALONE;
-	/*
-	 * Of several lease requests the first gets the lease, and the others get OUTCOME_LOADING.
-	 */
-	if (op->kind == OP_LEASE)
-		return op->push == first->push;
-	return op->kind == OP_READ || op->kind == OP_COUNT;
-}
-
-/*
- * Fills the batch: in oplog with appends, followed by reads, otherwise with adjacent
- * operations of one kind.
- */
-static void take_batch(struct lane *lane)
-{
-	struct op *first = STAILQ_FIRST(&lane->waiting), *op = first;
-	size_t bytes = 0;
-
-	/* Most lanes have one operation, which is the whole batch. */
-	if (!STAILQ_NEXT(first, link)) {
-		STAILQ_CONCAT(&lane->batch, &lane->waiting);
-		return;
-	}
-	if ((first->kind == OP_APPEND || first->kind == OP_READ) && lane->rule->encoding == ENCODING_OPLOG) {
-		gather(&lane->waiting, LANE_MERGE_MAX, &lane->batch, &lane->reads);
-		if (STAILQ_EMPTY(&lane->batch))
-			STAILQ_CONCAT(&lane->batch, &lane->reads);
-		return;
-	}
-	do {
-		bytes += op->log.n;
-		STAILQ_REMOVE_HEAD(&lane->waiting, link);
-		STAILQ_INSERT_TAIL(&lane->batch, op, link);
-		op = STAILQ_FIRST(&lane->waiting);
-	} while (op && mergeable(first, op, bytes));
-}
-
 static void pause_is_over(struct waiter *waiter, const struct result *r)
 {
 	struct lane *lane = (struct lane *)((char *)waiter - offsetof(struct lane, hold));
@@ -259,12 +201,22 @@ static void start(struct lane *lane, enum op_kind kind)
 	}
 }
 
-/* Removes a batch from `waiting`, which must not be empty, and starts its machine. */
-static void run(struct lane *lane)
+/* Starts the machine of the batch. */
+static void run_batch(struct lane *lane)
 {
-	take_batch(lane);
 	lane->created = lane->reads_along = false;
 	start(lane, lane_first(lane)->kind);
+}
+
+/* Starts the next batch, which begins with the queue's first operation. */
+static void run(struct lane *lane)
+{
+	bool oplog = lane->rule->encoding == ENCODING_OPLOG;
+
+	gather(&lane->lanes->queues, &lane->queue, oplog, LANE_MERGE_MAX, &lane->batch, &lane->reads);
+	if (STAILQ_EMPTY(&lane->batch))
+		STAILQ_CONCAT(&lane->batch, &lane->reads);
+	run_batch(lane);
 }
 
 /*
@@ -313,7 +265,7 @@ static void compact(struct lane *lane)
 	lane->compaction_requested = true;
 	op = xcalloc(1, sizeof(*op));
 	*op = (struct op){ .kind = OP_COMPACT, .key = lane->waiter.key, .done = compaction_done };
-	STAILQ_INSERT_HEAD(&lane->waiting, op, link);
+	queue_add_first(&lane->lanes->queues, &lane->queue, op, true);
 }
 
 static unsigned share_of(const struct lane *lane)
@@ -387,21 +339,6 @@ static void stop_holding(struct lane *lane)
 	lane->hold_until = 0;
 }
 
-/* A merge that is queued to commit can do so now that the key is quiet: its COMMIT runs next. */
-static bool take_commit(struct lane *lane)
-{
-	struct op *op;
-
-	STAILQ_FOREACH(op, &lane->waiting, link) {
-		if (op->kind != OP_COMMIT)
-			continue;
-		STAILQ_REMOVE(&lane->waiting, op, op, link);
-		STAILQ_INSERT_HEAD(&lane->waiting, op, link);
-		return true;
-	}
-	return false;
-}
-
 static void hold_looked(struct lane *lane, const struct result *r)
 {
 	struct env *env = lane_env(lane);
@@ -409,7 +346,8 @@ static void hold_looked(struct lane *lane, const struct result *r)
 	if (r->status != RESULT_HIT || !is_too_large(lane, (size_t)r->size)) {
 		stop_holding(lane);
 		lane_next(lane);
-	} else if (take_commit(lane)) {
+	} else if (queue_prefer(&lane->lanes->queues, &lane->queue, OP_COMMIT)) {
+		/* A merge that is queued to commit can do so now that the key is quiet. */
 		run(lane);
 	} else if (random_next(&env->random) % share_of(lane) == 0) {
 		stop_holding(lane);
@@ -458,18 +396,16 @@ static size_t expected(const struct lane *lane, size_t waiting)
 }
 
 /*
- * Starts to collect if more operations than the queued ones are expected. Returns whether it did.
+ * Starts to collect if more operations than the queued ones are expected. `first` is the next
+ * operation, and `waiting` the number of queued ones. Returns whether it did.
  */
-static bool collect_start(struct lane *lane)
+static bool collect_start(struct lane *lane, const struct op *first, size_t waiting)
 {
-	const struct op *op = STAILQ_FIRST(&lane->waiting);
 	struct env *env = lane_env(lane);
-	size_t waiting = 0, wanted;
+	size_t wanted;
 
-	if (op->kind != OP_APPEND || !env->later || share_of(lane) == 1)
+	if (first->kind != OP_APPEND || !env->later || share_of(lane) == 1)
 		return false;
-	for (; op && waiting < COLLECT_MOST; op = STAILQ_NEXT(op, link))
-		waiting++;
 	wanted = expected(lane, waiting);
 	lane->appended = 0;
 	if (waiting >= wanted)
@@ -486,9 +422,50 @@ static bool collect_start(struct lane *lane)
 
 /* --- the queue --- */
 
+/* Ends an operation whose client has disconnected, without an outcome that counts. */
+static void drop(struct op *op)
+{
+	op->done(op, &(struct outcome){ .status = op_only_reads(op) ? OUTCOME_MISSING : OUTCOME_BUSY });
+}
+
+static void settle_on(struct lane *lane, const struct result *r)
+{
+	(void)r;
+	lane_next(lane);
+}
+
+/*
+ * Sends the plain calls whose turn it is, and drops operations of clients that have
+ * disconnected. Returns false if the lane pauses; then lane_next is called again.
+ */
+static bool settle(struct lane *lane)
+{
+	enum { STEPS = 16 };
+	struct client_queue *client;
+
+	/* `done` of a dropped operation may submit others, which must not start. */
+	lane->running = true;
+	while ((client = queue_turn(&lane->queue))) {
+		bool is_call = STAILQ_FIRST(&client->ops)->kind == OP_CALL;
+		struct op *op;
+		if (!is_call && !queue_drops(client, lane_env(lane)->now))
+			break;
+		op = queue_take(client);
+		queue_taken(&lane->lanes->queues, client);
+		if (is_call)
+			send_deferred(lane, op);
+		else
+			drop(op);
+		if (lane_pauses(lane, STEPS, settle_on))
+			return false;
+	}
+	lane->running = false;
+	return true;
+}
+
 void lane_next(struct lane *lane)
 {
-	struct op *op;
+	const struct op *op;
 
 	assert(STAILQ_EMPTY(&lane->batch));
 	lane->running = false;
@@ -496,11 +473,10 @@ void lane_next(struct lane *lane)
 		start_reads(lane);
 		return;
 	}
-	while ((op = STAILQ_FIRST(&lane->waiting)) && op->kind == OP_CALL) {
-		STAILQ_REMOVE_HEAD(&lane->waiting, link);
-		send_deferred(lane, op);
-	}
-	if (op && (hold_start(lane) || collect_start(lane)))
+	if (lane->queue.count > 0 && !settle(lane))
+		return;
+	op = queue_first(&lane->queue);
+	if (op && (hold_start(lane) || collect_start(lane, op, lane->queue.count)))
 		return;
 	lane->appended = 0;
 	if (op)
@@ -516,19 +492,32 @@ void lanes_submit(struct lanes *lanes, struct op *op)
 
 	if (!lane)
 		lane = create(lanes, op->key, hash);
-	STAILQ_INSERT_TAIL(&lane->waiting, op, link);
-	if (!lane->running)
-		lane_next(lane);
-	else if (lane->missing && --lane->missing == 0)
-		stop_collecting(lane);
+	if (op->rounds && lane->running) {
+		/* A compaction is retried before later requests of its client. */
+		queue_add_first(&lanes->queues, &lane->queue, op, false);
+	} else if (lane->running) {
+		queue_add(&lanes->queues, &lane->queue, op);
+		if (lane->missing && --lane->missing == 0)
+			stop_collecting(lane);
+	} else if (hold_start(lane) || collect_start(lane, op, 1)) {
+		queue_add(&lanes->queues, &lane->queue, op);
+	} else {
+		/* Most operations find their lane idle, and are the whole batch. */
+		lane->appended = 0;
+		lane->queue.rewrote = op_rewrites(op);
+		STAILQ_INSERT_TAIL(&lane->batch, op, link);
+		run_batch(lane);
+	}
 }
 
-static struct op *defer(struct lanes *lanes, const struct call *call, struct waiter *waiter)
+static struct op *defer(struct lanes *lanes, struct account *account, const struct call *call, struct waiter *waiter)
 {
 	size_t size = sizeof(struct queued_call) + call->key.n + call->value.n + call->line.n;
 	struct queued_call *d = pool_get(lanes->env->pool, size);
 
-	*d = (struct queued_call){ .op = { .kind = OP_CALL }, .call = *call, .waiter = waiter, .size = size };
+	*d = (struct queued_call){
+		.op = { .kind = OP_CALL, .account = account }, .call = *call, .waiter = waiter, .size = size
+	};
 	d->call.key.p = d->bytes;
 	d->call.value.p = slice_write(d->bytes, call->key);
 	d->call.line.p = slice_write(d->bytes + call->key.n, call->value);
@@ -536,10 +525,9 @@ static struct op *defer(struct lanes *lanes, const struct call *call, struct wai
 	return &d->op;
 }
 
-void lanes_call(struct lanes *lanes, const struct call *call, struct waiter *waiter)
+void lanes_call(struct lanes *lanes, struct account *account, const struct call *call, struct waiter *waiter)
 {
 	struct lane *lane = NULL;
-	struct op *op;
 
 	if (lanes->count && call->server == CALL_ANY_SERVER)
 		lane = find(lanes, call->key, hash_key(call->key, lanes->env->seed));
@@ -547,8 +535,7 @@ void lanes_call(struct lanes *lanes, const struct call *call, struct waiter *wai
 		lanes->env->call(lanes->env, call, waiter);
 		return;
 	}
-	op = defer(lanes, call, waiter);
-	STAILQ_INSERT_TAIL(&lane->waiting, op, link);
+	queue_add(&lanes->queues, &lane->queue, defer(lanes, account, call, waiter));
 }
 
 void lane_call(struct lane *lane, struct call call, lane_step *step)
@@ -688,7 +675,7 @@ static void count_read(struct lane *lane, const struct op *op, const struct outc
 {
 	struct env *env = lane->lanes->env;
 
-	if (env->was_read && shows_existence(op, outcome))
+	if (env->was_read && shows_existence(op, outcome) && !(op->account && op->account->gone))
 		env->was_read(env, lane->rule, outcome->status == OUTCOME_DONE);
 }
 

@@ -7,6 +7,7 @@
 
 #include "collection/lane/crowd.h"
 #include "collection/lane/lanes.h"
+#include "collection/lane/queue.h"
 #include "collection/text/oplog.h"
 
 enum { LANES_MEASURED = 1024 };
@@ -31,6 +32,7 @@ struct lanes {
 	const struct lane_machines *machines;
 	struct lane **buckets; /* bucket_count is a power of two */
 	size_t bucket_count, count;
+	struct queues queues;                /* the queued operations of all lanes */
 	struct cache *cache;                 /* set/: views */
 	struct segment_cache *segment_cache; /* list/: segments */
 	struct aheads *aheads;               /* rewrite/: bases that were read after a write */
@@ -52,7 +54,7 @@ struct lane {
 	struct waiter look;                 /* of a concurrent read of the base's size */
 	struct waiter behind;               /* waiter of a read of the base, in flight after a write */
 	lane_step *behind_read;             /* receives the result of that read; NULL: it is discarded */
-	struct op_queue waiting;
+	struct queue queue;
 	struct op_queue batch; /* operations that the machine carries out */
 	struct op_queue reads; /* READ operations to carry out after the batch */
 	struct buf log;        /* the joined logs of the batch */

@@ -1,9 +1,12 @@
 /*
  * Lanes: the queue of each key that has operations in flight. A lane carries out its operations
- * in batches: adjacent appends become one APPEND, adjacent reads share one fetch, adjacent
- * counts become one INCR. An operation that rewrites is a batch of its own. So the operations
- * of one client on one key take effect in the order in which they were sent, and a busy key
- * costs its server one call per round trip.
+ * in batches: appends become one APPEND, reads share one fetch, counts become one INCR. An
+ * operation that rewrites is a batch of its own. The clients of a lane take turns (queue.h), and
+ * the operations of one client on one key take effect in the order in which they were sent. A
+ * busy key costs its server one call per round trip.
+ *
+ * Queued operations of a client that disconnects are dropped, if it can lose nothing that was
+ * acknowledged; see queue_drops.
  *
  * Compaction is an operation of the lane too. It runs after the replies were sent, one at a
  * time for each key.
@@ -45,11 +48,11 @@ void lanes_destroy(struct lanes *lanes);
 void lanes_submit(struct lanes *lanes, struct op *op);
 
 /*
- * Sends a plain call at once if its key has no operations in flight, else after them. `call`
- * is borrowed until the return. The waiter and its key must stay valid until the result
+ * Sends a plain call of a client at once if its key has no operations in flight, else after
+ * those of the same client. `call` is borrowed until the return. The waiter and its key must stay valid until the result
  * arrives; see env.call.
  */
-void lanes_call(struct lanes *lanes, const struct call *call, struct waiter *waiter);
+void lanes_call(struct lanes *lanes, struct account *account, const struct call *call, struct waiter *waiter);
 
 /* Returns true if no operation and no background call is in flight. */
 bool lanes_idle(const struct lanes *lanes);

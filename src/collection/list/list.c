@@ -13,7 +13,7 @@
  * A rewrite omits the read if the base was read ahead, see rewrite/ahead.h. If that does not
  * lead to a CAS, the base is read.
  *
- * Compaction is a batch of its own; set/compact.c reads the base and starts it. The log at the
+ * Compaction is a batch of its own; both/compact.c reads the base and starts it. The log at the
  * tail becomes segments after the existing ones, and the log at the head becomes segments
  * before them. If a log and the segment next to it fit into one segment, they are merged, so
  * that the number of segments stays small.

@@ -22,7 +22,7 @@ struct segment_cache *segment_cache_create(void)
 	return xcalloc(1, sizeof(struct segment_cache));
 }
 
-static void clear(struct segment_cache *cache, struct segment_cache_place *place)
+static void clear_place(struct segment_cache *cache, struct segment_cache_place *place)
 {
 	if (!place->log_index)
 		return;
@@ -35,7 +35,7 @@ static void clear(struct segment_cache *cache, struct segment_cache_place *place
 void segment_cache_destroy(struct segment_cache *cache)
 {
 	for (size_t i = 0; cache && i < PLACES; i++)
-		clear(cache, &cache->places[i]);
+		clear_place(cache, &cache->places[i]);
 	free(cache);
 }
 
@@ -44,7 +44,7 @@ size_t segment_cache_memory(const struct segment_cache *cache)
 	return cache->memory;
 }
 
-static struct segment_cache_place *find(struct segment_cache *cache, struct slice key)
+static struct segment_cache_place *find_place_of(struct segment_cache *cache, struct slice key)
 {
 	uint64_t hash = hash_key(key, 0);
 
@@ -58,12 +58,12 @@ static struct segment_cache_place *find(struct segment_cache *cache, struct slic
 
 struct log_index *segment_cache_find(struct segment_cache *cache, struct slice key, uint64_t now)
 {
-	struct segment_cache_place *place = find(cache, key);
+	struct segment_cache_place *place = find_place_of(cache, key);
 
 	if (!place)
 		return NULL;
 	if (now - place->put >= SEGMENT_CACHE_FRESH) {
-		clear(cache, place);
+		clear_place(cache, place);
 		return NULL;
 	}
 	place->used = ++cache->uses;
@@ -91,17 +91,17 @@ static struct segment_cache_place *oldest(struct segment_cache *cache, bool in_u
 void segment_cache_put(
 	struct segment_cache *cache, struct slice key, struct log_index *log_index, uint64_t now, size_t budget)
 {
-	struct segment_cache_place *place = find(cache, key);
+	struct segment_cache_place *place = find_place_of(cache, key);
 
 	if (log_index_memory(log_index) > budget)
 		return;
 	if (!place)
 		place = oldest(cache, false);
-	clear(cache, place);
+	clear_place(cache, place);
 	*place = (struct segment_cache_place){ .hash = hash_key(key, 0), .put = now, .used = ++cache->uses };
 	place->log_index = log_index_share(log_index);
 	buf_add_slice(&place->key, key);
 	cache->memory += log_index_memory(log_index);
 	while (cache->memory > budget)
-		clear(cache, oldest(cache, true));
+		clear_place(cache, oldest(cache, true));
 }

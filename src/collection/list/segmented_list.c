@@ -66,7 +66,7 @@ static bool index_of(size_t count, int64_t index, size_t *at)
 }
 
 /* Returns the elements that a pop takes from one end of a list of `count` elements. */
-static struct span popped(size_t count, bool front, uint64_t wanted)
+static struct span popped_span(size_t count, bool front, uint64_t wanted)
 {
 	size_t n = wanted < count ? (size_t)wanted : count;
 
@@ -217,8 +217,8 @@ void segmented_list_need_ends(struct segmented_list *list, uint64_t front, uint6
 {
 	size_t count = segmented_list_count(list);
 
-	need_span(list, popped(count, true, front));
-	need_span(list, popped(count, false, back));
+	need_span(list, popped_span(count, true, front));
+	need_span(list, popped_span(count, false, back));
 }
 
 static struct slice element_of(const struct list_piece *piece, size_t i)
@@ -227,7 +227,7 @@ static struct slice element_of(const struct list_piece *piece, size_t i)
 				    : log_index_element(piece->log_index, piece->ref.skip + i);
 }
 
-static bool find(const struct list_piece *piece, struct slice element, size_t *at)
+static bool find_element(const struct list_piece *piece, struct slice element, size_t *at)
 {
 	for (*at = 0; *at < piece->ref.keep; ++*at) {
 		if (slice_equal(element_of(piece, *at), element))
@@ -242,7 +242,7 @@ static void need_positions(struct segmented_list *list, const struct list_reques
 	size_t count = segmented_list_count(list), at;
 	size_t most = how->most && how->most < count ? (size_t)how->most : count;
 
-	if (how->rank == 1 && !how->many && find(head_of(list), request->item, &at))
+	if (how->rank == 1 && !how->many && find_element(head_of(list), request->item, &at))
 		return;
 	need_span(list, (struct span){ how->rank < 0 ? count - most : 0, most });
 }
@@ -259,7 +259,7 @@ void segmented_list_need(struct segmented_list *list, const struct list_request 
 		need_positions(list, request);
 		break;
 	case LIST_INSERT:
-		if (!find(head_of(list), request->pivot, &at))
+		if (!find_element(head_of(list), request->pivot, &at))
 			segmented_list_need_all(list);
 		break;
 	case LIST_TAKE:
@@ -374,7 +374,7 @@ static void join_element(struct buf *out, size_t start, struct slice element)
 	buf_add_slice(out, element);
 }
 
-static void join(const struct segmented_list *list, struct span span, bool backwards, struct list_request *request,
+static void join_span(const struct segmented_list *list, struct span span, bool backwards, struct list_request *request,
 	struct buf *text)
 {
 	size_t at = 0, end = span.first + span.count;
@@ -414,9 +414,9 @@ void segmented_list_limit(struct segmented_list *list, uint64_t max, bool newest
 static bool pop(struct segmented_list *list, struct list_request *request, struct buf *text)
 {
 	bool front = request->verb == LIST_POP_FRONT;
-	size_t n = popped(segmented_list_count(list), true, request->count).count;
+	size_t n = popped_span(segmented_list_count(list), true, request->count).count;
 
-	join(list, (struct span){ 0, n }, !front, request, text);
+	join_span(list, (struct span){ 0, n }, !front, request, text);
 	drop(list, n, front);
 	return n > 0;
 }
@@ -482,7 +482,7 @@ static bool join_more(const struct segmented_list *list, struct list_request *re
 	size_t left = all.count - request->done;
 	struct span next = { all.first + request->done, left < LIST_SLICE ? left : LIST_SLICE };
 
-	join(list, next, false, request, text);
+	join_span(list, next, false, request, text);
 	request->done += next.count;
 	return next.count == left;
 }
@@ -516,7 +516,7 @@ static bool remove_elements(struct segmented_list *list, struct list_request *re
 		most = UINT64_MAX;
 	for (size_t n = 0; n < list->piece_count && most; n++) {
 		struct list_piece *piece = &list->pieces[from_tail ? list->piece_count - 1 - n : n];
-		if (piece->ref.keep == 0 || !find(piece, request->item, &at))
+		if (piece->ref.keep == 0 || !find_element(piece, request->item, &at))
 			continue;
 		loosen(piece);
 		size_t removed = take_out(&piece->elements, most, from_tail, request->item);
@@ -565,7 +565,7 @@ static bool insert(struct segmented_list *list, struct list_request *request)
 
 	for (size_t i = 0; i < list->piece_count; i++) {
 		struct list_piece *piece = &list->pieces[i];
-		if (piece->ref.keep == 0 || !find(piece, request->pivot, &at))
+		if (piece->ref.keep == 0 || !find_element(piece, request->pivot, &at))
 			continue;
 		insert_element(piece, at + (request->start ? 1 : 0), request->item);
 		request->number = segmented_list_count(list);
@@ -585,7 +585,7 @@ static struct slice element_at_end(const struct segmented_list *list, bool front
 	return element_of(piece, front ? 0 : piece->ref.keep - 1);
 }
 
-static bool take(struct segmented_list *list, struct list_request *request)
+static bool take_end(struct segmented_list *list, struct list_request *request)
 {
 	bool front = request->start == 0;
 
@@ -604,7 +604,7 @@ static bool rotate(struct segmented_list *list, struct list_request *request, st
 	struct list_piece *piece = to_front ? head_of(list) : tail_of(list);
 	struct slice element;
 
-	join(list, (struct span){ 0, count > 0 }, !front, request, text);
+	join_span(list, (struct span){ 0, count > 0 }, !front, request, text);
 	if (count < 2 || front == to_front)
 		return false;
 	element = element_at_end(list, front);
@@ -635,7 +635,7 @@ bool segmented_list_apply(struct segmented_list *list, struct list_request *requ
 	case LIST_INSERT:
 		return insert(list, request);
 	case LIST_TAKE:
-		return take(list, request);
+		return take_end(list, request);
 	case LIST_ROTATE:
 		return rotate(list, request, text);
 	}
@@ -646,7 +646,7 @@ bool segmented_list_apply(struct segmented_list *list, struct list_request *requ
 
 /* --- segments to be written --- */
 
-static size_t log_size(const struct list_piece *piece)
+static size_t piece_log_size(const struct list_piece *piece)
 {
 	size_t size = 0;
 
@@ -665,7 +665,7 @@ void list_piece_log(const struct list_piece *piece, struct buf *out)
 		buf_add_slice(out, log_index_tokens(piece->log_index, piece->ref.skip, piece->ref.keep));
 		return;
 	}
-	p = buf_reserve(out, log_size(piece));
+	p = buf_reserve(out, piece_log_size(piece));
 	for (size_t i = 0; i < piece->ref.keep; i++) {
 		struct slice element = piece->elements.list[piece->ref.skip + i];
 		*p++ = '+';
@@ -673,7 +673,7 @@ void list_piece_log(const struct list_piece *piece, struct buf *out)
 		p += element.n;
 		*p++ = ' ';
 	}
-	buf_commit(out, log_size(piece));
+	buf_commit(out, piece_log_size(piece));
 }
 
 bool segmented_list_limit_log(struct slice log, uint64_t max, bool newest_first, uint64_t seed, struct buf *out)
@@ -698,7 +698,7 @@ bool segmented_list_limit_log(struct slice log, uint64_t max, bool newest_first,
 static void plan_absorption(struct list_piece *log, struct list_piece *beside, size_t segment_size)
 {
 	if (!is_segment(beside) || beside->needed || beside->ref.keep < beside->ref.count ||
-		beside->ref.kilobytes * (size_t)1024 + log_size(log) > segment_size)
+		beside->ref.kilobytes * (size_t)1024 + piece_log_size(log) > segment_size)
 		return;
 	log->absorbs = beside->needed = true;
 }
@@ -711,13 +711,13 @@ bool segmented_list_plan(struct segmented_list *list, size_t base_size, size_t s
 
 	if (list->tangled)
 		return true;
-	size = log_size(head) + log_size(tail);
+	size = piece_log_size(head) + piece_log_size(tail);
 	if (size <= base_size && !list->limited)
 		return false;
 	for (size_t i = 0; i < list->piece_count; i++)
 		list->pieces[i].needed = list->pieces[i].absorbs = false;
-	head->rewritten = size > base_size && log_size(head) > base_size / MOVED_FRACTION;
-	tail->rewritten = size > base_size && log_size(tail) > base_size / MOVED_FRACTION;
+	head->rewritten = size > base_size && piece_log_size(head) > base_size / MOVED_FRACTION;
+	tail->rewritten = size > base_size && piece_log_size(tail) > base_size / MOVED_FRACTION;
 	if (absorb && tail->rewritten)
 		plan_absorption(tail, tail - 1, segment_size);
 	if (absorb && head->rewritten)
@@ -741,7 +741,7 @@ void segmented_list_spill(struct segmented_list *list, size_t base_size)
 {
 	struct list_piece *tail = &list->pieces[list->piece_count - 1];
 
-	tail->rewritten = list->is_list && log_size(tail) > base_size;
+	tail->rewritten = list->is_list && piece_log_size(tail) > base_size;
 }
 
 void segmented_list_compact(struct segmented_list *list, size_t base_size)

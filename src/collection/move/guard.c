@@ -108,7 +108,7 @@ static void guard_on_look(struct waiter *waiter, const struct result *r)
 	}
 }
 
-static void look(struct moved_call *c, const struct result *r)
+static void look_at_mark(struct moved_call *c, const struct result *r)
 {
 	struct call look = { .verb = CALL_GET, .key = c->call.key };
 
@@ -126,7 +126,7 @@ static void guard_on_result(struct waiter *waiter, const struct result *r)
 	if (verb_met_mark(&c->call, r, c->imitated))
 		c->judged(c, VERDICT_MARKED, r);
 	else if (verb_is_doubtful(&c->call, r, c->imitated))
-		look(c, r);
+		look_at_mark(c, r);
 	else
 		c->judged(c, VERDICT_DONE, r);
 }

@@ -63,7 +63,7 @@ static bool is_event_counter(const struct rules *rules, struct slice key)
 	return false;
 }
 
-static bool read_base(struct slice value, struct oplog_base *out)
+static bool split_base(struct slice value, struct oplog_base *out)
 {
 	return oplog_split(value, out) && value.n && oplog_is_log(out->log);
 }
@@ -72,7 +72,7 @@ bool join_has_parts(struct slice value)
 {
 	struct oplog_base base;
 
-	return read_base(value, &base) && base.refs.n > 0;
+	return split_base(value, &base) && base.refs.n > 0;
 }
 
 /*
@@ -117,7 +117,7 @@ static bool read_words(struct slice value, struct oplog_base *out, struct buf *w
 {
 	struct lease_base loading;
 
-	if (read_base(value, out))
+	if (split_base(value, out))
 		return true;
 	if (out->form != OPLOG_LOADING || !lease_split(value, &loading))
 		return false;
@@ -130,7 +130,7 @@ static bool read_words(struct slice value, struct oplog_base *out, struct buf *w
 static bool can_join(struct slice here, const struct oplog_base *former)
 {
 	struct oplog_base base;
-	bool is_base = read_base(here, &base);
+	bool is_base = split_base(here, &base);
 
 	if (here.n == 0)
 		return true;
@@ -154,7 +154,7 @@ enum join join_of(const struct rules *rules, struct slice key, struct slice form
 		return !is_copy || m >= n ? JOIN_HERE : JOIN_FORMER;
 	}
 	/* An emptied set or list has no words. */
-	if (former.n == 0 && read_base(here, &base))
+	if (former.n == 0 && split_base(here, &base))
 		return JOIN_HERE;
 	joins = read_words(former, &base, &words) && can_join(here, &base);
 	buf_free(&words);
@@ -165,7 +165,7 @@ void join_values(struct slice former, struct slice here, struct buf *out)
 {
 	struct buf words = BUF_EMPTY;
 	struct oplog_base f, h;
-	bool is_base = read_base(here, &h);
+	bool is_base = split_base(here, &h);
 	uint64_t m, n;
 
 	if (is_number(here, &m) && is_number(former, &n)) {
@@ -200,7 +200,7 @@ bool join_needs_runs(struct slice former, struct slice here)
 {
 	struct oplog_base f, h;
 
-	return read_base(former, &f) && read_base(here, &h) && f.block.n && h.refs.n && !h.is_list &&
+	return split_base(former, &f) && split_base(here, &h) && f.block.n && h.refs.n && !h.is_list &&
 		f.log.n + h.head.n > 0;
 }
 
@@ -209,7 +209,7 @@ static void drop_words(struct buf *value, const struct table *table, bool of_log
 	struct buf kept = BUF_EMPTY;
 	struct oplog_base base;
 
-	if (!read_base(buf_slice(value), &base))
+	if (!split_base(buf_slice(value), &base))
 		return;
 	add_other_words(&kept, base.head, table);
 	buf_add_slice(&kept, base.block);

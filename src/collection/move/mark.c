@@ -5,7 +5,7 @@
 
 enum { TEXT_MAX = 40 };
 
-static size_t begin(char text[TEXT_MAX], struct slice word, struct slice key)
+static size_t begin_text(char text[TEXT_MAX], struct slice word, struct slice key)
 {
 	char *p = slice_write(text, word);
 
@@ -42,13 +42,13 @@ void mark_add_copy(struct buf *out, struct slice key, uint32_t flags, uint64_t c
 }
 
 /* Returns the position of `text` in `data`, or NULL. */
-static const char *find(struct slice data, const char *text, size_t n)
+static const char *find_text(struct slice data, const char *text, size_t n)
 {
 	return data.n ? memmem(data.p, data.n, text, n) : NULL;
 }
 
 /* Removes a number and the byte after it, which must be `end`. */
-static bool take(struct slice *rest, char end, uint64_t *out)
+static bool take_field(struct slice *rest, char end, uint64_t *out)
 {
 	if (!num_parse_u64(slice_cut(rest, end), out))
 		return false;
@@ -59,8 +59,8 @@ static bool read_copy(struct slice rest, struct mark *mark)
 {
 	uint64_t flags, cas, mover, bytes;
 
-	if (!take(&rest, '.', &flags) || flags > UINT32_MAX || !take(&rest, '.', &cas) || !take(&rest, '.', &mover) ||
-		!take(&rest, ' ', &bytes) || bytes > rest.n)
+	if (!take_field(&rest, '.', &flags) || flags > UINT32_MAX || !take_field(&rest, '.', &cas) ||
+		!take_field(&rest, '.', &mover) || !take_field(&rest, ' ', &bytes) || bytes > rest.n)
 		return false;
 	mark->kind = MARK_COPY;
 	mark->flags = (uint32_t)flags;
@@ -80,18 +80,18 @@ struct mark mark_read(struct slice key, uint32_t flags, struct slice data)
 
 	if (flags != MARK_FLAGS)
 		return mark;
-	n = begin(text, CLAIM, key);
+	n = begin_text(text, CLAIM, key);
 	text[n++] = ' ';
-	at = find(data, text, n);
+	at = find_text(data, text, n);
 	if (at) {
 		mark = (struct mark){ .kind = MARK_CLAIM, .value = slice_of(at, 0) };
 		mark.behind = slice_skip(data, (size_t)(at - data.p) + n);
 		mark.before = slice_of(data.p, (size_t)(at - data.p));
 		return mark;
 	}
-	n = begin(text, COPY, key);
+	n = begin_text(text, COPY, key);
 	text[n++] = '.';
-	at = find(data, text, n);
+	at = find_text(data, text, n);
 	if (at && read_copy(slice_skip(data, (size_t)(at - data.p) + n), &mark))
 		mark.before = slice_of(data.p, (size_t)(at - data.p));
 	return mark;

@@ -20,13 +20,13 @@ enum {
 enum { ALL = WANT_VALUE | WANT_CAS | WANT_TTL };
 
 typedef void mover_step(struct mover *m);
-static mover_step look, looked, claim, claimed, read_former, decide, copy_parts, copy_item, delete_former, deleted,
-	read_here, here_is, dropped, touched;
+static mover_step mover_look, mover_on_looked, claim, mover_on_claimed, mover_read_former, decide, copy_parts,
+	copy_item, delete_former, mover_on_deleted, read_here, mover_on_here, mover_on_dropped, mover_on_touched;
 
 /* --- calls --- */
 
 /* A call that cannot be sent may be answered before those that were sent. */
-static void count_answer(struct mover *m)
+static void count_call(struct mover *m)
 {
 	if (--m->pending)
 		return;
@@ -48,10 +48,10 @@ static void take_result(struct mover *m, struct mover_item *item, const struct r
 		item->flags = r->flags;
 		item->ttl = r->ttl;
 	}
-	count_answer(m);
+	count_call(m);
 }
 
-static void answered(struct waiter *waiter, const struct result *r)
+static void mover_on_answer(struct waiter *waiter, const struct result *r)
 {
 	struct mover *m = (struct mover *)((char *)waiter - offsetof(struct mover, waiter));
 
@@ -59,7 +59,7 @@ static void answered(struct waiter *waiter, const struct result *r)
 	take_result(m, m->target, r);
 }
 
-static void answered_by_n(struct waiter *waiter, const struct result *r)
+static void mover_on_answer_of_n(struct waiter *waiter, const struct result *r)
 {
 	struct mover *m = (struct mover *)((char *)waiter - offsetof(struct mover, at_n));
 
@@ -67,7 +67,7 @@ static void answered_by_n(struct waiter *waiter, const struct result *r)
 	take_result(m, &m->n, r);
 }
 
-static void send(struct mover *m, struct mover_side *side, struct call call, struct waiter *waiter)
+static void send_to(struct mover *m, struct mover_side *side, struct call call, struct waiter *waiter)
 {
 	call.server = CALL_ANY_SERVER;
 	call.key = m->key;
@@ -76,23 +76,23 @@ static void send(struct mover *m, struct mover_side *side, struct call call, str
 	side->env.call(&side->env, &call, waiter);
 }
 
-static void ask(struct mover *m, struct mover_side *side, struct call call, mover_step *next)
+static void call_then(struct mover *m, struct mover_side *side, struct call call, mover_step *next)
 {
 	m->next = next;
 	m->target = NULL;
-	m->waiter.done = answered;
-	send(m, side, call, &m->waiter);
+	m->waiter.done = mover_on_answer;
+	send_to(m, side, call, &m->waiter);
 }
 
 /* Requires that m->next is set, which follows this read and the other calls in flight. */
 static void read_n(struct mover *m, unsigned want)
 {
-	m->at_n.done = answered_by_n;
+	m->at_n.done = mover_on_answer_of_n;
 	m->asked = m->world->calls;
-	send(m, &m->world->to, (struct call){ .verb = CALL_GET, .want = want }, &m->at_n);
+	send_to(m, &m->world->to, (struct call){ .verb = CALL_GET, .want = want }, &m->at_n);
 }
 
-static void fail(struct mover *m, const char *line)
+static void fail_move(struct mover *m, const char *line)
 {
 	failure_keep(&m->failure,
 		&(struct result){
@@ -104,23 +104,23 @@ static void look_later(struct mover *m, unsigned ms)
 {
 	struct env *env = m->world->env;
 
-	m->next = look;
+	m->next = mover_look;
 	m->target = NULL;
-	m->waiter = (struct waiter){ answered, m->key };
+	m->waiter = (struct waiter){ mover_on_answer, m->key };
 	m->pending++;
 	env->later(env, &m->waiter, 1 + (unsigned)(random_next(&env->random) % ms));
 }
 
 /* Another proxy moves the unit too, or a client changes it. */
-static void again(struct mover *m)
+static void attempt_again(struct mover *m)
 {
 	struct env *env = m->world->env;
 
 	m->knows = false;
 	if (++m->attempts > ATTEMPTS_MAX) {
-		fail(m, "SERVER_ERROR busy: the key is being moved");
+		fail_move(m, "SERVER_ERROR busy: the key is being moved");
 	} else if (m->attempts <= ATTEMPTS_AT_ONCE || !env->later) {
-		look(m);
+		mover_look(m);
 	} else {
 		look_later(m, PAUSE_MS);
 	}
@@ -132,9 +132,9 @@ static bool can_keep(struct mover *m, int64_t ttl, int64_t *exptime)
 	if (ttl_exptime(m->world->env, ttl, exptime))
 		return true;
 	if (ttl == TTL_UNKNOWN)
-		fail(m, "SERVER_ERROR a key that moves has a time to live that its server does not tell");
+		fail_move(m, "SERVER_ERROR the time to live of a moving key is unknown");
 	else if (++m->attempts > ATTEMPTS_MAX || !m->world->env->later)
-		fail(m, "SERVER_ERROR busy: the key is being moved");
+		fail_move(m, "SERVER_ERROR busy: the key is being moved");
 	else
 		look_later(m, EXPIRY_MS);
 	return false;
@@ -154,21 +154,21 @@ void mover_start(struct mover *m, void (*done)(struct mover *m))
 	m->parts.key = m->key;
 	m->parts.failure = &m->failure;
 	m->number = random_next(&m->world->env->random);
-	look(m);
+	mover_look(m);
 }
 
 /* The reply of n is not used if o has the item. */
-static void look(struct mover *m)
+static void mover_look(struct mover *m)
 {
 	m->moves = m->there = false;
 	m->n_status = RESULT_MISS;
-	ask(m, &m->world->from, (struct call){ .verb = CALL_GET }, looked);
+	call_then(m, &m->world->from, (struct call){ .verb = CALL_GET }, mover_on_looked);
 	if (!m->knows)
 		read_n(m, 0);
 }
 
 /* If neither has the item, it may have been moved meanwhile. The queued calls read n again. */
-static void looked(struct mover *m)
+static void mover_on_looked(struct mover *m)
 {
 	if (m->status == RESULT_HIT) {
 		claim(m);
@@ -183,14 +183,14 @@ static void looked(struct mover *m)
 /* --- the copy --- */
 
 /* The addition fails if n has any item. The read after it returns that. */
-static void on_claim(struct waiter *waiter, const struct result *r)
+static void mover_on_claim(struct waiter *waiter, const struct result *r)
 {
 	struct mover *m = (struct mover *)((char *)waiter - offsetof(struct mover, second));
 
 	m->claimed = r->status == RESULT_DONE;
 	if (result_failed(r))
 		failure_keep(&m->failure, r);
-	count_answer(m);
+	count_call(m);
 }
 
 static void claim(struct mover *m)
@@ -201,9 +201,9 @@ static void claim(struct mover *m)
 	m->moves = true;
 	mark_add_claim(&text, m->key);
 	call.value = buf_slice(&text);
-	m->next = claimed;
-	m->second.done = on_claim;
-	send(m, &m->world->to, call, &m->second);
+	m->next = mover_on_claimed;
+	m->second.done = mover_on_claim;
+	send_to(m, &m->world->to, call, &m->second);
 	read_n(m, ALL);
 	buf_free(&text);
 }
@@ -218,10 +218,10 @@ static bool is_own_copy(const struct mover *m)
  * since n had nothing, the copy there is its own. If its deletion on o failed, o's item has
  * changed.
  */
-static void claimed(struct mover *m)
+static void mover_on_claimed(struct mover *m)
 {
 	if (m->n_status != RESULT_HIT) {
-		again(m);
+		attempt_again(m);
 		return;
 	}
 	m->mark = mark_read(m->key, m->n.flags, buf_slice(&m->n.value));
@@ -231,47 +231,47 @@ static void claimed(struct mover *m)
 		look_later(m, WAIT_MS);
 		return;
 	}
-	ask(m, &m->world->from, (struct call){ .verb = CALL_GET, .want = ALL }, read_former);
+	call_then(m, &m->world->from, (struct call){ .verb = CALL_GET, .want = ALL }, mover_read_former);
 	m->target = &m->o;
 }
 
-static void read_former(struct mover *m)
+static void mover_read_former(struct mover *m)
 {
 	if (m->status != RESULT_HIT)
-		again(m);
+		attempt_again(m);
 	else if (can_keep(m, m->o.ttl, &m->parts.exptime))
 		decide(m);
 }
 
-static bool is_too_large(const struct result *r)
+static bool is_too_large_to_move(const struct result *r)
 {
 	return r->status == RESULT_TOO_LARGE ||
 		(r->status == RESULT_REFUSED && slice_equal(r->line, SLICE("SERVER_ERROR object too large for cache")));
 }
 
-static void copied(struct cas *cas, const struct result *r)
+static void mover_on_copied(struct cas *cas, const struct result *r)
 {
 	struct mover *m = (struct mover *)((char *)cas - offsetof(struct mover, cas));
 
-	if (is_too_large(r) && !m->bare && m->mark.kind != MARK_NONE) {
+	if (is_too_large_to_move(r) && !m->bare && m->mark.kind != MARK_NONE) {
 		m->bare = true;
-		again(m);
+		attempt_again(m);
 	} else if (result_failed(r)) {
 		failure_keep(&m->failure, r);
 		m->done(m);
 	} else if (r->status == RESULT_DONE) {
 		delete_former(m);
 	} else {
-		again(m);
+		attempt_again(m);
 	}
 }
 
-static void on_copy(struct waiter *waiter, const struct result *r)
+static void mover_on_copy(struct waiter *waiter, const struct result *r)
 {
 	struct mover *m = (struct mover *)((char *)waiter - offsetof(struct mover, waiter));
 
 	m->pending--;
-	copied(&m->cas, r);
+	mover_on_copied(&m->cas, r);
 }
 
 /* A write that replaces the item read on n. */
@@ -301,15 +301,15 @@ static void write_copy(struct mover *m, struct slice value, uint32_t flags)
 
 	m->asked = m->world->calls;
 	if (m->join != JOIN_FORMER) {
-		cas_send(&m->cas, mover_env(&m->world->to), call, m->key, m->n.ttl, copied);
+		cas_send(&m->cas, mover_env(&m->world->to), call, m->key, m->n.ttl, mover_on_copied);
 		return;
 	}
 	if (ttl_is_date(call.exptime)) {
-		cas_send(&m->cas, mover_env(&m->world->copy), call, m->key, m->o.ttl, copied);
+		cas_send(&m->cas, mover_env(&m->world->copy), call, m->key, m->o.ttl, mover_on_copied);
 		return;
 	}
-	m->waiter.done = on_copy;
-	send(m, &m->world->to, call, &m->waiter);
+	m->waiter.done = mover_on_copy;
+	send_to(m, &m->world->to, call, &m->waiter);
 }
 
 /*
@@ -393,12 +393,12 @@ static void copy_item(struct mover *m)
 
 /* --- the deletion --- */
 
-static void on_last_look(struct waiter *waiter, const struct result *r)
+static void mover_on_last_look(struct waiter *waiter, const struct result *r)
 {
 	struct mover *m = (struct mover *)((char *)waiter - offsetof(struct mover, second));
 
 	m->last_ttl = r->status == RESULT_HIT ? r->ttl : 0;
-	count_answer(m);
+	count_call(m);
 }
 
 /*
@@ -415,37 +415,37 @@ static void delete_former(struct mover *m)
 		.value = SLICE(""),
 	};
 
-	m->second.done = on_last_look;
+	m->second.done = mover_on_last_look;
 	if (m->join == JOIN_FORMER)
-		send(m, &m->world->from, (struct call){ .verb = CALL_GET, .want = WANT_TTL }, &m->second);
-	ask(m, &m->world->from, call, deleted);
+		send_to(m, &m->world->from, (struct call){ .verb = CALL_GET, .want = WANT_TTL }, &m->second);
+	call_then(m, &m->world->from, call, mover_on_deleted);
 	if (m->join == JOIN_FORMER && !m->bare)
 		read_n(m, ALL);
 }
 
-static void deleted(struct mover *m)
+static void mover_on_deleted(struct mover *m)
 {
 	if (m->status != RESULT_DONE) {
-		again(m);
+		attempt_again(m);
 		return;
 	}
 	m->moved = true;
 	if (m->join != JOIN_FORMER || m->bare) {
 		m->there = true;
 		m->last_ttl = m->join != JOIN_FORMER ? 0 : m->last_ttl;
-		touched(m);
+		mover_on_touched(m);
 	} else {
-		here_is(m);
+		mover_on_here(m);
 	}
 }
 
 static void read_here(struct mover *m)
 {
-	m->next = here_is;
+	m->next = mover_on_here;
 	read_n(m, ALL);
 }
 
-static void finished(struct cas *cas, const struct result *r)
+static void mover_on_finished(struct cas *cas, const struct result *r)
 {
 	struct mover *m = (struct mover *)((char *)cas - offsetof(struct mover, cas));
 
@@ -454,7 +454,7 @@ static void finished(struct cas *cas, const struct result *r)
 		m->done(m);
 	} else if (r->status == RESULT_DONE) {
 		m->there = true;
-		touched(m);
+		mover_on_touched(m);
 	} else {
 		read_here(m);
 	}
@@ -470,18 +470,18 @@ static void drop_claim(struct mover *m)
 		.value = SLICE(""),
 	};
 
-	ask(m, &m->world->to, call, dropped);
+	call_then(m, &m->world->to, call, mover_on_dropped);
 }
 
-static void dropped(struct mover *m)
+static void mover_on_dropped(struct mover *m)
 {
 	if (m->status == RESULT_EXISTS)
-		again(m);
+		attempt_again(m);
 	else
 		m->done(m);
 }
 
-static void here_is(struct mover *m)
+static void mover_on_here(struct mover *m)
 {
 	struct buf text = BUF_EMPTY;
 	struct call call;
@@ -503,12 +503,12 @@ static void here_is(struct mover *m)
 	buf_add_slice(&text, m->mark.behind);
 	call = write_call(m, buf_slice(&text), m->mark.flags, m->n.ttl);
 	m->asked = m->world->calls;
-	cas_send(&m->cas, mover_env(&m->world->to), call, m->key, m->n.ttl, finished);
+	cas_send(&m->cas, mover_env(&m->world->to), call, m->key, m->n.ttl, mover_on_finished);
 	buf_free(&text);
 }
 
 /* Repeats the touch of another client between the copy of the item on o and its deletion. */
-static void touched(struct mover *m)
+static void mover_on_touched(struct mover *m)
 {
 	int64_t exptime, before = m->o.ttl, now = m->last_ttl;
 	bool changed = m->moved && now &&
@@ -516,7 +516,7 @@ static void touched(struct mover *m)
 
 	m->last_ttl = 0;
 	if (changed && ttl_exptime(m->world->env, now, &exptime))
-		ask(m, &m->world->to, (struct call){ .verb = CALL_TOUCH, .exptime = exptime }, touched);
+		call_then(m, &m->world->to, (struct call){ .verb = CALL_TOUCH, .exptime = exptime }, mover_on_touched);
 	else
 		m->done(m);
 }

@@ -218,7 +218,7 @@ static bool was_found(struct moves *m, struct slice key, uint64_t hash)
 }
 
 /* Handles a call on a unit that has no queue. */
-static void find(struct moves *m, const struct call *call, struct waiter *waiter, struct slice key, uint64_t hash)
+static void call_unit(struct moves *m, const struct call *call, struct waiter *waiter, struct slice key, uint64_t hash)
 {
 	struct env *env = m->world.env;
 	struct moved_call *c;
@@ -269,7 +269,7 @@ void moves_call(struct moves *m, const struct call *call, struct waiter *waiter)
 	hash = hash_slice(key, m->seed);
 	u = unit_find(m, hash, key);
 	if (!u)
-		find(m, call, waiter, key, hash);
+		call_unit(m, call, waiter, key, hash);
 	else if (u->state == UNIT_SOUGHT && !u->writes && may_peek(call, key, u))
 		peek_in(u, keep_call(m, call, waiter), false);
 	else

@@ -36,7 +36,7 @@ static enum peek_place judge(const struct peek *peek, const struct result *forme
 	return former->status != RESULT_HIT && here->status != RESULT_HIT ? PEEK_NOWHERE : PEEK_UNCLEAR;
 }
 
-static void answered(struct peek *peek, const struct result *r, bool is_former)
+static void take_look(struct peek *peek, const struct result *r, bool is_former)
 {
 	const struct result *former, *here;
 	enum peek_place place;
@@ -57,14 +57,14 @@ static void answered(struct peek *peek, const struct result *r, bool is_former)
 	peek->done(peek, place, place == PEEK_FAILED ? &peek->failure.result : place == PEEK_FORMER ? former : here);
 }
 
-static void on_former(struct waiter *waiter, const struct result *r)
+static void peek_on_former(struct waiter *waiter, const struct result *r)
 {
-	answered((struct peek *)((char *)waiter - offsetof(struct peek, former)), r, true);
+	take_look((struct peek *)((char *)waiter - offsetof(struct peek, former)), r, true);
 }
 
-static void on_here(struct waiter *waiter, const struct result *r)
+static void peek_on_here(struct waiter *waiter, const struct result *r)
 {
-	answered((struct peek *)((char *)waiter - offsetof(struct peek, here)), r, false);
+	take_look((struct peek *)((char *)waiter - offsetof(struct peek, here)), r, false);
 }
 
 void peek_start(struct peek *peek, struct mover_world *world, const struct call *call, bool is_part,
@@ -75,8 +75,8 @@ void peek_start(struct peek *peek, struct mover_world *world, const struct call 
 	copy.want |= WANT_CAS;
 	*peek = (struct peek){
 		.key = call->key,
-		.former = { on_former, call->key },
-		.here = { on_here, call->key },
+		.former = { peek_on_former, call->key },
+		.here = { peek_on_here, call->key },
 		.is_part = is_part,
 		.has_value = call->want & WANT_VALUE,
 		.done = done,

@@ -52,19 +52,19 @@ size_t aheads_memory(const struct aheads *aheads)
 	return aheads->memory;
 }
 
-static struct ahead *place_of(const struct lane *lane)
+static struct ahead *place_of_lane(const struct lane *lane)
 {
 	return &lane->lanes->aheads->places[lane->hash % PLACES];
 }
 
-static struct ahead *find(const struct lane *lane)
+static struct ahead *find_ahead(const struct lane *lane)
 {
-	struct ahead *a = place_of(lane);
+	struct ahead *a = place_of_lane(lane);
 
 	return a->hash == lane->hash && slice_equal(buf_slice(&a->key), lane->waiter.key) ? a : NULL;
 }
 
-static void set(struct aheads *aheads, struct buf *b, struct slice s)
+static void set_bytes(struct aheads *aheads, struct buf *b, struct slice s)
 {
 	aheads->memory -= b->cap;
 	buf_consume(b, buf_size(b));
@@ -75,9 +75,9 @@ static void set(struct aheads *aheads, struct buf *b, struct slice s)
 static struct ahead *make(const struct lane *lane)
 {
 	struct aheads *aheads = lane->lanes->aheads;
-	struct ahead *a = place_of(lane);
+	struct ahead *a = place_of_lane(lane);
 
-	set(aheads, &a->key, lane->waiter.key);
+	set_bytes(aheads, &a->key, lane->waiter.key);
 	aheads->memory -= a->value.cap;
 	buf_free(&a->value);
 	*a = (struct ahead){ .hash = lane->hash, .key = a->key, .gap = GAP_UNKNOWN };
@@ -96,7 +96,7 @@ static size_t most(const struct lane *lane)
 	return share < MOST ? share : MOST;
 }
 
-static void forget(struct lane *lane, struct ahead *a)
+static void forget_read(struct lane *lane, struct ahead *a)
 {
 	a->known = false;
 	lane_forget_behind(lane);
@@ -104,10 +104,10 @@ static void forget(struct lane *lane, struct ahead *a)
 
 void ahead_forget(struct lane *lane)
 {
-	struct ahead *a = find(lane);
+	struct ahead *a = find_ahead(lane);
 
 	if (a)
-		forget(lane, a);
+		forget_read(lane, a);
 }
 
 /* --- the read after a write --- */
@@ -127,7 +127,7 @@ static bool as_of_now(const struct lane *lane, const struct ahead *a, struct res
 }
 
 /* Records whether a read was useful. */
-static void count(struct ahead *a, bool used)
+static void count_use(struct ahead *a, bool used)
 {
 	if (used) {
 		a->pause /= 2;
@@ -141,25 +141,24 @@ static void count(struct ahead *a, bool used)
  * Keeps the reply `r` and `base`, which was read after a->since. Returns false if no rewrite
  * could begin with it.
  */
-static bool keep(struct lane *lane, struct ahead *a, const struct result *r, struct slice base)
+static bool keep_read(struct lane *lane, struct ahead *a, const struct result *r, struct slice base)
 {
 	struct result now;
 
-	a->read = *r;
-	a->read.value = a->read.line = slice_of("", 0);
+	a->read = result_bare(r);
 	a->read.server = "server";
 	a->known = r->status == RESULT_HIT && r->cas && base.n <= most(lane) && as_of_now(lane, a, &now);
 	if (a->known)
-		set(lane->lanes->aheads, &a->value, base);
+		set_bytes(lane->lanes->aheads, &a->value, base);
 	return a->known;
 }
 
-static void read_behind(struct lane *lane, const struct result *r)
+static void ahead_on_read(struct lane *lane, const struct result *r)
 {
-	struct ahead *a = find(lane);
+	struct ahead *a = find_ahead(lane);
 
-	if (a && !keep(lane, a, r, r->value))
-		count(a, false);
+	if (a && !keep_read(lane, a, r, r->value))
+		count_use(a, false);
 }
 
 static bool is_rewrite(const struct op *op)
@@ -174,13 +173,19 @@ static bool is_rewrite(const struct op *op)
 static bool expects_rewrite(const struct lane *lane, const struct ahead *a)
 {
 	enum { LOOKS = 16 };
-	const struct op *op = STAILQ_FIRST(&lane->waiting);
+	const struct client_queue *client;
+	const struct op *op;
+	int n = 0;
 
-	for (int n = 0; op && n < LOOKS; n++, op = STAILQ_NEXT(op, link)) {
-		if (is_rewrite(op))
-			return true;
-		if (op->kind != OP_READ && op->kind != OP_LIST && op->kind != OP_CALL)
-			return false;
+	TAILQ_FOREACH(client, &lane->queue.clients, link) {
+		STAILQ_FOREACH(op, &client->ops, link) {
+			if (is_rewrite(op))
+				return true;
+			if (n++ == LOOKS)
+				break;
+			if (op->kind != OP_READ && op->kind != OP_LIST && op->kind != OP_CALL)
+				return false;
+		}
 	}
 	return a->appends == a->gap;
 }
@@ -195,12 +200,12 @@ static void read_ahead(struct lane *lane, struct ahead *a)
 	if (!may_read_ahead(lane, a))
 		return;
 	a->since = lane_env(lane)->now;
-	lane_read_behind(lane, read_behind);
+	lane_read_behind(lane, ahead_on_read);
 }
 
 void ahead_rewrites(struct lane *lane, int64_t exptime)
 {
-	struct ahead *a = find(lane);
+	struct ahead *a = find_ahead(lane);
 
 	/* A date is computed from values that are read again. */
 	if (ttl_is_date(exptime) || most(lane) == 0)
@@ -209,7 +214,7 @@ void ahead_rewrites(struct lane *lane, int64_t exptime)
 		(void)make(lane);
 		return;
 	}
-	forget(lane, a);
+	forget_read(lane, a);
 	if (lane->attempts == 0) {
 		a->gap = a->appends;
 		a->appends = 0;
@@ -220,30 +225,30 @@ void ahead_rewrites(struct lane *lane, int64_t exptime)
 
 void ahead_appends(struct lane *lane)
 {
-	struct ahead *a = find(lane);
+	struct ahead *a = find_ahead(lane);
 
 	if (!a)
 		return;
-	forget(lane, a);
+	forget_read(lane, a);
 	a->appends += a->appends < GAP_MAX;
 	read_ahead(lane, a);
 }
 
 void ahead_saw(struct lane *lane, const struct result *r, struct slice base)
 {
-	struct ahead *a = find(lane);
+	struct ahead *a = find_ahead(lane);
 
 	if (!a || a->known || !may_read_ahead(lane, a))
 		return;
 	a->since = lane_env(lane)->now;
-	(void)keep(lane, a, r, base);
+	(void)keep_read(lane, a, r, base);
 }
 
 /* --- the rewrite --- */
 
 bool ahead_has(const struct lane *lane)
 {
-	const struct ahead *a = find(lane);
+	const struct ahead *a = find_ahead(lane);
 	struct result r;
 
 	return a && ((lane->reads_behind && lane->behind_read) || (a->known && as_of_now(lane, a, &r)));
@@ -251,7 +256,7 @@ bool ahead_has(const struct lane *lane)
 
 void ahead_give(struct lane *lane, lane_step *step)
 {
-	struct ahead *a = find(lane);
+	struct ahead *a = find_ahead(lane);
 	struct result r;
 
 	if (lane_await_behind(lane, step))
@@ -267,12 +272,12 @@ void ahead_give(struct lane *lane, lane_step *step)
  */
 void ahead_ended(struct lane *lane, const struct cas *cas, enum result_status status, bool tried)
 {
-	struct ahead *a = find(lane);
+	struct ahead *a = find_ahead(lane);
 
 	if (a && tried && status <= RESULT_EXISTS)
-		count(a, status == RESULT_DONE);
+		count_use(a, status == RESULT_DONE);
 	if (a && cas->ttl != cas->first.ttl)
-		forget(lane, a);
+		forget_read(lane, a);
 }
 
 bool ahead_reads(struct lane *lane, lane_step *step)

@@ -9,13 +9,14 @@
 enum { TRIES_MAX = 8 };
 
 typedef void waiter_done(struct waiter *waiter, const struct result *r);
-static waiter_done looked, clock_read, answered;
+static waiter_done cas_on_look, cas_on_clock, cas_on_answer;
 typedef void cas_next(struct cas *cas);
-static cas_next measure, measured, write_item, written, read_clock_for_date, touch_with_date, touched;
+static cas_next cas_measure, cas_on_measured, write_item, cas_on_written, read_clock_for_date, cas_touch_with_date,
+	cas_on_touched;
 
 /* --- calls --- */
 
-static void ask(struct cas *cas, struct waiter *waiter, struct slice key, struct call call, waiter_done *done)
+static void send_call(struct cas *cas, struct waiter *waiter, struct slice key, struct call call, waiter_done *done)
 {
 	call.key = key;
 	call.server = CALL_ANY_SERVER;
@@ -28,18 +29,18 @@ static const struct call read_ttl = { .verb = CALL_GET, .want = WANT_TTL };
 static const struct call read_clock = { .verb = CALL_STATS };
 
 /* If a call cannot be sent, its result may precede the replies to earlier calls. */
-static void count_answer(struct cas *cas)
+static void count_result(struct cas *cas)
 {
 	if (--cas->pending == 0)
 		cas->next(cas);
 }
 
-static void looked(struct waiter *waiter, const struct result *r)
+static void cas_on_look(struct waiter *waiter, const struct result *r)
 {
 	struct cas *cas = (struct cas *)((char *)waiter - offsetof(struct cas, look));
 
 	cas->looked = *r;
-	count_answer(cas);
+	count_result(cas);
 }
 
 /*
@@ -61,26 +62,26 @@ static int64_t clock_of(const struct result *stats)
 	return 0;
 }
 
-static void clock_read(struct waiter *waiter, const struct result *r)
+static void cas_on_clock(struct waiter *waiter, const struct result *r)
 {
 	struct cas *cas = (struct cas *)((char *)waiter - offsetof(struct cas, clock));
 
 	cas->now = clock_of(r);
-	count_answer(cas);
+	count_result(cas);
 }
 
-static void answered(struct waiter *waiter, const struct result *r)
+static void cas_on_answer(struct waiter *waiter, const struct result *r)
 {
 	struct cas *cas = (struct cas *)((char *)waiter - offsetof(struct cas, waiter));
 
 	cas->last = *r;
 	if (result_failed(r))
 		failure_keep(&cas->failure, r);
-	count_answer(cas);
+	count_result(cas);
 }
 
 /* The owner may free `cas` in `done`. */
-static void finish(struct cas *cas, enum result_status status)
+static void finish_cas(struct cas *cas, enum result_status status)
 {
 	struct result r = { .status = status, .server = cas->last.server };
 	struct failure failure = cas->failure;
@@ -107,7 +108,7 @@ void cas_send(struct cas *cas, struct env *env, struct call call, struct slice l
 	}
 	buf_add_slice(&cas->value, call.value);
 	cas->call.value = buf_slice(&cas->value);
-	measure(cas);
+	cas_measure(cas);
 }
 
 void cas_replace(struct cas *cas, struct env *env, struct slice key, struct slice value, const struct result *read,
@@ -126,13 +127,13 @@ void cas_replace(struct cas *cas, struct env *env, struct slice key, struct slic
 	cas_send(cas, env, call, key, read->ttl, done);
 }
 
-static void measure(struct cas *cas)
+static void cas_measure(struct cas *cas)
 {
 	cas->since = cas->env->now;
-	cas->next = measured;
-	ask(cas, &cas->look, cas->like, read_ttl, looked);
-	ask(cas, &cas->clock, cas->like, read_clock, clock_read);
-	ask(cas, &cas->waiter, cas->like, read_ttl, answered);
+	cas->next = cas_on_measured;
+	send_call(cas, &cas->look, cas->like, read_ttl, cas_on_look);
+	send_call(cas, &cas->clock, cas->like, read_clock, cas_on_clock);
+	send_call(cas, &cas->waiter, cas->like, read_ttl, cas_on_answer);
 }
 
 /*
@@ -149,16 +150,16 @@ static bool date_of(const struct cas *cas, int64_t ttl, int64_t *exptime)
 	return true;
 }
 
-static void measured(struct cas *cas)
+static void cas_on_measured(struct cas *cas)
 {
 	int64_t ttl = cas->last.ttl;
 
 	if (cas->last.status != RESULT_HIT)
-		finish(cas, cas->last.status);
+		finish_cas(cas, cas->last.status);
 	else if ((cas->looked.status != RESULT_HIT || cas->looked.ttl != ttl) && ++cas->tries < TRIES_MAX)
-		measure(cas);
+		cas_measure(cas);
 	else if (!date_of(cas, ttl, &cas->call.exptime))
-		finish(cas, RESULT_MISS);
+		finish_cas(cas, RESULT_MISS);
 	else
 		cas->ttl = ttl, write_item(cas);
 }
@@ -167,7 +168,7 @@ static void measured(struct cas *cas)
  * Sends a read of the item, then the call. Both may be queued until the key has moved,
  * except for a TOUCH.
  */
-static void send(struct cas *cas)
+static void send_write(struct cas *cas)
 {
 	struct call look = read_ttl, clock = read_clock;
 
@@ -175,11 +176,11 @@ static void send(struct cas *cas)
 	cas->sent = cas->env->now;
 	cas->looked.status = RESULT_MISS;
 	if (slice_equal(cas->like, cas->call.key)) {
-		ask(cas, &cas->look, cas->like, look, looked);
+		send_call(cas, &cas->look, cas->like, look, cas_on_look);
 		if (cas->exact)
-			ask(cas, &cas->clock, cas->like, clock, clock_read);
+			send_call(cas, &cas->clock, cas->like, clock, cas_on_clock);
 	}
-	ask(cas, &cas->waiter, cas->call.key, cas->call, answered);
+	send_call(cas, &cas->waiter, cas->call.key, cas->call, cas_on_answer);
 }
 
 /*
@@ -194,8 +195,8 @@ static int64_t end_of(const struct cas *cas, int64_t exptime)
 static void write_item(struct cas *cas)
 {
 	cas->first = cas->given = (struct cas_life){ cas->ttl, cas->since, end_of(cas, cas->call.exptime) };
-	cas->next = written;
-	send(cas);
+	cas->next = cas_on_written;
+	send_write(cas);
 }
 
 /*
@@ -221,8 +222,8 @@ static void touch(struct cas *cas, int64_t exptime)
 	cas->given = (struct cas_life){ cas->looked.ttl, cas->sent, end_of(cas, exptime) };
 	cas->ttl = cas->looked.ttl;
 	cas->call = (struct call){ .verb = CALL_TOUCH, .key = cas->call.key, .exptime = exptime };
-	cas->next = touched;
-	send(cas);
+	cas->next = cas_on_touched;
+	send_write(cas);
 }
 
 /* Sets the time to live of the item to the one in `looked`. */
@@ -234,7 +235,7 @@ static void correct(struct cas *cas, int64_t exptime)
 		read_clock_for_date(cas);
 }
 
-static void written(struct cas *cas)
+static void cas_on_written(struct cas *cas)
 {
 	int64_t exptime;
 
@@ -242,14 +243,14 @@ static void written(struct cas *cas)
 	if (cas->last.status == RESULT_DONE && touch_is_due(cas, &exptime))
 		correct(cas, exptime);
 	else
-		finish(cas, cas->last.status);
+		finish_cas(cas, cas->last.status);
 }
 
 static void read_clock_for_date(struct cas *cas)
 {
 	cas->asked = cas->env->now;
-	cas->next = touch_with_date;
-	ask(cas, &cas->clock, cas->like, read_clock, clock_read);
+	cas->next = cas_touch_with_date;
+	send_call(cas, &cas->clock, cas->like, read_clock, cas_on_clock);
 }
 
 /*
@@ -257,7 +258,7 @@ static void read_clock_for_date(struct cas *cas)
  * to within the time that its reply took. If there was no reply, the connection broke, and the
  * clock is read on another one.
  */
-static void touch_with_date(struct cas *cas)
+static void cas_touch_with_date(struct cas *cas)
 {
 	enum { SOON_MS = 1000 };
 	int64_t exptime, later = (int64_t)((cas->asked - cas->written) / 1000);
@@ -268,7 +269,7 @@ static void touch_with_date(struct cas *cas)
 	else if (date_of(cas, cas->looked.ttl - later, &exptime))
 		touch(cas, exptime);
 	else
-		finish(cas, RESULT_DONE);
+		finish_cas(cas, RESULT_DONE);
 }
 
 /*
@@ -300,7 +301,7 @@ static bool undid_touch(const struct cas *cas)
 }
 
 /* Repeats a touch that ours undid. The write is done, even if a touch failed. */
-static void touched(struct cas *cas)
+static void cas_on_touched(struct cas *cas)
 {
 	int64_t exptime;
 
@@ -309,5 +310,5 @@ static void touched(struct cas *cas)
 		date_of(cas, cas->looked.ttl, &exptime))
 		correct(cas, exptime);
 	else
-		finish(cas, RESULT_DONE);
+		finish_cas(cas, RESULT_DONE);
 }

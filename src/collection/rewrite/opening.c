@@ -1,7 +1,14 @@
 #include "collection/rewrite/opening.h"
 
+#include <string.h>
+
 #include "collection/lane/batch.h"
 #include "collection/rewrite/ahead.h"
+
+bool base_is_possible(struct slice value)
+{
+	return value.n == 0 || memchr("+-@", value.p[0], 3);
+}
 
 struct base base_sort(const struct lane *lane, const struct result *r)
 {
@@ -11,15 +18,31 @@ struct base base_sort(const struct lane *lane, const struct result *r)
 		base.kind = BASE_MISSING;
 	if (r->status != RESULT_HIT)
 		return base;
+	base.kind = BASE_FOREIGN;
+	base.form = OPLOG_CORRUPT;
+	if (!base_is_possible(r->value))
+		return base;
 	(void)oplog_split(r->value, &base.split);
 	base.form = base.split.form;
-	base.kind = BASE_FOREIGN;
 	if (base.form == OPLOG_GOOD)
 		base.kind = lane_is_list(lane, &base.split) ? BASE_LIST : BASE_SET;
-	else if (base.form == OPLOG_LOADING && lease_split(r->value, &base.loading))
-		base.kind = BASE_LOADING;
 	else if (base.form == OPLOG_OUTDATED)
 		base.kind = BASE_OUTDATED;
+	else if (base.form == OPLOG_LOADING && lease_split(r->value, &base.loading))
+		base.kind = BASE_LOADING;
+	else if (base.form == OPLOG_LOADING)
+		base.form = OPLOG_CORRUPT;
+	return base;
+}
+
+struct base base_sort_whole(const struct lane *lane, const struct result *r)
+{
+	struct base base = base_sort(lane, r);
+
+	if ((base.kind == BASE_SET || base.kind == BASE_LIST) && !oplog_is_log(base.split.log)) {
+		base.kind = BASE_FOREIGN;
+		base.form = OPLOG_CORRUPT;
+	}
 	return base;
 }
 

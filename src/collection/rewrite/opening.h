@@ -15,12 +15,12 @@
 #include "collection/text/lease.h"
 
 enum base_kind {
-	BASE_FAILED,    /* the read failed */
-	BASE_MISSING,   /* there is no item */
-	BASE_FOREIGN,   /* not a base, or one that this version cannot read: see `form` */
-	BASE_OUTDATED,  /* a set in a format of earlier versions, which counts as missing */
-	BASE_LOADING,   /* a client is loading it: see `loading` */
-	BASE_SET,       /* see `split`, as for LIST */
+	BASE_FAILED,   /* the read failed */
+	BASE_MISSING,  /* there is no item */
+	BASE_FOREIGN,  /* not a base, or one that this version cannot read: see `form` */
+	BASE_OUTDATED, /* a set in a format of earlier versions, which counts as missing */
+	BASE_LOADING,  /* a client is loading it: see `loading` */
+	BASE_SET,      /* see `split`, as for LIST */
 	BASE_LIST
 };
 
@@ -32,11 +32,15 @@ struct base {
 	struct lease_base loading;
 };
 
+/* Returns whether the first byte of a value may be that of a base. */
+bool base_is_possible(struct slice value);
+
 /*
- * Returns what a reply with the value of the lane's key is. The log is not checked: see
- * oplog_is_log.
+ * Returns what a reply with the value of the lane's key is. base_sort_whole also checks the log
+ * of a set or list, and returns FOREIGN if it is malformed.
  */
 struct base base_sort(const struct lane *lane, const struct result *r);
+struct base base_sort_whole(const struct lane *lane, const struct result *r);
 
 /*
  * Removes the base that `read` is a reply about, by a CAS with an exptime in the past. If the

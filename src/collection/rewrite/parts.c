@@ -95,7 +95,7 @@ void parts_destroy(struct parts *s)
 	free(s);
 }
 
-static void ask(struct parts *s)
+static void call_more(struct parts *s)
 {
 	while (s->asked < s->count && s->asked - s->answered < CALLS_AT_ONCE) {
 		struct part *part = &s->list[s->asked++];
@@ -109,7 +109,7 @@ uint64_t part_missing_on(const struct part *part)
 	return part_key_is_at_base(part->waiter.key) ? part->connection : 0;
 }
 
-static void reject(struct part *part)
+static void note_missing(struct part *part)
 {
 	uint64_t on = part_missing_on(part);
 
@@ -119,7 +119,7 @@ static void reject(struct part *part)
 		part->owner->missing_on = on;
 }
 
-static void answered(struct waiter *waiter, const struct result *r)
+static void parts_on_answer(struct waiter *waiter, const struct result *r)
 {
 	struct part *part = (struct part *)waiter;
 	struct parts *s = part->owner;
@@ -128,12 +128,12 @@ static void answered(struct waiter *waiter, const struct result *r)
 	if (result_failed(r)) {
 		failure_keep(&s->failure, r);
 	} else if (r->status == RESULT_MISS || (r->status == RESULT_HIT && !oplog_matches(part->check, r->value))) {
-		reject(part);
+		note_missing(part);
 	} else if (r->status == RESULT_HIT) {
 		buf_add_slice(&part->data, r->value);
 	}
 	s->answered++;
-	ask(s);
+	call_more(s);
 	if (s->answered == s->count)
 		s->done(s);
 }
@@ -149,15 +149,15 @@ void parts_call(struct parts *s, struct call call, void (*done)(struct parts *pa
 	s->asked = s->answered = s->missing = 0;
 	s->missing_on = 0;
 	for (size_t i = 0; i < s->count; i++)
-		s->list[i].waiter.done = answered;
-	ask(s);
+		s->list[i].waiter.done = parts_on_answer;
+	call_more(s);
 }
 
 /*
  * indexes->arg is the object for all parts; it has the ids of the indexes, and of the
  * tables without an index.
  */
-static void indexes_read(struct parts *indexes)
+static void parts_on_indexes(struct parts *indexes)
 {
 	struct parts *all = indexes->arg;
 	struct fences fences;
@@ -174,7 +174,7 @@ static void indexes_read(struct parts *indexes)
 	for (size_t i = 0; i < indexes->count; i++) {
 		if (!fences_read(&fences, buf_slice(&indexes->list[i].data))) {
 			if (!indexes->list[i].missing)
-				reject(&indexes->list[i]);
+				note_missing(&indexes->list[i]);
 			continue;
 		}
 		for (size_t t = 0; t < fences.count; t++)
@@ -206,7 +206,7 @@ void parts_call_all(struct lanes *lanes, struct slice key, struct slice refs, st
 	if (buf_size(&indexes)) {
 		lanes->background++;
 		parts_call(parts_create(lanes, key, buf_slice(&indexes)),
-			(struct call){ .verb = CALL_GET, .want = WANT_VALUE, .account = call.account }, indexes_read,
+			(struct call){ .verb = CALL_GET, .want = WANT_VALUE, .account = call.account }, parts_on_indexes,
 			all);
 	} else {
 		make_list(all, key);
@@ -217,7 +217,7 @@ void parts_call_all(struct lanes *lanes, struct slice key, struct slice refs, st
 
 /* --- in the background --- */
 
-static void ended(struct parts *s)
+static void parts_on_end(struct parts *s)
 {
 	if (s->call.verb == CALL_DELETE && !s->failure.happened)
 		s->lanes->stats.segments_deleted += s->count - s->missing;
@@ -230,7 +230,7 @@ static void call_behind(struct lanes *lanes, struct slice key, struct slice ids,
 	if (ids.n == 0)
 		return;
 	lanes->background++;
-	parts_call(parts_create(lanes, key, ids), call, ended, NULL);
+	parts_call(parts_create(lanes, key, ids), call, parts_on_end, NULL);
 }
 
 static void call_all_behind(struct lanes *lanes, struct slice key, struct slice refs, struct call call)
@@ -238,7 +238,7 @@ static void call_all_behind(struct lanes *lanes, struct slice key, struct slice 
 	if (refs.n == 0)
 		return;
 	lanes->background++;
-	parts_call_all(lanes, key, refs, call, ended, NULL);
+	parts_call_all(lanes, key, refs, call, parts_on_end, NULL);
 }
 
 void parts_forget(struct lanes *lanes, struct slice key, struct slice ids)
@@ -290,7 +290,7 @@ void part_writer_fini(struct part_writer *w)
 	failure_free(&w->failure);
 }
 
-static void written(struct waiter *waiter, const struct result *r)
+static void parts_on_written(struct waiter *waiter, const struct result *r)
 {
 	struct part_write *write = (struct part_write *)waiter;
 	struct part_writer *w = write->writer;
@@ -315,7 +315,7 @@ void part_writer_add(struct part_writer *w, struct slice id, struct slice data)
 
 	*p++ = '.';
 	p = slice_write(p, id);
-	write->waiter = (struct waiter){ written, slice_of(write->key, (size_t)(p - write->key)) };
+	write->waiter = (struct waiter){ parts_on_written, slice_of(write->key, (size_t)(p - write->key)) };
 	write->writer = w;
 	write->size = size;
 	buf_add_word(&w->ids, id);

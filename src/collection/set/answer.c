@@ -22,7 +22,7 @@ static void void_answer(struct set_request *r)
 }
 
 /* Restarts the answer if the set has changed. */
-static void begin(const struct set_view *v, struct set_request *r)
+static void begin_answer(const struct set_view *v, struct set_request *r)
 {
 	set_request_begin(r);
 	if (r->version == v->version)
@@ -105,7 +105,7 @@ static bool make_text(struct set_view *v)
 	return true;
 }
 
-static bool answer_all(struct set_view *v, struct set_request *r)
+static bool answer_members(struct set_view *v, struct set_request *r)
 {
 	if (!make_text(v))
 		return false;
@@ -432,7 +432,7 @@ size_t set_answer_memory(const struct set_view *v, const struct set_request *r)
 }
 
 /* Stops an answer that is larger than clients may hold. Blocks of a range are small. */
-static bool is_too_large(const struct set_view *v, const struct set_request *r)
+static bool is_answer_too_large(const struct set_view *v, const struct set_request *r)
 {
 	size_t most = v->env && v->env->options ? v->env->options->result_max : 0;
 
@@ -442,7 +442,7 @@ static bool is_too_large(const struct set_view *v, const struct set_request *r)
 		(r->shared && buf_size(&r->shared->text) > most);
 }
 
-static void refuse(struct set_view *v, struct set_request *r)
+static void refuse_too_large(struct set_view *v, struct set_request *r)
 {
 	set_request_free(r);
 	buf_free(&v->unfinished);
@@ -463,7 +463,7 @@ static void share_range(struct set_request *r)
 bool set_answer(struct set_view *v, struct set_request *request)
 {
 	static bool (*const verbs[])(struct set_view *, struct set_request *) = {
-		[SET_ALL] = answer_all,
+		[SET_ALL] = answer_members,
 		[SET_TEST] = answer_test,
 		[SET_SAMPLE] = answer_sample,
 		[SET_RANGE] = answer_range,
@@ -482,10 +482,10 @@ bool set_answer(struct set_view *v, struct set_request *request)
 	request->answered = memos_find(&v->memos, request);
 	if (request->answered)
 		return true;
-	begin(v, request);
+	begin_answer(v, request);
 	request->answered = verbs[request->verb](v, request);
-	if (is_too_large(v, request)) {
-		refuse(v, request);
+	if (is_answer_too_large(v, request)) {
+		refuse_too_large(v, request);
 		request->answered = true;
 	} else if (request->answered) {
 		share_range(request);

@@ -67,7 +67,7 @@ void cache_drop(struct cache *cache, struct cache_entry *entry)
 	free(entry);
 }
 
-static struct cache_entry *create(struct cache *cache, struct slice key, uint64_t hash)
+static struct cache_entry *create_entry(struct cache *cache, struct slice key, uint64_t hash)
 {
 	struct cache_entry *entry = xcalloc(1, sizeof(*entry) + key.n);
 
@@ -82,7 +82,7 @@ static struct cache_entry *create(struct cache *cache, struct slice key, uint64_
 	return entry;
 }
 
-static void use(struct cache *cache, struct cache_entry *entry)
+static void use_entry(struct cache *cache, struct cache_entry *entry)
 {
 	entry->when = ++cache->store.clock;
 	/* Moving an entry accesses its neighbours in the list. */
@@ -98,8 +98,8 @@ struct cache_entry *cache_open(struct cache *cache, struct slice key, uint64_t h
 	struct cache_entry *entry = cache_find(cache, key, hash);
 
 	if (!entry)
-		entry = create(cache, key, hash);
-	use(cache, entry);
+		entry = create_entry(cache, key, hash);
+	use_entry(cache, entry);
 	entry->view.pins++;
 	return entry;
 }
@@ -148,7 +148,7 @@ void cache_close(struct cache *cache, struct cache_entry *entry)
 	}
 	/* The parts were used before the view, so they are evicted first, one by one. */
 	if (entry->view.run_count)
-		use(cache, entry);
+		use_entry(cache, entry);
 	entry->view.pins--;
 	if (cache_memory(cache) > cache->budget)
 		shrink(cache);

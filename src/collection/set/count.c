@@ -48,7 +48,7 @@ static void next_run(struct set_counting *c)
  * Stores the number of entries of a run below a bound or, if `through`, at most equal to it.
  * False if a part is wanted.
  */
-static bool rank(struct set_view *v, size_t run, struct slice bound, bool through, uint64_t *out)
+static bool rank_in_run(struct set_view *v, size_t run, struct slice bound, bool through, uint64_t *out)
 {
 	size_t number = set_view_table_of(v, run, bound);
 	const struct table *table = number == SIZE_MAX ? NULL : set_view_table(v, run, number);
@@ -69,9 +69,9 @@ static void count_oldest(struct set_view *v, const struct set_range *range, stru
 	bool there = true;
 
 	if (range->from.n)
-		there = rank(v, 0, range->from, range->after, &from);
+		there = rank_in_run(v, 0, range->from, range->after, &from);
 	if (range->has_to)
-		there &= rank(v, 0, range->to, true, &to);
+		there &= rank_in_run(v, 0, range->to, true, &to);
 	if (!there)
 		note_want(c);
 	c->at.sum += to > from ? (int64_t)(to - from) : 0;
@@ -170,7 +170,7 @@ static bool count_runs(struct set_view *v, const struct set_range *range, struct
 enum { BELOW_UNKNOWN, BELOW_OUT, BELOW_IN };
 
 /* Looks up a member of the overlay in the layers below, once. */
-static bool look_below(struct set_view *v, size_t i)
+static bool note_below(struct set_view *v, size_t i)
 {
 	const struct fold_member *m = &v->overlay.members[i];
 	enum set_found found = set_view_below(v, v->run_count, slice_of(m->p, m->n));
@@ -206,7 +206,7 @@ static bool count_overlay(struct set_view *v, const struct set_range *range, int
 		if (!is_in(range, m))
 			continue;
 		if (v->below[i] == BELOW_UNKNOWN) {
-			there &= look_below(v, i);
+			there &= note_below(v, i);
 			if (there && set_view_is_over(v, LOOKUP_STEPS))
 				return false;
 		}

@@ -28,7 +28,6 @@
 #include "collection/rewrite/ahead.h"
 #include "collection/rewrite/parts.h"
 #include "collection/set/answer.h"
-#include "collection/set/set.h"
 #include "util/alloc.h"
 #include "util/check.h"
 

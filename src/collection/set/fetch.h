@@ -23,7 +23,7 @@ struct fetch {
 	char missing[OPLOG_ID]; /* id of a run with a missing part; empty for none */
 	/* Check of the references when a part was missing; 0 for none. */
 	uint64_t missing_refs;
-	bool loading;           /* another client is loading it, so it counts as missing */
+	bool loading; /* another client is loading it, so it counts as missing */
 	/* The base is a list with segments or a limit, whose view is dropped at the end. */
 	bool is_list;
 	/*
@@ -47,6 +47,12 @@ void fetch_begin(struct fetch *f, struct lane *lane, struct set_request *only, b
  * outcome that the view may have caused.
  */
 void fetch_end(struct fetch *f, struct lane *lane, const struct outcome *outcome);
+
+/*
+ * Called when a part of a set is missing: a background read checks the set, and removes it
+ * if it is incomplete.
+ */
+void fetch_suspect(struct lanes *lanes, struct slice key);
 
 /*
  * Returns the stored base, for appending to it. Requires that the requests are answered.

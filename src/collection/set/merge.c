@@ -1,7 +1,7 @@
 /*
  * Merges runs outside of the lane, so that commands are not delayed:
  *
- *     start -> read indexes -> read tables, for each stream as needed -> merge -> write a new run
+ *     start_merge -> read indexes -> read tables, for each stream as needed -> merge -> write a new run
  *           -> commit, as an operation of the lane -> delete the merged runs
  *
  * The work is done in slices, and the merge yields to other work between them.
@@ -11,8 +11,8 @@
 #include <stdlib.h>
 
 #include "collection/set/cache.h"
+#include "collection/set/fetch.h"
 #include "collection/set/run_writer.h"
-#include "collection/set/set.h"
 #include "collection/text/table_merge.h"
 #include "util/alloc.h"
 #include "util/check.h"
@@ -46,7 +46,8 @@ struct merge {
 	LIST_ENTRY(merge) link; /* in lanes->merges */
 	struct lanes *lanes;
 	struct op op;            /* the COMMIT */
-	struct op_queue waiting; /* COMPACT operations, ended when the merge ends */
+	struct op_queue waiting; /* COMPACT operations whose runs it merges: its end is theirs */
+	struct op_queue later;   /* COMPACT operations that are retried when it ends */
 	struct buf block;        /* the block of references at the start */
 	/*
 	 * Bytes at its start that the commit keeps; 0 for a set that is being loaded, whose
@@ -64,16 +65,15 @@ struct merge {
 	uint64_t last_slice; /* env.now */
 	bool begun, yielding, abandoned;
 	bool part_missing; /* a part of a run is missing */
-	bool outdated;     /* an operation was queued after the start */
 	size_t key_size;
 	char key[];
 };
 
 typedef void waiter_done(struct waiter *waiter, const struct result *r);
 
-static waiter_done index_read, table_read, on_resume;
-static void proceed(void *arg), commit(struct merge *m), abandon(struct merge *m);
-static void committed(struct op *op, const struct outcome *outcome);
+static waiter_done merge_on_index, merge_on_table, merge_on_resume;
+static void merge_proceed(void *arg), commit_run(struct merge *m), abandon(struct merge *m);
+static void merge_on_committed(struct op *op, const struct outcome *outcome);
 
 /* --- the plan --- */
 
@@ -166,7 +166,7 @@ static void take_input(struct merge *m, struct merge_input *in, struct slice *re
 	in->merge = m;
 	(void)oplog_next_run(refs, &in->run);
 	if (in->run.indexed) {
-		read_part(in, in->run.id, index_read);
+		read_part(in, in->run.id, merge_on_index);
 		return;
 	}
 	in->fences = (struct fences){ .list = xcalloc(1, sizeof(struct fence)), .count = 1 };
@@ -181,7 +181,7 @@ static void take_input(struct merge *m, struct merge_input *in, struct slice *re
 	in->reused = xcalloc(1, sizeof(*in->reused));
 }
 
-static struct merge *find(const struct lanes *lanes, struct slice key)
+static struct merge *find_merge(const struct lanes *lanes, struct slice key)
 {
 	struct merge *m;
 
@@ -192,7 +192,7 @@ static struct merge *find(const struct lanes *lanes, struct slice key)
 	return m;
 }
 
-static struct merge *start(struct lanes *lanes, struct slice key, struct slice block, size_t kept, size_t count,
+static struct merge *start_merge(struct lanes *lanes, struct slice key, struct slice block, size_t kept, size_t count,
 	bool oldest, int64_t exptime)
 {
 	struct merge *m = xcalloc(1, sizeof(*m) + key.n);
@@ -204,20 +204,21 @@ static struct merge *start(struct lanes *lanes, struct slice key, struct slice b
 	LIST_INSERT_HEAD(&lanes->merges, m, link);
 	lanes->merge_count++;
 	STAILQ_INIT(&m->waiting);
-	m->resume.done = on_resume;
+	STAILQ_INIT(&m->later);
+	m->resume.done = merge_on_resume;
 	m->last_slice = lanes->env->now;
 	m->kept = kept;
 	m->oldest = oldest;
 	m->count = count;
 	buf_add_slice(&m->block, block);
-	run_writer_init(&m->writer, lanes, key_of(m), exptime, proceed, m);
+	run_writer_init(&m->writer, lanes, key_of(m), exptime, merge_proceed, m);
 	table_merge_init(&m->streams, count);
 	m->inputs = xcalloc(count, sizeof(*m->inputs));
 	refs = slice_skip(buf_slice(&m->block), kept);
 	for (size_t i = 0; i < count; i++)
 		take_input(m, &m->inputs[i], &refs);
 	if (!m->reading)
-		proceed(m);
+		merge_proceed(m);
 	return m;
 }
 
@@ -227,9 +228,9 @@ void merge_consider(struct lanes *lanes, struct slice key, struct slice block, i
 	size_t ends[MERGE_RUNS_MAX], count = merge_list(block, runs, ends), from, to;
 
 	if (!merge_plan(runs, count, &from, &to) || lanes->merge_count >= lanes->env->options->merges ||
-		find(lanes, key))
+		find_merge(lanes, key))
 		return;
-	start(lanes, key, slice_of(block.p, ends[to - 1]), from ? ends[from - 1] : sizeof(OPLOG_SET_MARK) - 1,
+	start_merge(lanes, key, slice_of(block.p, ends[to - 1]), from ? ends[from - 1] : sizeof(OPLOG_SET_MARK) - 1,
 		to - from, from == 0, exptime);
 }
 
@@ -243,41 +244,45 @@ void merge_consider_loaded(struct lanes *lanes, struct slice key, struct slice r
 	size_t ends[MERGE_RUNS_MAX], count = list_runs(refs, 0, runs, ends), from, to, begin;
 
 	if (!merge_plan(runs, count, &from, &to) || lanes->merge_count >= lanes->env->options->merges ||
-		find(lanes, key))
+		find_merge(lanes, key))
 		return;
 	begin = from ? ends[from - 1] : 0;
-	start(lanes, key, slice_of(refs.p + begin, ends[to - 1] - begin), 0, to - from, false, exptime);
+	start_merge(lanes, key, slice_of(refs.p + begin, ends[to - 1] - begin), 0, to - from, false, exptime);
+}
+
+/* Returns whether it merges all runs that the set had when it started. */
+static bool merges_all(const struct merge *m)
+{
+	return m->oldest && m->kept == sizeof(OPLOG_SET_MARK) - 1;
 }
 
 void merge_force(struct lanes *lanes, struct slice key, struct slice block, int64_t exptime, struct op *op)
 {
 	struct oplog_run runs[MERGE_RUNS_MAX];
 	size_t ends[MERGE_RUNS_MAX], count = merge_list(block, runs, ends);
-	struct merge *m = find(lanes, key);
+	struct merge *m = find_merge(lanes, key);
 
 	if (!m && count <= 1) {
 		op->done(op, &(struct outcome){ .status = OUTCOME_DONE });
 		return;
 	}
-	/*
-	 * A merge in progress lacks the newest runs. A new one calls back only after a call, so
-	 * `op` can be queued after start().
-	 */
-	if (m)
-		m->outdated = true;
-	else
-		m = start(lanes, key, slice_of(block.p, ends[count - 1]), sizeof(OPLOG_SET_MARK) - 1, count, true,
+	/* A new merge calls back only after a call, so `op` can be queued after start_merge(). */
+	if (!m)
+		m = start_merge(lanes, key, slice_of(block.p, ends[count - 1]), sizeof(OPLOG_SET_MARK) - 1, count, true,
 			exptime);
-	STAILQ_INSERT_TAIL(&m->waiting, op, link);
+	if (merges_all(m) && slice_equal(buf_slice(&m->block), slice_of(block.p, count ? ends[count - 1] : 0)))
+		STAILQ_INSERT_TAIL(&m->waiting, op, link);
+	else
+		STAILQ_INSERT_TAIL(&m->later, op, link);
 }
 
-static void keep(struct buf *buf, struct slice data)
+static void set_data(struct buf *buf, struct slice data)
 {
 	buf_consume(buf, buf_size(buf));
 	buf_add_slice(buf, data);
 }
 
-static void index_read(struct waiter *waiter, const struct result *r)
+static void merge_on_index(struct waiter *waiter, const struct result *r)
 {
 	struct merge_input *in = (struct merge_input *)waiter;
 	struct merge *m = in->merge;
@@ -285,13 +290,13 @@ static void index_read(struct waiter *waiter, const struct result *r)
 	m->reading--;
 	m->part_missing |= r->status == RESULT_MISS;
 	if (r->status == RESULT_HIT)
-		keep(&in->index, r->value);
+		set_data(&in->index, r->value);
 	if (r->status != RESULT_HIT || check_of(r->value) != in->run.check ||
 		!fences_read(&in->fences, buf_slice(&in->index)) || in->fences.count != in->run.tables)
 		m->abandoned = true;
 	else
 		in->reused = xcalloc(in->fences.count, sizeof(*in->reused));
-	proceed(m);
+	merge_proceed(m);
 }
 
 /* The next table of an input is in table_data. */
@@ -309,7 +314,7 @@ static bool take_from_view(struct merge *m, struct merge_input *in)
 
 	if (!data.n)
 		return false;
-	keep(&in->table_data, data);
+	set_data(&in->table_data, data);
 	return table_trust(&in->table, buf_slice(&in->table_data));
 }
 
@@ -318,10 +323,10 @@ static void read_table(struct merge *m, struct merge_input *in)
 	if (take_from_view(m, in))
 		take_table(m, in);
 	else
-		read_part(in, slice_of(in->fences.list[in->next].id, OPLOG_ID), table_read);
+		read_part(in, slice_of(in->fences.list[in->next].id, OPLOG_ID), merge_on_table);
 }
 
-static void table_read(struct waiter *waiter, const struct result *r)
+static void merge_on_table(struct waiter *waiter, const struct result *r)
 {
 	struct merge_input *in = (struct merge_input *)waiter;
 	struct merge *m = in->merge;
@@ -329,7 +334,7 @@ static void table_read(struct waiter *waiter, const struct result *r)
 	m->reading--;
 	m->part_missing |= r->status == RESULT_MISS;
 	if (r->status == RESULT_HIT)
-		keep(&in->table_data, r->value);
+		set_data(&in->table_data, r->value);
 	if (r->status != RESULT_HIT || check_of(r->value) != in->fences.list[in->next].check ||
 		!table_open(&in->table, buf_slice(&in->table_data)) ||
 		!fences_hold(&in->fences, in->next, &in->table)) {
@@ -337,7 +342,7 @@ static void table_read(struct waiter *waiter, const struct result *r)
 	} else {
 		take_table(m, in);
 	}
-	proceed(m);
+	merge_proceed(m);
 }
 
 /* Reuses the next table unchanged if no other stream has members in its range. */
@@ -354,7 +359,7 @@ static bool reuse(struct merge *m, struct merge_input *in)
 }
 
 /* Continues a dry stream. */
-static void feed(struct merge *m, struct merge_input *in)
+static void feed_input(struct merge *m, struct merge_input *in)
 {
 	if (in->next == in->fences.count)
 		table_merge_end(&m->streams, (size_t)(in - m->inputs));
@@ -387,7 +392,7 @@ static bool work(struct merge *m)
 			run_writer_finish(&m->writer);
 			return false;
 		case MERGE_DRY:
-			feed(m, &m->inputs[m->streams.winner]);
+			feed_input(m, &m->inputs[m->streams.winner]);
 			if (m->reading)
 				return false;
 			break;
@@ -402,7 +407,7 @@ static bool work(struct merge *m)
 }
 
 /* Continues the merge with the next possible step. */
-static void proceed(void *arg)
+static void merge_proceed(void *arg)
 {
 	struct merge *m = arg;
 	struct env *env = m->lanes->env;
@@ -428,16 +433,16 @@ static void proceed(void *arg)
 		}
 	}
 	if (m->writer.finished && m->writer.parts.pending == 0)
-		commit(m);
+		commit_run(m);
 }
 
-static void on_resume(struct waiter *waiter, const struct result *r)
+static void merge_on_resume(struct waiter *waiter, const struct result *r)
 {
 	struct merge *m = (struct merge *)((char *)waiter - offsetof(struct merge, resume));
 
 	(void)r;
 	m->yielding = false;
-	proceed(m);
+	merge_proceed(m);
 }
 
 static void free_input(struct merge_input *in)
@@ -455,7 +460,7 @@ struct retry {
 	struct op *op;
 };
 
-static void paused(struct waiter *waiter, const struct result *r)
+static void merge_on_pause_over(struct waiter *waiter, const struct result *r)
 {
 	struct retry retry = *(struct retry *)waiter;
 
@@ -478,22 +483,33 @@ bool merge_again(struct lanes *lanes, struct op *op, bool lost)
 		return true;
 	}
 	retry = pool_get(env->pool, sizeof(*retry));
-	*retry = (struct retry){ { .done = paused }, lanes, op };
+	*retry = (struct retry){ { .done = merge_on_pause_over }, lanes, op };
 	lanes->background++;
 	env->later(env, &retry->waiter,
 		(unsigned)(random_next(&env->random) % (1u << (op->rounds < DOUBLED_MAX ? op->rounds : DOUBLED_MAX))));
 	return true;
 }
 
-static void end(struct merge *m, enum outcome_status status)
+static void retry_or_end(struct lanes *lanes, struct op_queue *ops, enum outcome_status status)
 {
-	const struct outcome outcome = { .status = status };
-	struct op_queue waiting = STAILQ_HEAD_INITIALIZER(waiting);
+	struct op *op;
+
+	while ((op = STAILQ_FIRST(ops))) {
+		STAILQ_REMOVE_HEAD(ops, link);
+		if (!merge_again(lanes, op, status != OUTCOME_DONE))
+			op->done(op, &(struct outcome){ .status = status });
+	}
+}
+
+static void end_merge(struct merge *m, enum outcome_status status)
+{
+	struct op_queue waiting = STAILQ_HEAD_INITIALIZER(waiting), later = STAILQ_HEAD_INITIALIZER(later);
 	struct lanes *lanes = m->lanes;
-	bool all = m->oldest && m->kept == sizeof(OPLOG_SET_MARK) - 1 && !m->outdated;
+	bool all = merges_all(m);
 	struct op *op;
 
 	STAILQ_CONCAT(&waiting, &m->waiting);
+	STAILQ_CONCAT(&later, &m->later);
 	LIST_REMOVE(m, link);
 	lanes->merge_count--;
 	for (size_t i = 0; i < m->count; i++)
@@ -504,19 +520,17 @@ static void end(struct merge *m, enum outcome_status status)
 	buf_free(&m->block);
 	buf_free(&m->replacement);
 	free(m);
-	while ((op = STAILQ_FIRST(&waiting))) {
+	while (status == OUTCOME_DONE && all && (op = STAILQ_FIRST(&waiting))) {
 		STAILQ_REMOVE_HEAD(&waiting, link);
-		/*
-		 * The merge did not include all runs that the operation requests, or another
-		 * proxy has merged them.
-		 */
-		if ((status == OUTCOME_DONE && all) || !merge_again(lanes, op, status != OUTCOME_DONE))
-			op->done(op, &outcome);
+		op->done(op, &(struct outcome){ .status = OUTCOME_DONE });
 	}
+	/* Another proxy has merged their runs, or they have newer runs. */
+	retry_or_end(lanes, &waiting, status);
+	retry_or_end(lanes, &later, status);
 }
 
 /* The mark is kept even without runs: other runs may have been added after it. */
-static void commit(struct merge *m)
+static void commit_run(struct merge *m)
 {
 	buf_add(&m->replacement, buf_slice(&m->block).p, m->kept);
 	run_writer_ref(&m->writer, &m->replacement);
@@ -526,7 +540,7 @@ static void commit(struct merge *m)
 		.prefix = buf_slice(&m->block),
 		.log = buf_slice(&m->replacement),
 		.anywhere = m->kept == 0,
-		.done = committed,
+		.done = merge_on_committed,
 	};
 	lanes_submit(m->lanes, &m->op);
 }
@@ -549,7 +563,7 @@ static void forget_inputs(const struct merge *m)
 	buf_free(&ids);
 }
 
-static void considered(struct op *op, const struct outcome *outcome)
+static void merge_on_considered(struct op *op, const struct outcome *outcome)
 {
 	(void)outcome;
 	free(op);
@@ -562,12 +576,15 @@ static void consider_again(struct lanes *lanes, struct slice key)
 
 	memcpy(op + 1, key.p, key.n);
 	*op = (struct op){
-		.kind = OP_COMPACT, .merges_only = true, .key = slice_of((char *)(op + 1), key.n), .done = considered
+		.kind = OP_COMPACT,
+		.merges_only = true,
+		.key = slice_of((char *)(op + 1), key.n),
+		.done = merge_on_considered,
 	};
 	lanes_submit(lanes, op);
 }
 
-static void committed(struct op *op, const struct outcome *outcome)
+static void merge_on_committed(struct op *op, const struct outcome *outcome)
 {
 	struct merge *m = (struct merge *)((char *)op - offsetof(struct merge, op));
 
@@ -585,7 +602,7 @@ static void committed(struct op *op, const struct outcome *outcome)
 	if (outcome->status != OUTCOME_FAILED)
 		consider_again(m->lanes, key_of(m));
 	/* A set that is missing now existed when the merge was requested. */
-	end(m, outcome->status == OUTCOME_DONE ? OUTCOME_DONE : OUTCOME_BUSY);
+	end_merge(m, outcome->status == OUTCOME_DONE ? OUTCOME_DONE : OUTCOME_BUSY);
 }
 
 /* Abandons the merge once no callback is pending. No base refers to the new parts. */
@@ -597,5 +614,5 @@ static void abandon(struct merge *m)
 	part_writer_forget(&m->writer.parts);
 	if (m->part_missing)
 		fetch_suspect(m->lanes, key_of(m));
-	end(m, OUTCOME_BUSY);
+	end_merge(m, OUTCOME_BUSY);
 }

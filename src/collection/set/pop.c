@@ -47,7 +47,7 @@ static void end_pop(struct lane *lane, enum outcome_status status, const struct 
 	lane_next(lane);
 }
 
-static lane_after chosen;
+static lane_after pop_on_chosen;
 
 static struct set_request choice(struct lane *lane)
 {
@@ -64,10 +64,10 @@ void pop_start(struct lane *lane)
 	struct pop *pop = pool_get(lane_env(lane)->pool, sizeof(*pop));
 
 	pop->chosen = choice(lane);
-	fetch_begin(&pop->fetch, lane, &pop->chosen, true, chosen);
+	fetch_begin(&pop->fetch, lane, &pop->chosen, true, pop_on_chosen);
 }
 
-static void popped(struct cas *cas, const struct result *r);
+static void pop_on_popped(struct cas *cas, const struct result *r);
 
 /* Pops make the base of a list longer, which no read of its elements notices. */
 static void request_compaction_of_list(struct lane *lane, struct slice value)
@@ -84,7 +84,7 @@ static void choose_others(struct pop *pop)
 	pop->chosen = choice(pop->fetch.open.lane);
 }
 
-static void chosen(struct lane *lane, enum outcome_status status, const struct result *failure)
+static void pop_on_chosen(struct lane *lane, enum outcome_status status, const struct result *failure)
 {
 	struct pop *pop = lane->work;
 	const struct result *read = &pop->fetch.open.read;
@@ -105,13 +105,14 @@ static void chosen(struct lane *lane, enum outcome_status status, const struct r
 		buf_add_slice(&value, buf_slice(&pop->chosen.text));
 		request_compaction_of_list(lane, buf_slice(&value));
 		lane_charge(lane, buf_size(&value));
-		cas_replace(&pop->cas, lane_env(lane), lane->waiter.key, buf_slice(&value), read, exptime, popped);
+		cas_replace(
+			&pop->cas, lane_env(lane), lane->waiter.key, buf_slice(&value), read, exptime, pop_on_popped);
 		ahead_rewrites(lane, exptime);
 		buf_free(&value);
 	}
 }
 
-static void popped(struct cas *cas, const struct result *r)
+static void pop_on_popped(struct cas *cas, const struct result *r)
 {
 	struct pop *pop = (struct pop *)((char *)cas - offsetof(struct pop, cas));
 	struct lane *lane = pop->fetch.open.lane;
@@ -145,8 +146,8 @@ static void end_claim(struct lane *lane, enum outcome_status status, uint64_t nu
 	lane_next(lane);
 }
 
-static lane_after looked_up;
-static void claimed(struct cas *cas, const struct result *r);
+static lane_after pop_on_lookup;
+static void pop_on_claimed(struct cas *cas, const struct result *r);
 
 static struct set_request question(const struct lane *lane)
 {
@@ -160,7 +161,7 @@ void claim_start(struct lane *lane)
 	struct claim *claim = pool_get(lane_env(lane)->pool, sizeof(*claim));
 
 	claim->asked = question(lane);
-	fetch_begin(&claim->fetch, lane, &claim->asked, true, looked_up);
+	fetch_begin(&claim->fetch, lane, &claim->asked, true, pop_on_lookup);
 }
 
 /* Restarts the request, even if the base is the same as before. */
@@ -170,7 +171,7 @@ static void ask_again(struct claim *claim)
 	claim->asked = question(claim->fetch.open.lane);
 }
 
-static void claim_ends(struct lane *lane, const struct result *r)
+static void pop_on_claim_end(struct lane *lane, const struct result *r)
 {
 	struct claim *claim = lane->work;
 
@@ -200,13 +201,14 @@ static void add_member(struct lane *lane)
 		buf_add_slice(&value, lane_first(lane)->log);
 		lane_grew(lane, buf_size(&value));
 		lane_charge(lane, buf_size(&value));
-		cas_replace(&claim->cas, lane_env(lane), lane->waiter.key, buf_slice(&value), read, exptime, claimed);
+		cas_replace(&claim->cas, lane_env(lane), lane->waiter.key, buf_slice(&value), read, exptime,
+			pop_on_claimed);
 		ahead_rewrites(lane, exptime);
 		buf_free(&value);
 	}
 }
 
-static void looked_up(struct lane *lane, enum outcome_status status, const struct result *failure)
+static void pop_on_lookup(struct lane *lane, enum outcome_status status, const struct result *failure)
 {
 	struct claim *claim = lane->work;
 	const struct op *op = lane_first(lane);
@@ -216,7 +218,8 @@ static void looked_up(struct lane *lane, enum outcome_status status, const struc
 		ask_again(claim);
 		opening_read(&claim->fetch.open);
 	} else if (status == OUTCOME_MISSING && !claim->fetch.loading) {
-		lane_call(lane, (struct call){ .verb = CALL_ADD, .value = op->log, .exptime = op->ttl }, claim_ends);
+		lane_call(lane, (struct call){ .verb = CALL_ADD, .value = op->log, .exptime = op->ttl },
+			pop_on_claim_end);
 	} else if (status != OUTCOME_DONE) {
 		end_claim(lane, status, 0, failure);
 	} else if (member) {
@@ -226,10 +229,10 @@ static void looked_up(struct lane *lane, enum outcome_status status, const struc
 	}
 }
 
-static void claimed(struct cas *cas, const struct result *r)
+static void pop_on_claimed(struct cas *cas, const struct result *r)
 {
 	struct claim *claim = (struct claim *)((char *)cas - offsetof(struct claim, cas));
 
 	ahead_ended(claim->fetch.open.lane, cas, r->status, claim->fetch.open.ahead);
-	claim_ends(claim->fetch.open.lane, r);
+	pop_on_claim_end(claim->fetch.open.lane, r);
 }

@@ -39,7 +39,7 @@ static void write_part(struct run_writer *w, enum oplog_kind kind, char id[OPLOG
 	part_writer_add(&w->parts, slice_of(id, OPLOG_ID), data);
 }
 
-static void count(struct run_writer *w, const struct fence *fence)
+static void note_table(struct run_writer *w, const struct fence *fence)
 {
 	fences_add(&w->index, fence);
 	w->last_table = *fence;
@@ -63,7 +63,7 @@ static void write_table(struct run_writer *w)
 	fence.bytes = (uint32_t)buf_size(&data);
 	fence.check = check_of(buf_slice(&data));
 	write_part(w, OPLOG_TABLE, fence.id, buf_slice(&data));
-	count(w, &fence);
+	note_table(w, &fence);
 	buf_free(&data);
 }
 
@@ -153,7 +153,7 @@ bool run_writer_reuse(struct run_writer *w, const struct fence *fence)
 	write_table(w);
 	if (is_first)
 		taken.first.n = 0;
-	count(w, &taken);
+	note_table(w, &taken);
 	/* The last member of a reused table is unknown, so the next fence is a whole member. */
 	w->reused = true;
 	return true;

@@ -52,7 +52,7 @@ static void make_spare(struct set_slot *slot)
 typedef bool open_table(struct table *t, struct slice data);
 
 /* `open` is table_open or table_trust for a table, NULL for an index. */
-static struct set_part *new_part(struct set_view *v, struct slice id, open_table *open, struct slice data)
+static struct set_part *open_part(struct set_view *v, struct slice id, open_table *open, struct slice data)
 {
 	struct set_part *part = xcalloc(1, sizeof(*part));
 
@@ -74,7 +74,7 @@ static struct set_part *new_part(struct set_view *v, struct slice id, open_table
 	return part;
 }
 
-static void put(struct set_slot *slot, struct set_part *part)
+static void put_part(struct set_slot *slot, struct set_part *part)
 {
 	if (slot->part)
 		set_part_drop(slot->part);
@@ -99,13 +99,13 @@ static struct set_part *take_spare(struct set_view *v, const char id[OPLOG_ID])
 
 void set_view_keep(struct set_view *v, struct slice id, bool table, struct slice data)
 {
-	struct set_part *part = new_part(v, id, table ? table_trust : NULL, data);
+	struct set_part *part = open_part(v, id, table ? table_trust : NULL, data);
 
 	if (part)
 		TAILQ_INSERT_TAIL(&v->spare, part, spare);
 }
 
-static void use(struct set_part *part)
+static void use_part(struct set_part *part)
 {
 	struct set_store *store = part->view->store;
 
@@ -131,7 +131,7 @@ static bool make_slots(struct set_view *v, struct set_run *run, const struct fen
 		struct set_part *part = take_spare(v, fences->list[i].id);
 		if (!part)
 			continue;
-		put(&run->tables[i], part);
+		put_part(&run->tables[i], part);
 		if (!fences_hold(fences, i, &part->table))
 			set_part_drop(part);
 	}
@@ -188,7 +188,7 @@ static void take_old(struct set_view *v, struct set_run *run)
 		if (!oplog_same_run(&old->ref, &run->ref))
 			continue;
 		if (old->index.part)
-			put(&run->index, old->index.part);
+			put_part(&run->index, old->index.part);
 		old->index.part = NULL;
 		run->tables = old->tables;
 		run->filter = old->filter;
@@ -210,7 +210,7 @@ static void find_spare(struct set_view *v, struct set_run *run)
 	part = take_spare(v, run->id);
 	if (!part)
 		return;
-	put(run->ref.indexed ? &run->index : &run->tables[0], part);
+	put_part(run->ref.indexed ? &run->index : &run->tables[0], part);
 	if (!matches(v, run, part))
 		set_part_drop(part);
 }
@@ -279,10 +279,10 @@ bool set_view_load(struct set_view *v, const struct set_want *want, struct slice
 	}
 	if (check_of(data) != (fence ? fence->check : run->ref.check))
 		return false;
-	part = new_part(v, fence ? slice_of(fence->id, OPLOG_ID) : run->ref.id, is_index ? NULL : table_open, data);
+	part = open_part(v, fence ? slice_of(fence->id, OPLOG_ID) : run->ref.id, is_index ? NULL : table_open, data);
 	if (!part)
 		return false;
-	put(is_index ? &run->index : &run->tables[want->table], part);
+	put_part(is_index ? &run->index : &run->tables[want->table], part);
 	if (fence ? fences_hold(&run->index.part->fences, (size_t)want->table, &part->table) : matches(v, run, part))
 		return true;
 	set_part_drop(part);
@@ -309,7 +309,7 @@ const struct fences *set_view_index(struct set_view *v, size_t run)
 		want(v, run, SET_INDEX);
 		return NULL;
 	}
-	use(slot->part);
+	use_part(slot->part);
 	return &slot->part->fences;
 }
 
@@ -321,7 +321,7 @@ const struct table *set_view_table(struct set_view *v, size_t run, size_t table)
 		want(v, run, (int64_t)table);
 		return NULL;
 	}
-	use(slot->part);
+	use_part(slot->part);
 	return &slot->part->table;
 }
 
@@ -527,7 +527,7 @@ static size_t runs_that_stay(const struct set_view *v, const struct oplog_base *
 }
 
 /* Takes the runs of a new base. The count of the oldest runs stays valid if they remain. */
-static void take_runs(struct set_view *v, const struct oplog_base *split, bool had_head)
+static void adopt_runs(struct set_view *v, const struct oplog_base *split, bool had_head)
 {
 	size_t stay = runs_that_stay(v, split);
 
@@ -539,7 +539,7 @@ static void take_runs(struct set_view *v, const struct oplog_base *split, bool h
 		make_runs(v, split);
 }
 
-static enum oplog_form start_over(struct set_view *v, struct slice base)
+static enum oplog_form read_anew(struct set_view *v, struct slice base)
 {
 	struct buf old = v->base;
 	struct oplog_base split;
@@ -560,7 +560,7 @@ static enum oplog_form start_over(struct set_view *v, struct slice base)
 	if (oplog_refs_repeat(&split))
 		return OPLOG_CORRUPT;
 	v->split = split;
-	take_runs(v, &split, had_head);
+	adopt_runs(v, &split, had_head);
 	buf_consume(&v->sorted_head, buf_size(&v->sorted_head));
 	return begin_fold(v, split.head, split.log) ? OPLOG_GOOD : OPLOG_CORRUPT;
 }
@@ -581,7 +581,7 @@ static void find_split(struct set_view *v)
 enum oplog_form set_view_update(struct set_view *v, struct slice base)
 {
 	if (!follow(v, base))
-		return start_over(v, base);
+		return read_anew(v, base);
 	find_split(v);
 	return OPLOG_GOOD;
 }
@@ -635,7 +635,7 @@ static enum set_found look_in_run(struct set_view *v, size_t run, struct slice m
 }
 
 /* Continues after a want, so that all wants are noted at once. */
-static enum set_found look_below(struct set_view *v, size_t runs, struct slice member, uint64_t hash)
+static enum set_found look_in_runs(struct set_view *v, size_t runs, struct slice member, uint64_t hash)
 {
 	bool removed = false, wanted = false;
 
@@ -656,7 +656,7 @@ static enum set_found look_below(struct set_view *v, size_t runs, struct slice m
 
 enum set_found set_view_below(struct set_view *v, size_t runs, struct slice member)
 {
-	return look_below(v, runs, member, hash_member(member, &v->secret));
+	return look_in_runs(v, runs, member, hash_member(member, &v->secret));
 }
 
 enum set_found set_view_find(struct set_view *v, struct slice member)
@@ -666,7 +666,7 @@ enum set_found set_view_find(struct set_view *v, struct slice member)
 
 	if (fold_mentions_hashed(&v->overlay, member, hash, &live))
 		return live ? SET_IN : SET_OUT;
-	return look_below(v, v->run_count, member, hash);
+	return look_in_runs(v, v->run_count, member, hash);
 }
 
 enum set_found set_view_mentioned(struct set_view *v, size_t from, struct slice member)

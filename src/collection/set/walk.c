@@ -91,7 +91,7 @@ void walk_end(struct walk *w)
 }
 
 /* Feeds a dry stream. Returns false if its next table must be loaded. */
-static bool feed(struct walk *w, size_t stream)
+static bool feed_stream(struct walk *w, size_t stream)
 {
 	size_t run = stream - 1;
 	const struct table *table;
@@ -126,7 +126,7 @@ enum walk_step walk_next(struct walk *w, struct slice *member)
 		if (state == MERGE_END)
 			return WALK_END;
 		if (state == MERGE_DRY) {
-			if (!feed(w, w->merge.winner))
+			if (!feed_stream(w, w->merge.winner))
 				return WALK_WANTED;
 			continue;
 		}

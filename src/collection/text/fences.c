@@ -29,7 +29,7 @@ static bool read_one(const char **p, const char *end, struct fence *out)
 }
 
 /* The first fence is empty: it has no common bytes and is below all others. */
-static void rank(struct fences *f)
+static void rank_fences(struct fences *f)
 {
 	f->common = member_shared(f->list[f->count > 1].first, f->list[f->count - 1].first);
 	f->ranks = xcalloc(f->count, sizeof(*f->ranks));
@@ -63,7 +63,7 @@ bool fences_read(struct fences *f, struct slice data)
 		fences_free(f);
 		return false;
 	}
-	rank(f);
+	rank_fences(f);
 	return true;
 }
 

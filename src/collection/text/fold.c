@@ -32,7 +32,7 @@ void fold_free(struct fold *f)
 	*f = (struct fold){ .seed = f->seed };
 }
 
-static void grow(struct fold *f)
+static void grow_slots(struct fold *f)
 {
 	struct fold_slot *old = f->slots;
 	size_t count = f->slot_count, at;
@@ -82,7 +82,7 @@ static void new_member(struct fold *f, struct fold_slot *slot, const char *p, si
 static struct fold_member *note(struct fold *f, const char *p, size_t n)
 {
 	if (f->member_count * 2 >= f->slot_count)
-		grow(f);
+		grow_slots(f);
 	uint32_t hash = (uint32_t)hash_member(slice_of(p, n), &f->secret);
 	struct fold_slot *slot = find_slot(f, p, n, hash);
 	if (!slot->index)
@@ -232,7 +232,7 @@ size_t fold_joined_size(const struct fold *f)
  * Writes each live member, or all members, followed by a space and, if `sign`,
  * preceded by its sign.
  */
-static void write_members(const struct fold *f, char *p, bool sign, bool all)
+static void write_fold(const struct fold *f, char *p, bool sign, bool all)
 {
 	for (size_t i = 0; i < f->member_count; i++) {
 		const struct fold_member *m = &f->members[i];
@@ -249,7 +249,7 @@ static void write_members(const struct fold *f, char *p, bool sign, bool all)
 void fold_join(const struct fold *f, struct buf *out)
 {
 	/* One more byte is written than kept: the space after the last member. */
-	write_members(f, buf_reserve(out, fold_joined_size(f) + 1), false, false);
+	write_fold(f, buf_reserve(out, fold_joined_size(f) + 1), false, false);
 	buf_commit(out, fold_joined_size(f));
 }
 
@@ -260,6 +260,6 @@ size_t fold_log_size(const struct fold *f, bool removals)
 
 void fold_encode(const struct fold *f, bool removals, struct buf *out)
 {
-	write_members(f, buf_reserve(out, fold_log_size(f, removals)), true, removals);
+	write_fold(f, buf_reserve(out, fold_log_size(f, removals)), true, removals);
 	buf_commit(out, fold_log_size(f, removals));
 }

@@ -12,7 +12,7 @@ enum { CHECK_DIGITS = 16 };
 
 static const char hex[] = "0123456789abcdef";
 
-static bool is_word(struct slice s)
+static bool is_lower_word(struct slice s)
 {
 	for (size_t i = 0; i < s.n; i++) {
 		if (!((s.p[i] >= 'a' && s.p[i] <= 'z') || (s.p[i] >= '0' && s.p[i] <= '9')))
@@ -25,7 +25,7 @@ static bool is_word(struct slice s)
  * Removes a number from the front, up to and including the byte `end`; if `end` is 0, up to
  * the end of `rest`.
  */
-static bool take_number(struct slice *rest, char end, uint32_t *out)
+static bool take_number_until(struct slice *rest, char end, uint32_t *out)
 {
 	const char *at = end ? memchr(rest->p, end, rest->n) : rest->p + rest->n;
 	size_t n;
@@ -41,7 +41,7 @@ static bool take_number(struct slice *rest, char end, uint32_t *out)
 
 bool oplog_is_id(struct slice id, enum oplog_kind kind)
 {
-	return id.n == OPLOG_ID && id.p[0] == (char)kind && is_word(id);
+	return id.n == OPLOG_ID && id.p[0] == (char)kind && is_lower_word(id);
 }
 
 static bool parse_check(struct slice digits, uint64_t *out)
@@ -80,13 +80,13 @@ static bool parse_id(struct slice id, struct oplog_ref *out)
 		return false;
 	out->id = id;
 	rest = slice_skip(id, OPLOG_ID + 1);
-	return take_number(&rest, '.', &out->count) && take_number(&rest, 0, &out->kilobytes) && out->count;
+	return take_number_until(&rest, '.', &out->count) && take_number_until(&rest, 0, &out->kilobytes) && out->count;
 }
 
 /* <skip>:<keep> */
 static bool parse_window(struct slice window, struct oplog_ref *out)
 {
-	return take_number(&window, ':', &out->skip) && take_number(&window, 0, &out->keep) && out->keep &&
+	return take_number_until(&window, ':', &out->skip) && take_number_until(&window, 0, &out->keep) && out->keep &&
 		(uint64_t)out->skip + out->keep <= out->count;
 }
 
@@ -141,7 +141,7 @@ static bool parse_run(struct slice token, struct oplog_run *out)
 	rest = slice_skip(token, OPLOG_ID + 1);
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
 		uint32_t number;
-		if (!take_number(&rest, '.', &number))
+		if (!take_number_until(&rest, '.', &number))
 			return false;
 		*numbers[i] = number;
 	}
@@ -229,13 +229,13 @@ static enum oplog_form take_mark(struct slice *rest, bool *is_list)
 		return form_of(slice_skip(token, 5), true);
 	*rest = block;
 	if (token.n > OPLOG_ID && token.p[OPLOG_ID] == '.' && memchr("cd", token.p[0], 2) &&
-		is_word(slice_of(token.p, OPLOG_ID)))
+		is_lower_word(slice_of(token.p, OPLOG_ID)))
 		return OPLOG_OUTDATED;
 	return OPLOG_GOOD;
 }
 
 /* Removes the mark of the block at the start of `rest`, and returns its form. */
-static void take_refs(struct slice *rest, struct oplog_base *out)
+static void count_refs(struct slice *rest, struct oplog_base *out)
 {
 	struct oplog_ref ref;
 	struct oplog_run run;
@@ -245,7 +245,7 @@ static void take_refs(struct slice *rest, struct oplog_base *out)
 }
 
 /* Removes the lease from the references of a base that is being loaded; only lease.c parses it. */
-static bool take_lease(struct slice *rest)
+static bool take_lease_ref(struct slice *rest)
 {
 	struct slice token;
 
@@ -269,9 +269,9 @@ bool oplog_split(struct slice base, struct oplog_base *out)
 	if (out->form != OPLOG_GOOD && out->form != OPLOG_LOADING)
 		return false;
 	out->refs = rest;
-	take_refs(&rest, out);
-	if (out->form == OPLOG_LOADING && take_lease(&rest))
-		take_refs(&rest, out);
+	count_refs(&rest, out);
+	if (out->form == OPLOG_LOADING && take_lease_ref(&rest))
+		count_refs(&rest, out);
 	else if (out->form == OPLOG_LOADING)
 		out->form = OPLOG_CORRUPT;
 	out->refs.n -= rest.n;
@@ -399,7 +399,7 @@ size_t oplog_count(struct slice log)
 	return count;
 }
 
-static int compare_ids(const void *a, const void *b)
+static int oplog_compare_ids(const void *a, const void *b)
 {
 	const struct slice *x = a, *y = b;
 
@@ -410,7 +410,7 @@ static bool ids_repeat(struct slice *ids, size_t count)
 {
 	if (count < 2)
 		return false;
-	qsort(ids, count, sizeof(*ids), compare_ids);
+	qsort(ids, count, sizeof(*ids), oplog_compare_ids);
 	for (size_t i = 1; i < count; i++) {
 		if (slice_equal(ids[i - 1], ids[i]))
 			return true;

@@ -4,6 +4,7 @@
 
 #include "collection/text/table.h"
 #include "util/alloc.h"
+#include "util/num.h"
 #include "util/word.h"
 
 enum { RUN = 256 /* members sorted at once */, MERGED = 1024 /* members merged in a portion */ };
@@ -14,7 +15,7 @@ struct sorting_member {
 	const struct fold_member *member;
 };
 
-static int by_name(const void *a, const void *b)
+static int sorting_by_name(const void *a, const void *b)
 {
 	const struct sorting_member *x = a, *y = b;
 
@@ -47,7 +48,7 @@ static void sort_run(struct sorting *s)
 	size_t left = s->count - s->at, n = left < RUN ? left : RUN;
 
 	if (n)
-		qsort(s->from + s->at, n, sizeof(*s->from), by_name);
+		qsort(s->from + s->at, n, sizeof(*s->from), sorting_by_name);
 	s->at += n;
 	if (s->at < s->count)
 		return;
@@ -55,22 +56,19 @@ static void sort_run(struct sorting *s)
 	s->width = RUN;
 }
 
-static size_t least(size_t a, size_t b)
-{
-	return a < b ? a : b;
-}
-
 static void merge_some(struct sorting *s)
 {
-	for (size_t end = least(s->at + MERGED, s->count); s->at < end; s->at++) {
+	for (size_t end = num_least_size(s->at + MERGED, s->count); s->at < end; s->at++) {
 		size_t pair = s->at - s->at % (2 * s->width);
-		size_t middle = least(pair + s->width, s->count), last = least(middle + s->width, s->count);
+		size_t middle = num_least_size(pair + s->width, s->count),
+		       last = num_least_size(middle + s->width, s->count);
 		bool left;
 		if (s->at == pair) {
 			s->left = pair;
 			s->right = middle;
 		}
-		left = s->left < middle && (s->right == last || by_name(&s->from[s->left], &s->from[s->right]) <= 0);
+		left = s->left < middle &&
+			(s->right == last || sorting_by_name(&s->from[s->left], &s->from[s->right]) <= 0);
 		s->to[s->at] = s->from[left ? s->left++ : s->right++];
 	}
 }

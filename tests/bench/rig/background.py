@@ -1,4 +1,4 @@
-"""What goes on beside a row: its server has other work, or is watched, while the load generator measures."""
+"""Work in addition to a row: the server does other work, or is watched, while the load generator measures."""
 import functools
 import select
 import threading
@@ -11,15 +11,15 @@ from .peers import PATIENCE, Failed
 MEMBERS = 200000        # of the set that is compacted
 PER_LINE = 1000
 NAME = "beside"
-MARK = "mark"           # a key whose reply shows that the one before is complete
+MARK = "mark"           # a key whose reply shows that the previous request is complete
 VALUE = 1000000
 KEYS = [f"f{number:02}" for number in range(100)]
 PIECE = 1 << 20
-LOOK = 100              # milliseconds until it is seen that the row is over
+LOOK = 100              # milliseconds between checks for the end of the row
 
 
 class Beside(threading.Thread):
-    """Does work() by a client of its own, over and over, for as long as the with block lasts."""
+    """Calls work() repeatedly, as a separate client, during the with block."""
 
     def __init__(self, server):
         super().__init__(daemon=True)
@@ -43,7 +43,7 @@ class Beside(threading.Thread):
             raise Failed(self.problem)
 
     def prepare(self):
-        """What has to be done before the load generator starts."""
+        """Runs before the load generator starts."""
 
     def run(self):
         try:
@@ -54,7 +54,7 @@ class Beside(threading.Thread):
 
 
 class Compaction(Beside):
-    """Adds to a set of 200,000 and has it compacted."""
+    """Adds to a set of 200,000 and compacts it."""
     rounds = 0
 
     def prepare(self):
@@ -75,7 +75,7 @@ class Compaction(Beside):
 
 
 class BaseSize(Beside):
-    """Asks memcached itself how large the item of the one key is."""
+    """Reads the size of the only key's item directly from memcached."""
 
     EVERY = 0.02
     KEY = "k0000000"
@@ -113,8 +113,8 @@ FLOODS = {
 
 
 class Flood(Beside):
-    """One client that takes all it can get: it keeps many requests of one kind in flight and reads every reply, as fast as it
-    can. Every reply has the size of the first."""
+    """A client that takes as much as it can: it keeps many requests of one kind in flight and reads every reply as fast as
+    possible. Every reply has the size of the first."""
 
     def __init__(self, kind, server):
         super().__init__(server)
@@ -142,7 +142,7 @@ class Flood(Beside):
         return {"beside": self.taken // self.size}
 
     def _size_of_one(self):
-        """The bytes of one reply."""
+        """Returns the bytes of one reply."""
         mark, reply = b"VALUE mark 0 4\r\nmark\r\nEND\r\n", bytearray()
         self.conn.sendall(self.request + b"get mark\r\n")
         while not reply.endswith(mark):
@@ -150,14 +150,14 @@ class Flood(Beside):
         return len(reply) - len(mark)
 
     def _receive(self):
-        """How many bytes came."""
+        """Returns how many bytes were received."""
         count = self.conn.recv_into(self.room)
         if not count or b"ERROR" in self.room[:count]:
             raise Failed(f"{self.kind.request[:20]}...: {bytes(self.room[:min(count, 80)])!r}")
         return count
 
     def work(self):
-        """One stream of requests and one of replies; where a request ends follows from the number of bytes."""
+        """One stream of requests and one of replies; the number of bytes shows where a reply ends."""
         open_bytes = (self.taken // self.size + self.kind.in_flight) * len(self.request) - self.sent
         self.poll.register(self.conn, select.POLLIN | (select.POLLOUT if open_bytes > 0 else 0))
         ready = self.poll.poll(LOOK)

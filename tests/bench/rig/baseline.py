@@ -1,15 +1,15 @@
-"""Comparing what can be compared between runs: ratios within one run, and CPU per request of one server."""
+"""Compares values that are comparable between runs: ratios within one run, and CPU per request of one server."""
 from . import results
 
 FALL = 0.30
-# What is setlistd's own, and can be compared all the same.
+# Values of setlistd itself, which are comparable as well.
 OWN = (("cpu_us", "CPU us/request"), ("bytes_each", "bytes/connection"), ("copies", "copies of the reply"),
        ("growth_mb", "MB of growth"), ("member_bytes", "bytes/member"), ("cold_ms", "ms when cold"),
        ("cold_kb", "KB when cold"), ("pair_us", "us/pair"), ("base_bytes", "bytes of the base"))
 
 
 def ratios_of(document):
-    """setlistd's ratio to each peer, by row and peer."""
+    """Returns setlistd's ratio to each peer, by row and peer."""
     found = {}
     for (row, server), cell in results.cells_of(document).items():
         if cell.get("ratio") and not server.startswith("setlistd"):
@@ -18,12 +18,12 @@ def ratios_of(document):
 
 
 def baseline_of(document):
-    """What the quick run is compared with later."""
+    """Returns the values with which later quick runs are compared."""
     return {"schema": results.SCHEMA, "fall": FALL, "versions": document["versions"], "ratios": ratios_of(document)}
 
 
 def falls(baseline, document):
-    """Rows whose ratio lies far below the baseline's: (row, peer, what was, what is), and how many were compared."""
+    """Returns the rows whose ratio is far below the baseline's: (row, peer, old, new), and how many were compared."""
     now, found, compared = ratios_of(document), [], 0
     for row, peers in baseline["ratios"].items():
         for peer, was in peers.items():
@@ -37,7 +37,7 @@ def falls(baseline, document):
 
 
 def compare(old, new):
-    """Lines that tell two documents apart: ratios to peers, and setlistd's own CPU for each request."""
+    """Returns lines with the differences between two documents: ratios to peers, and setlistd's own CPU for each request."""
     yield f"{'row':22} {'of setlistd':26} {'first':>9} {'second':>9} {'change':>8}"
     before, after = results.cells_of(old), results.cells_of(new)
     for (row, server), cell in after.items():

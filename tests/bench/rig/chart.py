@@ -1,27 +1,27 @@
-"""The document as a bar chart (SVG), in two panels: what the servers that store pay, and requests a second.
+"""The document as a bar chart (SVG), in two panels: the CPU time of the servers that store the data, and requests per second.
 
-The longest bar of each group is the largest value. The chart has no background, and its colours go with the reader's light or dark mode.
+The longest bar of each group is the largest value. The chart has no background, and its colours follow the reader's light or dark mode.
 """
 import re
 from xml.sax.saxutils import escape
 
 from .rows import SERVERS
 
-# What an operator adds machines for. Many proxies share these servers.
+# The part that an operator has to scale. Many proxies share these servers.
 SHARED_ROWS = ("sadd-16", "hot-16", "rw-1000-16", "rw-1000000-16", "smembers-1000", "smembers-10000", "rpush-16", "get-16")
 ROWS = ("get-1", "get-16", "set-16", "sadd-1", "sadd-16", "hot-16", "rw-1000-16", "rw-1000000-16", "smembers-1000",
         "smembers-10000", "evincr-16", "rpush-16")
 LABELS = {"memcached": "memcached, directly", "redis": "Redis, directly", "valkey": "Valkey, directly",
           "nutcracker+redis": "nutcracker + Redis", "memcached-proxy": "memcached's proxy"}
 
-# title, rows, metric, how a value is written
+# title, rows, metric, format of a value
 PANELS = (
     ("CPU of the shared servers for 1,000 requests, in ms: shorter is better", SHARED_ROWS, "shared_cpu_us", lambda value: f"{value:.3g}"),
     ("Requests per second", ROWS, "rate", lambda value: short(value)),
 )
 
 WIDTH, COLUMN, MARGIN, GAP = 900, 430, 10, 20
-NAME, VALUE = 138, 74           # room for the text before and behind a bar
+NAME, VALUE = 138, 74           # room for the text before and after a bar
 LINE, BAR, TITLE, SPACE = 19, 12, 26, 14
 
 STYLE = """\
@@ -42,7 +42,7 @@ text { font: 12px system-ui, -apple-system, "Segoe UI", Helvetica, Arial, sans-s
 
 
 def svg(document):
-    """The whole file. Rows that were not measured, or have nobody to compare with, are left out."""
+    """Returns the whole file. Rows that were not measured, or have no peer, are omitted."""
     y, body, spoken = MARGIN + 14, [], []
     body.append(_text(MARGIN, y, "", _head(document)))
     for head, names, metric, written in PANELS:
@@ -62,7 +62,7 @@ def svg(document):
 
 
 def _group(document, name, metric):
-    """The title and the bars (server, label, value) of one row."""
+    """Returns the title and the bars (server, label, value) of one row."""
     for row in document["rows"]:
         if row["row"] == name:
             cells = {cell["server"]: cell for cell in row["cells"]
@@ -75,13 +75,13 @@ def _group(document, name, metric):
 
 
 def _label(cell, own):
-    """Whoever was asked for something else than setlistd is named with it."""
+    """A peer that was sent another command than setlistd is labelled with it."""
     name = LABELS.get(cell["server"], cell["server"])
     return name if cell["op"] == own["op"] else f"{name.partition(',')[0]}, {cell['op']}"
 
 
 def _columns(groups):
-    """In two columns, as even as can be, the order going down the first."""
+    """In two columns of similar length, in order down the first column."""
     splits = [(groups[:n], groups[n:]) for n in range(len(groups) + 1)]
     return min(splits, key=lambda columns: max(map(_height, columns)))
 
@@ -128,7 +128,7 @@ def _spoken(groups, written):
 
 
 def short(rate):
-    """Three digits and a unit."""
+    """Returns three digits and a unit."""
     for size, unit in ((1e6, " M"), (1e3, " k")):
         if rate >= size * 0.9995:
             value = rate / size

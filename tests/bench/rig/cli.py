@@ -22,7 +22,7 @@ STATUS = """\
 Exit status: 0 all replies were right (and with --quick no ratio fell far below the baseline), 1 not so, or something
 failed, 2 usage.
 """
-# Rounds and seconds: the whole takes about sixteen minutes, the quick run under forty seconds.
+# Rounds and seconds: all rows take about sixteen minutes, the quick run less than forty seconds.
 FULL, QUICK = (3, 0.5), (3, 0.25)
 
 
@@ -118,7 +118,7 @@ def run(options):
 
 
 def measure(options):
-    """Measures; the document and the exit status."""
+    """Measures. Returns the document and the exit status."""
     settings = {"seconds": options.seconds, "rounds": options.rounds, "conns": options.conns,
                 "threads": options.threads, "quick": options.quick}
     raise_descriptors(8192)
@@ -140,7 +140,7 @@ def measure_once(lab, settings, loadgen, rows, options):
 
 
 def guard(lab, settings, loadgen, document, options):
-    """Compares with the baseline, or makes it. Rows that fell are measured once more before it is said; True if any did."""
+    """Compares with the baseline, or writes it. Rows below it are measured again before they are reported. Returns true if any is below."""
     if options.write_baseline:
         write(options.baseline, json.dumps(baseline.baseline_of(document), indent=1) + "\n")
         return False

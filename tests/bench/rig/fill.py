@@ -1,4 +1,4 @@
-"""What rows find stored where the load generator's --prefill does not do: sets of given members, and servers at rest."""
+"""Prepares data that --prefill of the load generator cannot: sets of given members, and idle servers."""
 import random
 import time
 from string import ascii_lowercase
@@ -6,11 +6,11 @@ from string import ascii_lowercase
 from .peers import Failed, connect
 
 MILLION = 1000000
-SHARED = MILLION // 2   # of the members of each of the two sets that are intersected
+SHARED = MILLION // 2   # number of members in each of the two sets that are intersected
 NAME_SIZE = len("user-0000001")
 PER_LINE = 500
 WINDOW = 32             # lines in flight
-LIMIT = 60              # seconds for a set to be compacted, or for a server to come to rest
+LIMIT = 60              # seconds until a set is compacted, or a server is idle
 READS_AND_WRITES = ("cmd_get", "cmd_set", "cmd_touch")
 
 
@@ -19,7 +19,7 @@ def in_order(first, count):
 
 
 def hexadecimal(count):
-    """As many members of 16 digits, the same ones in each run."""
+    """Returns this number of members of 16 digits, the same ones in each run."""
     draw, found = random.Random(1), set()
     while len(found) < count:
         found.add(f"{draw.getrandbits(64):016x}")
@@ -27,7 +27,7 @@ def hexadecimal(count):
 
 
 def letters(count):
-    """As many members of 10 random letters, the same ones in each run."""
+    """Returns this number of members of 10 random letters, the same ones in each run."""
     draw, found = random.Random(3), set()
     while len(found) < count:
         found.add("".join(draw.choices(ascii_lowercase, k=10)))
@@ -40,7 +40,7 @@ def shuffled(members):
 
 
 class Client:
-    """One connection on which lines are asked. Redis takes the same lines, as what it calls inline commands."""
+    """A connection for requests in lines. Redis accepts the same lines as inline commands."""
 
     def __init__(self, server):
         self.server, self.conn = server, connect(server.port)
@@ -63,7 +63,7 @@ class Client:
         return line[:-2].decode("latin-1")
 
     def ask(self, line):
-        """The first line of the reply."""
+        """Returns the first line of the reply."""
         self.conn.sendall(line.encode() + b"\r\n")
         return self.line()
 
@@ -72,7 +72,7 @@ class Client:
             raise Failed(f"set {key}: {reply!r}")
 
     def get(self, key):
-        """The value that set stored."""
+        """Returns the value that set stored."""
         head, value, end = self.ask(f"get {key}"), self.line(), self.line()
         if (head, end) != (f"VALUE {key} 0 {len(value)}", "END"):
             raise Failed(f"get {key}: {head!r}")
@@ -90,7 +90,7 @@ class Client:
                     raise Failed(f"sadd to {self.server.name}: {reply!r}")
 
     def compact(self, key):
-        """Until it is done: others may be at it."""
+        """Retries until it succeeds: other clients may be compacting the set."""
         if self.server.proto != "memcache":
             return
         limit = time.monotonic() + LIMIT
@@ -100,7 +100,7 @@ class Client:
             time.sleep(0.05)
 
     def stats(self):
-        """Of a memcached: the values, and how many bytes it takes to say so."""
+        """Of a memcached: the values, and the size of the reply."""
         found, size, line = {}, 0, self.ask("stats")
         while line != "END":
             _, name, value = line.split(" ", 2)
@@ -114,16 +114,16 @@ class Client:
         return int(next(line for line in lines if line.startswith("used_memory:")).partition(":")[2])
 
     def stored(self):
-        """Bytes of all that is stored, on a memcached or a Redis."""
+        """Returns the bytes of all stored data on a memcached or a Redis."""
         return int(self.stats()[0]["bytes"]) if self.server.proto == "memcache" else self.used_memory()
 
 
 class Meter:
-    """Counts what goes over the connections of a memcached, but for what it is asked by this meter itself."""
+    """Counts the traffic of a memcached, without the requests of this meter itself."""
 
     def __init__(self, memcached):
         self.client = Client(memcached)
-        self.before, self.own = self.client.stats()  # a reply counts from the next time on
+        self.before, self.own = self.client.stats()  # the reply counts only from the next request on
 
     def __enter__(self):
         return self
@@ -132,7 +132,7 @@ class Meter:
         self.client.close()
 
     def read(self):
-        """Bytes and requests since the meter was made, once there are no more of them for a moment."""
+        """Returns bytes and requests since the meter was created, once the server is idle."""
         return at_rest(self._passed, 5)
 
     def _passed(self):
@@ -146,7 +146,7 @@ class Meter:
 
 
 def at_rest(value_of, looks=20):
-    """The value once it was the same so many times in a row; twenty take a second."""
+    """Returns the value once it was the same this number of times in a row, at twenty reads per second."""
     seen, limit = [value_of()], time.monotonic() + LIMIT
     while len(seen) < looks:
         if time.monotonic() > limit:
@@ -158,7 +158,7 @@ def at_rest(value_of, looks=20):
 
 
 def two_sets(server):
-    """A million members under each of two keys, half of them under both."""
+    """Stores a million members under each of two keys, half of them under both."""
     with Client(server) as client:
         for key, first in (("left", 1), ("right", 1 + MILLION - SHARED)):
             client.add(key, in_order(first, MILLION))

@@ -1,9 +1,9 @@
-"""Counting instead of timing: instructions of setlistd for each request of a few scripts, by callgrind.
+"""Counts instead of timing: instructions of setlistd for each request of a few scripts, by callgrind.
 
-One client sends 16 requests in one write, and the next ones once all are answered. So a turn of setlistd has the same work,
-however busy the machine is. Its clock stands almost still (preload/clock.c). Each script runs twice, with few requests and with
-many: the difference of the two is free of what the start costs. Timing still decides a little: when a compaction begins, or how
-many replies come at once. So a script that is above the limit is counted again, and the least count holds.
+A client sends 16 requests in one write, and the next ones after all replies. So a turn of setlistd has the same work, however
+busy the machine is. Its clock almost stops (preload/clock.c). Each script runs twice, with few requests and with many: the
+difference does not include the cost of the start. Timing still has a small influence: when a compaction begins, or how many
+replies arrive together. So a script above the limit is counted again, and the lowest count is used.
 """
 import concurrent.futures
 import json
@@ -24,8 +24,8 @@ FEW, MANY = 4000, 24000
 PATIENCE = 120          # seconds for one run
 DEEP = ("--conns", "1", "--depth", "16", "--batch", "16")
 
-# A script, and what the load generator is told. The replies to 16 requests take less than a buffer for input: with more, timing
-# would decide how many reads they take.
+# A script, and the options of the load generator. The replies to 16 requests are smaller than an input buffer: with larger ones, timing
+# would determine the number of reads.
 SCRIPTS = {
     "get": ("get", "--keys", "1000"),
     "get-tls": ("get", "--keys", "1000", "--tls"),
@@ -45,7 +45,7 @@ SCRIPTS = {
 
 
 def made_by(setlistd):
-    """What the counts depend on, beside setlistd itself."""
+    """The environment on which the counts depend."""
     with open(setlistd, "rb") as file:
         program = file.read()
     compilers = set(re.findall(rb"(?:GCC|clang)[: ][^\0]*", program))
@@ -68,7 +68,7 @@ class Counter:
         return round((many - few) / (MANY - FEW), 1)
 
     def _whole(self, name, requests):
-        """The instructions of one setlistd, from its start to its end."""
+        """Returns the instructions of one setlistd, from its start to its end."""
         with Lab(self.setlistd) as lab:
             server, counted = lab.counted_setlistd(self._clock(lab.work), tls="--tls" in SCRIPTS[name])
             where = ("--socket", server.path) if server.path else ("--port", str(server.port))
@@ -88,7 +88,7 @@ class Counter:
         return int(totals[0])
 
     def _clock(self, folder):
-        """The path of the clock that stands still."""
+        """Returns the path of the stopped clock."""
         path = os.path.join(folder, "clock.so")
         source = os.path.join(self.root, "tests/bench/preload/clock.c")
         if subprocess.run([os.environ.get("CC", "cc"), "-O2", "-shared", "-fPIC", "-o", path, source], check=False).returncode:
@@ -96,7 +96,7 @@ class Counter:
         return path
 
     def count(self, name, stored):
-        """The count, or the least of several if it is too high; a text in its place says why there is none."""
+        """Returns the count, or the lowest of several if it is too high; or a text with the reason why there is none."""
         counts, why = [], None
         for _ in range(TRIES):
             try:
@@ -108,7 +108,7 @@ class Counter:
         return min(counts) if counts else why
 
     def middle(self, name):
-        """What later counts are compared with: neither the least of several nor the greatest."""
+        """Returns the count with which later ones are compared: neither the lowest of several nor the highest."""
         return statistics.median(self.per_request(name) for _ in range(TRIES))
 
 
@@ -117,7 +117,7 @@ def is_above(count, stored):
 
 
 def verdict(counts, stored):
-    """Lines for people, and how many counts are good and bad. Without stored counts all that were made are good."""
+    """Returns lines to print, and how many counts are good and bad. Without stored counts, all are good."""
     lines, bad = [], 0
     for name, count in counts.items():
         was = stored.get(name)
@@ -134,7 +134,7 @@ def verdict(counts, stored):
 
 
 def run(root, setlistd, path, names=(), write=False):
-    """Counts, compares with the file at the path or writes it, and gives the exit status."""
+    """Counts, compares with the file at the path or writes it, and returns the exit status."""
     if unknown := [name for name in names if name not in SCRIPTS]:
         raise Failed(f"no script {unknown[0]}; there are {', '.join(SCRIPTS)}")
     counter, made = Counter(root, setlistd), made_by(setlistd)

@@ -1,4 +1,4 @@
-"""The servers that are measured: started when a row needs them, ended by process id, and no file is left."""
+"""The measured servers: started when a row needs them, stopped by process id. No file is left behind."""
 import contextlib
 import os
 import random
@@ -11,10 +11,10 @@ import sys
 import tempfile
 import time
 
-PATIENCE = 20  # seconds for a server to listen, or to answer
+PATIENCE = 20  # seconds for a server to listen, or to reply
 SEARCHED = os.environ.get("PATH", "") + ":/usr/sbin:/usr/local/sbin"
 
-# memcached's own proxy: every command that concerns a key goes to the one server.
+# memcached's own proxy: every command with a key is sent to the only server.
 PROXY_CONFIG = """\
 function mcp_config_pools()
     return mcp.pool({{ mcp.backend("only", "127.0.0.1", {port}) }})
@@ -47,7 +47,7 @@ pool:
 
 NO_CACHE = "cache_memory = 0\n"
 
-# Those that hold data, and how they are told to drop it.
+# The servers that store data, and the command that drops it.
 STORES = (*((name, "flush_all", "OK") for name in ("memcached", "memcached-unix", "memcached-x5", "memcached-x20",
                                                      "memcached-x100")),
           ("redis", "FLUSHALL", "+OK"), ("valkey", "FLUSHALL", "+OK"))
@@ -58,16 +58,16 @@ def say(text):
 
 
 class Missing(Exception):
-    """A server that cannot be had here; the text says why."""
+    """A server that is not available here, with the reason as text."""
 
 
 class Failed(Exception):
-    """Something that ought to work did not."""
+    """An unexpected failure."""
 
 
 class Server:
-    """One that listens, on a Unix socket if it has a path. Behind a proxy, `behind` is the server that it stands in
-    front of; `others` stand beside it."""
+    """A server, on a Unix socket if it has a path. If it is a proxy, `behind` is the server that it forwards to; `others` are
+    further servers of the same kind."""
 
     def __init__(self, name, proto, port, process, behind=None, tls=False, path=None):
         self.name, self.proto, self.port, self.process, self.behind = name, proto, port, process, behind
@@ -75,23 +75,23 @@ class Server:
         self.others = []
 
     def all(self):
-        """This one, and those beside it."""
+        """Returns this server and `others`."""
         return [self, *self.others]
 
     def ports(self):
         return [one.port for one in self.all()]
 
     def pids(self):
-        """Of all processes that do the work, the one under test first, with those beside it."""
+        """Returns the ids of all processes that do the work: the server under test and its `others` first."""
         beside = [other.process.pid for other in self.others]
         return [self.process.pid] + beside + (self.behind.pids() if self.behind else [])
 
     def counts(self):
-        """How many of pids() are the server under test, and how many those behind it, and so on."""
+        """Returns how many of pids() are the server under test, how many those behind it, and so on."""
         return [1 + len(self.others)] + (self.behind.counts() if self.behind else [])
 
     def ask(self, line):
-        """The first line of the answer to a line."""
+        """Returns the first line of the reply to a line."""
         with connect(self.path or self.port) as conn:
             conn.sendall(line.encode() + b"\r\n")
             with conn.makefile("rb") as replies:
@@ -101,7 +101,7 @@ class Server:
         return self._memory("VmRSS")
 
     def peak_kb(self):
-        """The most that was ever resident."""
+        """Returns the peak resident memory."""
         return self._memory("VmHWM")
 
     def _memory(self, name):
@@ -111,7 +111,7 @@ class Server:
 
 
 def raise_descriptors(wanted):
-    """Raises the limit of open files, for those who are started too; the limit that there is."""
+    """Raises the limit of open files, also for child processes. Returns the limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     for limits in ((max(wanted, soft), max(wanted, hard)), (hard, hard)):
         try:
@@ -130,7 +130,7 @@ def find_program(name):
 
 
 def first_number(*command):
-    """The version that a program says it has."""
+    """Returns the version that a program prints."""
     shown = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     found = re.search(r"\d+\.\d+(\.\d+)?", shown.stdout + shown.stderr)
     return found[0] if found else "unknown"
@@ -144,8 +144,8 @@ class Lab:
         self.servers, self.missing, self.versions = {}, {}, {}
         self.processes, self.ports = [], set()
         self.work = None
-        self.hurry = False   # what is started is not waited for
-        self.started = None  # when the last process was
+        self.hurry = False   # a start does not wait for the process to listen
+        self.started = None  # start time of the last process
 
     def __enter__(self):
         self.work = tempfile.mkdtemp(prefix="bench-")
@@ -159,7 +159,7 @@ class Lab:
         shutil.rmtree(self.work, ignore_errors=True)
 
     def get(self, name):
-        """The server of that name, started if need be; None where it cannot be had, which is said once."""
+        """Returns the server with that name, which is started if necessary; None if it is not available, which is printed once."""
         if name not in self.servers and name not in self.missing:
             try:
                 self.servers[name] = self._start(name)
@@ -176,11 +176,11 @@ class Lab:
                     raise Failed(f"{name} does not drop its data")
 
     def fresh_setlistd(self, config="", behind=None):
-        """A further setlistd, for one measurement; end it with stop()."""
+        """Returns another setlistd for one measurement; end it with stop()."""
         return self._start_setlistd("setlistd-fresh", 1, config, behind)
 
     def configured_setlistd(self, path):
-        """One whose servers are those of a configuration file."""
+        """Returns a setlistd whose servers are those of a configuration file."""
         port = self._free_port()
         process = self._run(os.path.basename(path), port, [self.setlistd, "-p", str(port), "-f", path])
         return Server("setlistd-configured", "memcache", port, process)
@@ -190,7 +190,7 @@ class Lab:
         return self._start_memcached("memcached-fresh")
 
     def counted_setlistd(self, clock, tls):
-        """A setlistd under callgrind, by the given clock, with a memcached of its own; and where the counts will be."""
+        """Returns a setlistd under callgrind, with the given clock and a memcached of its own; and the path of the counts."""
         behind = self._start_memcached("memcached-counted", "-R", "1000", path=self._socket("memcached-counted"))
         config = "sandbox = false\n"
         if tls:
@@ -204,7 +204,7 @@ class Lab:
         return Server("setlistd-counted", "memcache", port, process, behind, tls, path), counts
 
     def start_another(self, name):
-        """A further proxy of that name, which may not listen yet, and when it was started; end it with stop()."""
+        """Returns another proxy with that name, which may not listen yet, and its start time; end it with stop()."""
         self.hurry = True
         try:
             return self._start(name), self.started
@@ -218,7 +218,7 @@ class Lab:
 
     @contextlib.contextmanager
     def ending(self, server, conns=()):
-        """The server ends with the block, and before it what is connected to it by then."""
+        """Stops the server after the block, and first the servers that are connected to it by then."""
         try:
             yield
         finally:
@@ -260,7 +260,7 @@ class Lab:
 
     @staticmethod
     def _several(count, start):
-        """Servers that a row uses as one; the others are known to the first."""
+        """Returns servers that a row uses as one; the first one has the others."""
         first, *others = [start() for _ in range(count)]
         first.others = others
         return first
@@ -272,7 +272,7 @@ class Lab:
         return server
 
     def _certificate(self):
-        """The paths of a certificate that is signed by itself, and of its key."""
+        """Returns the paths of a self-signed certificate and its key."""
         paths = os.path.join(self.work, "cert.pem"), os.path.join(self.work, "key.pem")
         if not os.path.exists(paths[0]):
             command = [find_program("openssl"), "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
@@ -291,13 +291,13 @@ class Lab:
         return Server(name, "memcache", port, process, tls=tls, path=path)
 
     def _on_socket(self, name):
-        """A server that also listens on TCP, by its Unix socket."""
+        """Returns a server that also listens on TCP, by its Unix socket."""
         other = self._needed(name.removesuffix("-unix"))
         return Server(name, other.proto, other.port, other.process, other.behind, path=self._socket(name))
 
     def _socket(self, name):
-        """The path of a server's Unix socket."""
-        os.chmod(self.work, 0o777)  # servers may give up being root before they listen
+        """Returns the path of a server's Unix socket."""
+        os.chmod(self.work, 0o777)  # servers may drop root privileges before they listen
         return os.path.join(self.work, name + ".socket")
 
     def _start_proxy(self):
@@ -361,7 +361,7 @@ class Lab:
         path = os.path.join(self.work, name)
         with open(path, "w", encoding="ascii") as file:
             file.write(text)
-        os.chmod(self.work, 0o777)  # servers may give up being root before they read
+        os.chmod(self.work, 0o777)  # servers may drop root privileges before they read it
         return path
 
     def _run(self, name, place, command):
@@ -390,7 +390,7 @@ class Lab:
             process.wait()
 
     def _free_port(self):
-        """One on which nothing listens, below those that are given to outgoing connections."""
+        """Returns a port on which no process listens, below the ephemeral ports."""
         while True:
             port = random.randrange(20000, 32000)
             if port not in self.ports and not _listens(port):
@@ -399,7 +399,7 @@ class Lab:
 
 
 def connect(place, patience=PATIENCE):
-    """A connection to a port, or to the Unix socket at a path."""
+    """Connects to a port, or to the Unix socket at a path."""
     if isinstance(place, int):
         conn = socket.create_connection(("127.0.0.1", place), patience)
         conn.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -1,33 +1,33 @@
-"""From samples to one document, which is what --json writes.
+"""From samples to one document, which --json writes.
 
-    schema    1; what is added later does not change it
+    schema    1; additions do not change it
     taken     when, in UTC                       machine   cpu, cores, memory_mb, kernel
     versions  by program                         settings  seconds, rounds, conns, threads, quick
-    skipped   [what, why] for each
+    skipped   [name, reason] for each
     rows      [{row, about, cells: [...]}]
-    targets   [{number, text, wanted, got, met}]; met is null for what was not measured
+    targets   [{number, text, wanted, got, met}]; met is null if not measured
 
-A cell is what one server did in one row. Numbers are medians over the rounds:
+A cell has the results of one server in one row. Numbers are medians over the rounds:
 
-    server, op        who, and what it was asked
+    server, op        the server, and the command
     rate              requests per second        p50_us p95_us p99_us p999_us   latency
-    cpu_us            user and system time for each request, of the server under test alone
-    shared_cpu_us     the same of the servers that store, which many proxies share: the last of the processes
-    processes         [{name, cpu_us, rss_kb}]: of all that took part, the server under test first
-    loadgen_cpu_us    what the generator itself spent on each request
-    errors, misses    sums; failures: of these, and of what was lost
-    ratio             setlistd's rate over this one's; null beside no setlistd
-    rounds            [{metric: value}]: each round's own
+    cpu_us            user and system time for each request, of only the server under test
+    shared_cpu_us     the same of the servers that store the data, which many proxies share: the last of the processes
+    processes         [{name, cpu_us, rss_kb}]: of all processes involved, the server under test first
+    loadgen_cpu_us    the same of the load generator
+    errors, misses    sums; failures: the sum of these and of lost requests
+    ratio             setlistd's rate divided by that of this server; null without setlistd
+    rounds            [{metric: value}]: those of each round
     offered           open loop: the rate at which requests became due
 
-    pair_us           the mean time of two requests, where they come in pairs
-    base_bytes        the largest size of a set's own item that was seen, where it was watched
+    pair_us           the mean time of two requests, if they come in pairs
+    base_bytes        the largest observed size of a set's base, if it was watched
 
-Cells of the rows about memory have, in place of a rate: rss_before_kb, rss_after_kb, and connections and bytes_each, or
-readers, reply_bytes, growth_bytes and copies; or rss_before_kb, peak_kb and growth_mb. Those about what is stored have
-members, growth_bytes and member_bytes. memory-unread has connections, closed, rss_before_kb and peak_kb, and of another
-client gets and p99_us. Those about a cold start have cold_ms, and of setlistd cold_kb and
-cold_requests, which went between it and memcached. Those about the start of a process have start_ms.
+Cells of the rows about memory have, instead of a rate: rss_before_kb, rss_after_kb, and connections and bytes_each, or
+readers, reply_bytes, growth_bytes and copies; or rss_before_kb, peak_kb and growth_mb. Those about stored bytes have
+members, growth_bytes and member_bytes. memory-unread has connections, closed, rss_before_kb and peak_kb, and gets
+and p99_us of another client. Those about a cold start have cold_ms, and of setlistd cold_kb and
+cold_requests, the traffic between it and memcached. Those about the start of a process have start_ms.
 
 A ratio is the median of the ratios within each round: the machine's speed changes from one to the next.
 """
@@ -46,7 +46,7 @@ SUMS = ("errors", "misses", "lost")
 
 
 def build(rows, samples, settings, versions, skipped):
-    """The document of one run, but for its targets. Samples are lists, by row, server and op."""
+    """Returns the document of one run, without its targets. Samples are lists, by row, server and op."""
     document = {
         "schema": SCHEMA,
         "taken": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -65,7 +65,7 @@ def build(rows, samples, settings, versions, skipped):
 
 
 def summary(server, op, samples):
-    """One cell from the samples of all rounds."""
+    """Returns one cell from the samples of all rounds."""
     for sample in samples:
         if sample.get("processes"):
             sample["cpu_us"] = sample["processes"][0]["cpu_us"]
@@ -87,7 +87,7 @@ def _median(rounds, metric):
 
 
 def _processes(lists):
-    """The medians of each process; the lists are alike, for the same server was asked each time."""
+    """Returns the medians of each process; the lists are in the same order, since the server is the same."""
     return [{"name": turns[0]["name"], "cpu_us": _median(turns, "cpu_us"), "rss_kb": _median(turns, "rss_kb")}
             for turns in zip(*lists)]
 
@@ -99,7 +99,7 @@ def _add_ratios(cells):
 
 
 def ratio_of(cell, over, metric, alone=False):
-    """The median of the ratios of all rounds, or the metric itself where it stands alone; None when there is none."""
+    """Returns the median of the ratios of all rounds, or the metric itself if it is not a ratio; None if there is none."""
     if cell is None or metric not in cell:
         return None
     if alone:
@@ -113,7 +113,7 @@ def ratio_of(cell, over, metric, alone=False):
 
 
 def cells_of(document):
-    """All cells, by row and server."""
+    """Returns all cells, by row and server."""
     return {(row["row"], cell["server"]): cell for row in document["rows"] for cell in row["cells"]}
 
 

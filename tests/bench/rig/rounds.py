@@ -1,4 +1,4 @@
-"""Measuring: the servers of each row take turns, round after round, because the machine's speed changes meanwhile."""
+"""Measures: the servers of each row take turns, round after round, because the machine's speed changes meanwhile."""
 import contextlib
 import json
 import os
@@ -15,10 +15,10 @@ PROBE_SECONDS = 0.3
 class Run:
     def __init__(self, lab, settings, loadgen):
         self.lab, self.settings, self.loadgen = lab, settings, loadgen
-        self.samples = {}   # by row, server and op: what each round measured
-        self.skipped = []   # pairs of what and why
+        self.samples = {}   # by row, server and op: the samples of each round
+        self.skipped = []   # pairs of a name and a reason
         self.wrong = False
-        self.rate = None    # half of the peak, once it is known
+        self.rate = None    # half of the peak rate, once known
 
     def measure(self, rows, quick=False, only=()):
         chosen = [(row, pairs) for row in rows if (pairs := self._contenders(row, quick, only))]
@@ -29,7 +29,7 @@ class Run:
                 say(f"round {turn + 1} of {self.settings['rounds']}: {row.name}")
                 for server, op in pairs if turn % 2 == 0 else reversed(pairs):
                     self._measure(row, server, op)
-        # In the order of the table, whatever the order in which they were measured.
+        # In the order of the table, whatever the order of measurement.
         wanted = [(row.name, server, op) for row, pairs in chosen for server, op in pairs]
         self.samples = {key: self.samples[key] for key in wanted if key in self.samples}
 
@@ -64,7 +64,7 @@ class Run:
         options = row.options
         if row.fill:
             fill.KINDS[row.fill](server)
-            # What the first request costs is another row's.
+            # The cost of the first request is measured by another row.
             self._load(server, op, (*options, "--requests", "1"))
         else:
             options += ("--prefill",)
@@ -81,7 +81,7 @@ class Run:
         return background.KINDS[row.beside](server) if row.beside else contextlib.nullcontext()
 
     def _load(self, server, op, options=(), rate=None, seconds=None):
-        """Runs the load generator and gives what it found, which is a failure unless all replies were right."""
+        """Runs the load generator and returns its results. Any wrong reply is a failure."""
         where = ["--socket", server.path] if server.path else ["--port", ",".join(map(str, server.ports()))]
         command = [self.loadgen, "--proto", server.proto, *where, "--op", op,
                    "--json", "--conns", str(self.settings["conns"]), "--seconds", str(seconds or self.settings["seconds"]),
@@ -89,7 +89,7 @@ class Run:
         if server.tls:
             command.append("--tls")
         if rate:
-            # As deep as it takes for no request to wait for another one's reply.
+            # With enough requests in flight that none waits for the reply to another.
             command += ["--rate", f"{rate:.0f}", "--depth", "64"]
         try:
             ran = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, check=False)
@@ -115,7 +115,7 @@ class Run:
         return self.rate
 
     def _peak(self, name):
-        """The rate of get-1, as measured already or else now."""
+        """Returns the rate of get-1, already measured or measured now."""
         known = self.samples.get(("get-1", name, "get"))
         if known:
             return known[0]["rate"]
@@ -123,7 +123,7 @@ class Run:
 
 
 def together(processes, counts):
-    """The processes, so many of each kind as one."""
+    """Returns the processes, as one group for each kind."""
     found, at = [], 0
     for count in counts:
         kind = processes[at:at + count]
@@ -133,7 +133,7 @@ def together(processes, counts):
 
 
 def build_loadgen(root):
-    """The path of the load generator, compiled anew where its source is newer."""
+    """Returns the path of the load generator, which is recompiled if its source is newer."""
     folder, path = os.path.join(root, "tests/bench"), os.path.join(root, "build/loadgen")
     sources = sorted(os.path.join(folder, name) for name in os.listdir(folder) if name.endswith((".c", ".h")))
     if os.path.exists(path) and all(os.path.getmtime(path) >= os.path.getmtime(name) for name in sources):

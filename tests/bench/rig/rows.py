@@ -1,9 +1,9 @@
-"""The rows: what is asked of whom. All servers of a row do the same work, or what comes nearest to it."""
+"""The rows: the requests and the servers. All servers of a row do the same work, or the nearest equivalent."""
 from dataclasses import dataclass
 
 from . import fill
 
-# Each proxy stands in front of the memcached, or the Redis, that is also measured directly.
+# Each proxy is in front of the memcached, or the Redis, that is also measured directly.
 SERVERS = ("setlistd", "setlistd-t2", "setlistd-nocache", "setlistd-keys", "memcached", "nutcracker", "memcached-proxy", "redis",
            "valkey", "nutcracker+redis", "setlistd-x20", "setlistd-tls", "memcached-tls", "setlistd-unix", "memcached-unix",
            "nutcracker-unix", "redis-unix", "setlistd-s5", "setlistd-nocache-s5", "setlistd-s20", "nutcracker-s20", "setlistd-s100", "nutcracker-s100")
@@ -14,20 +14,20 @@ class Row:
     name: str
     about: str
     op: str
-    servers: tuple            # names, with ":op" where theirs is another
+    servers: tuple            # names, with ":op" if their op differs
     options: tuple = ()       # of the load generator
-    probe: str = ""           # asked of setlistd first: the row is left out when it answers ERROR
+    probe: str = ""           # sent to setlistd first: the row is skipped if the reply is ERROR
     half_peak: bool = False   # open loop, at half the rate of get-1
-    beside: str = ""          # what goes on meanwhile: a name in background.py
-    fill: str = ""            # stored first: a name in fill.py; else what the load generator's --prefill does
-    pairs: bool = False       # requests come in pairs, and the time of one pair is what counts
-    once: bool = False        # in the first round alone: the next would find the same
+    beside: str = ""          # concurrent work: a name in background.py
+    fill: str = ""            # data stored first: a name in fill.py; otherwise that of --prefill of the load generator
+    pairs: bool = False       # requests come in pairs, and the time of a pair is measured
+    once: bool = False        # only in the first round: later ones would have the same result
     measure: str = "load"     # or a name in special.py
-    stretch: float = 1        # longer by this factor, where few requests are answered in a second
+    stretch: float = 1        # multiplies the duration, if few requests are answered per second
     quick: tuple = ()         # the servers of the quick run; none: not part of it
 
     def contenders(self, quick=False):
-        """Pairs of server and op."""
+        """Returns pairs of server and op."""
         wanted = self.quick if quick else self.servers
         for one in self.servers:
             server, _, op = one.partition(":")
@@ -36,7 +36,7 @@ class Row:
 
 
 def _pair(name, about, op, servers, probe="", options=(), quick=((), ()), stretch=1):
-    """The same at one and at 16 requests in flight on each connection."""
+    """Returns the same at one and at 16 requests in flight on each connection."""
     deep = (*options, "--depth", "16")
     return [
         Row(f"{name}-1", f"{about}, 1 in flight", op, servers, options, probe, stretch=stretch, quick=quick[0]),
@@ -51,7 +51,7 @@ def _sized(size, keys, conns=(), stretch=1, quick=()):
 
 def _mixed(size, keys):
     data = ("--keys", str(keys), "--members", str(size))
-    # Runs are still merged for a second after so many members were added at once.
+    # Runs are still being merged for a second after this number of members was added.
     stretch = 4 if size >= 200000 else 1
     for op, about in (("rw", "half sadd, half sismember"), ("rw10", "one sadd in ten, else sismember")):
         yield from _pair(f"{op}-{size}", f"{about}, sets of {size:,}", op, ("setlistd",) + REDIS, "sismember p m", data,
@@ -65,13 +65,13 @@ def _drawn(name, command, size):
 
 
 def _deep(name, about, op, servers, depths):
-    """The same at several depths."""
+    """Returns the same at several depths."""
     for depth in depths:
         yield Row(f"{name}-{depth}", f"{about}, {depth} in flight", op, servers, ("--depth", str(depth)))
 
 
 def _pool(count, *rows):
-    """Rows in front of so many memcached."""
+    """Returns rows in front of this number of memcached."""
     servers = (f"setlistd-s{count}", f"nutcracker-s{count}")
     for name, op, depths in rows:
         yield from _deep(f"servers{count}-{name}", f"{name} with {count} memcached behind", op, servers, depths)
@@ -83,7 +83,7 @@ def _onto(size):
 
 
 def _flooded(name, about, beside, servers=("setlistd",), **more):
-    """One small get at a time, whatever another client does."""
+    """One small get at a time, next to another client."""
     return Row(f"beside-{name}", f"get of 100 bytes, one at a time, beside {about}", "get", servers,
                ("--conns", "1", "--keys", "100"), beside=beside, stretch=4, **more)
 
@@ -94,14 +94,14 @@ MEMCACHED = ("memcached", "nutcracker", "memcached-proxy")
 UNIX = ("setlistd-unix", "setlistd", "memcached", "memcached-unix", "redis", "redis-unix")
 LARGE = ("--keys", "1", "--members", "200000")
 
-# A log that nothing compacts grows with every write. Rows that write spread over many keys, and all data is dropped
-# between measurements, so that a log stays within a few KB. (hot is one key, and compacted.)
+# A log that is not compacted grows with every write. Rows that write use many keys, and all data is dropped between measurements, so that a
+# log stays within a few KB. (hot uses one key, and is compacted.)
 ROWS = [
     *_pair("get", "get of 100 bytes", "get", OURS + MEMCACHED + ("redis", "valkey"),
            quick=(("setlistd", "memcached", "nutcracker"), ("setlistd", "memcached"))),
     *_pair("get-tls", "get of 100 bytes by clients with TLS", "get", ("setlistd-tls", "memcached-tls")),
     *_pair("get-binary", "get of 100 bytes in the binary protocol", "get-binary", OURS + ("memcached",)),
-    # Of half a second, a hundredth is what one pause of the machine makes of it.
+    # In half a second, one pause of the machine affects a hundredth.
     Row("get-half", "get at half of the peak rate", "get", ("setlistd",) + MEMCACHED, half_peak=True, stretch=4),
     Row("get-compacting", "get at half of the peak rate beside the compaction of 200,000 members", "get",
         ("setlistd",), probe="scompact p", half_peak=True, beside="compaction", stretch=4),
@@ -118,7 +118,7 @@ ROWS = [
         ("setlistd-nocache", "setlistd-nocache-s5") + REDIS,
         ("--keys", "10", "--members", "10000"), "scompact p"),
     *_pair("sismember", "sismember, one set of 200,000 members", "sismember", OURS + REDIS, "scompact p", LARGE),
-    # As many sets as fit the cache: else the row shows what it costs to fold them.
+    # This number of sets fits into the cache: otherwise the row would measure the cost of folding them.
     *_pair("scard", "scard of 100 members (setlistd-keys: as the value of a key)", "scard",
            ("setlistd", "setlistd-keys:scard-key", "redis", "valkey"), "scard p", ("--members", "100", "--keys", "1000")),
     _onto(10),
@@ -134,7 +134,7 @@ ROWS = [
       for row in _mixed(size, keys)),
     *(_drawn(name, command, size) for name, command in (("pop", "spop"), ("srand", "srandmember"))
       for size in (1000, 1000000)),
-    # A request takes so long that it is the requests that are counted out, not the time.
+    # A request takes so long that the number of requests is fixed, not the time.
     Row("sinter-1000000", "sinter of two sets of 1,000,000 that share half, 1 connection", "sinter",
         ("setlistd", "redis", "valkey"), ("--members", str(fill.SHARED), "--conns", "1", "--requests", "5"), "sinter p",
         fill="two sets"),
@@ -176,7 +176,7 @@ ROWS = [
 
 
 def select(names, quick=False):
-    """The rows called NAME or NAME-..., or all; ValueError when a name fits none."""
+    """Returns the rows called NAME or NAME-..., or all. Raises ValueError if a name matches none."""
     for name in names:
         if not any(_fits(row, name) for row in ROWS):
             raise ValueError(f"there is no row {name}")

@@ -1,6 +1,6 @@
-"""The rows that the load generator does not measure: the memory of a setlistd, what is stored, the first request to a process.
+"""The rows that the load generator does not measure: the memory of a setlistd, stored bytes, the first request to a process.
 
-Each function takes the lab and the name of a server, and gives a sample. Most start a setlistd of their own.
+Each function takes the lab and the name of a server, and returns a sample. Most start a separate setlistd.
 """
 import contextlib
 import multiprocessing
@@ -16,16 +16,16 @@ from .peers import PATIENCE, Failed, connect, raise_descriptors, say
 CLIENTS = 10000         # connections of memory-idle and memory-unread
 SPARE_DESCRIPTORS = 200
 ROOM = "max_connections = 20000\n"
-READERS = 100           # of memory-slow, and the members that they ask for
+READERS = 100           # of memory-slow, and the members that they request
 MEMBERS = 10000
 STARTS = 5              # of cold-sismember
-GETS = 100              # in flight of each client of memory-unread, of so many bytes
+GETS = 100              # requests in flight of each client of memory-unread, each of this number of bytes
 VALUE = 1000000
-SECONDS = 5             # after the last of them has asked
+SECONDS = 5             # after the last of them has sent its request
 
 
 def allowed(row):
-    """How many connections of a row the limit of open files allows. Says so if they are fewer than it wants."""
+    """Returns how many connections of a row the limit of open files permits. Prints a note if the row wants more."""
     limit = raise_descriptors(CLIENTS + SPARE_DESCRIPTORS)
     count = min(CLIENTS, limit - SPARE_DESCRIPTORS)
     if count < CLIENTS:
@@ -34,7 +34,7 @@ def allowed(row):
 
 
 def idle(lab, _):
-    """Resident memory before and after many connections each asked for one thing and stayed."""
+    """Measures resident memory before and after many connections that have each sent one request and stay open."""
     count = allowed("memory-idle")
     server, clients = lab.fresh_setlistd(ROOM), []
     with lab.ending(server, clients):
@@ -50,12 +50,12 @@ def idle(lab, _):
 
 
 def slow(lab, _):
-    """Resident memory before and after many clients asked for a large set and read nothing of it."""
+    """Measures resident memory before and after many clients that have requested a large set and read nothing of it."""
     server, conns = lab.fresh_setlistd(ROOM), []
     with lab.ending(server, conns):
         with Client(server) as client:
             client.add("slow", [f"m{number:07}xxxx" for number in range(MEMBERS)])
-        # Twice read as it should be, so that what a first reader costs, and the cache, are there before.
+        # Read twice completely, so that the cost of a first reader, and the cache, are included before.
         size = max(_read_whole(server) for _ in range(2))
         before = fill.at_rest(server.rss_kb, 10)
         for _ in range(READERS):
@@ -69,7 +69,7 @@ def slow(lab, _):
 def _slow_reader(server):
     conn = socket.socket()
     conn.settimeout(PATIENCE)
-    # Small windows and segments, as in a network: over the loopback the kernel would take in all that is not read.
+    # Small windows and segments, as in a network: over loopback the kernel would buffer everything that is not read.
     conn.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     conn.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 536)
     conn.connect(("127.0.0.1", server.port))
@@ -78,7 +78,7 @@ def _slow_reader(server):
 
 
 def _read_whole(server):
-    """The bytes of the reply."""
+    """Returns the bytes of the reply."""
     with Client(server) as client:
         lines = [client.ask("smembers slow"), client.line(), client.line()]
     if len(lines[1]) != MEMBERS * 13 - 1 or lines[2] != "END":
@@ -87,8 +87,8 @@ def _read_whole(server):
 
 
 def unread(lab, _):
-    """The most memory that a setlistd had while clients asked for far more than they read, which is nothing, and how long
-    another's gets of a small value took meanwhile."""
+    """Measures the peak memory of a setlistd while clients request much and read nothing, and the time of gets of a small value by
+    another client meanwhile."""
     count = allowed("memory-unread")
     server, conns = lab.fresh_setlistd(ROOM), []
     with lab.ending(server, conns):
@@ -110,7 +110,7 @@ def unread(lab, _):
 
 
 def _unread(server):
-    """A client that asks and reads nothing. It may be closed before it has asked for all."""
+    """A client that sends requests and reads nothing. It may be closed before it has sent all."""
     conn = connect(server.port)
     try:
         conn.sendall(b"get big\r\n" * GETS)
@@ -120,7 +120,7 @@ def _unread(server):
 
 
 class Another:
-    """Another client, in a process of its own, which gets a small value again and again."""
+    """Another client, in its own process, which gets a small value repeatedly."""
 
     def __init__(self, server):
         self.pipe, self.theirs = multiprocessing.Pipe()
@@ -137,7 +137,7 @@ class Another:
         self.pipe.close()
 
     def took(self):
-        """How long each of its gets took, in seconds. It makes no more of them."""
+        """Stops it, and returns the times of its gets, in seconds."""
         self.pipe.send("enough")
         found = self.pipe.recv()
         if isinstance(found, str) or len(found) < 2:
@@ -146,7 +146,7 @@ class Another:
 
 
 def _ask(server, pipe):
-    """Gets until it is told to stop, and sends the times, or what went wrong."""
+    """Gets until it is stopped, then sends the times, or the error."""
     took = []
     try:
         with Client(server) as client:
@@ -172,10 +172,10 @@ def stored_letters(lab, name):
 
 
 def _bytes_each(lab, name, members):
-    """Added in any order, as they would come in the course of time."""
+    """Added in random order, as over a long time."""
     if lab.servers[name].proto == "resp":
         return _filled(lab.servers[name], lab.servers[name], fill.shuffled(members))
-    # A memcached of its own: of data that was flushed, bytes are given back only when others need the room.
+    # Uses a separate memcached: after a flush, memory is only reused when it is needed.
     memcached = lab.fresh_memcached()
     with lab.ending(memcached):
         server = lab.fresh_setlistd(behind=memcached)
@@ -193,7 +193,7 @@ def _filled(server, store, members):
 
 
 def sismember(lab, name):
-    """The first sismember of each of several processes; of Redis, the first on each of several connections."""
+    """Measures the first sismember of each of several processes; of Redis, the first on each of several connections."""
     server = lab.servers[name]
     with Client(server) as client:
         client.add("large", fill.in_order(1, fill.MILLION))
@@ -230,7 +230,7 @@ def _asked(server, member):
 
 
 def sinter(lab, name):
-    """By how much memory a setlistd grows at most while it intersects two sets for the first time."""
+    """Measures by how much the memory of a setlistd grows at most while it intersects two sets for the first time."""
     fill.two_sets(lab.servers[name])
     server = lab.fresh_setlistd()
     with lab.ending(server), Client(server) as client:
@@ -244,7 +244,7 @@ def sinter(lab, name):
 
 
 def first_answer(lab, name):
-    """Milliseconds from the start of a process to the reply to the first request, which waits for it on a connection."""
+    """Measures milliseconds from the start of a process to the first reply, on a connection that retries."""
     server, started = lab.start_another(name)
     with lab.ending(server):
         with _connected(server, started) as conn, conn.makefile("rb") as replies:

@@ -1,12 +1,12 @@
-"""The document for people."""
+"""The document as text."""
 
 HEAD = (f"{'row':22} {'server':17} {'requests/s':>11} {'p50':>7} {'p95':>7} {'p99':>7} {'p99.9':>8} {'setlistd':>8} "
         f"{'load':>5}  CPU us/request and resident MB of each process")
 
-# Behind all else, where a cell has it.
+# At the end, if the cell has it.
 MORE = (("pair_us", "pair {:,.1f} us"), ("base_bytes", "base of up to {:,.0f} bytes"), ("beside", "{:,.0f} beside it"))
 
-# Cells without a rate: the text of the first metric that one has.
+# Cells without a rate: the text of the first metric that a cell has.
 SPECIAL = (
     ("cold_kb", "{cold_ms:,.2f} ms, {cold_kb:,.1f} KB and {cold_requests:.0f} requests between it and memcached"),
     ("cold_ms", "{cold_ms:,.2f} ms"),
@@ -23,7 +23,7 @@ UNITS = (("before", "rss_before_kb"), ("after", "rss_after_kb"), ("peak", "peak_
 
 
 def lines(document):
-    """All of it: the rows, the rows about memory, what was left out, the targets."""
+    """Returns all of it: the rows, the rows about memory, the skipped ones, the targets."""
     settings = document["settings"]
     yield (f"{document['machine']['cpu']}, {document['machine']['cores']} cores; "
            + ", ".join(f"{name} {version}" for name, version in document["versions"].items()))

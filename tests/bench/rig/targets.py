@@ -1,7 +1,7 @@
-"""What the results must show, as data, and what of it they do show.
+"""The targets that the results must meet, as data, and their evaluation.
 
-A target compares one value with another, or with a bound. A value is a metric of a row's server; where several servers
-are named, that of the best of them. A target has a number, or the word for what it is about.
+A target compares one value with another, or with a limit. A value is a metric of a row's server; if several servers
+are named, that of the best of them. A target has a number, or the word for its subject.
 """
 from dataclasses import dataclass
 
@@ -34,7 +34,7 @@ class Target:
 
 
 PROXIES = ("nutcracker", "memcached-proxy")
-# Two that are equal differ by a few per cent in any one run.
+# Two equal values differ by a few per cent in any single run.
 NOT_SLOWER = 0.95
 
 
@@ -163,7 +163,7 @@ TARGETS = [
 
 
 def evaluate(document, targets=None):
-    """For each target whose row was run: what was wanted and what there is; None for what was not measured."""
+    """Returns the limit and the value of each target whose row was run; None if it was not measured."""
     cells = results.cells_of(document)
     ran = {row for row, _ in cells}
     found = []
@@ -178,7 +178,7 @@ def evaluate(document, targets=None):
 
 
 def _pick(cells, value):
-    """The cell of the best of the servers, None when none of them was measured."""
+    """Returns the cell of the best server; None if none of them was measured."""
     if value is None:
         return None
     there = [cells[value.row, server] for server in value.servers if (value.row, server) in cells]

@@ -1,4 +1,4 @@
-"""libmemcached-tools: memccp, memccat, memcrm and memctouch, each in a process of its own."""
+"""libmemcached-tools: memccp, memccat, memcrm and memctouch, each in a separate process."""
 import os
 import subprocess
 import sys
@@ -21,7 +21,7 @@ class Tools(steps.Steps):
         return subprocess.run([tool, *self.options, *args], capture_output=True, text=True, check=False, **kwargs)
 
     def get(self, key):
-        """memccat prints a line end behind the value. Of what is missing it says nothing, with some other status."""
+        """memccat prints a line end after the value. For a missing key it prints nothing, and its status varies."""
         done = self.run("memccat", key)
         if "ERROR" in done.stderr:
             raise ToolError(done.stderr)

@@ -1,4 +1,4 @@
-"""python3-pylibmc. It is given bytes: text would be flagged as text, and come back as bytes where `append` created the item."""
+"""python3-pylibmc. It is used with bytes: text would be flagged as text, and be returned as bytes if `append` created the item."""
 import pylibmc
 
 import steps

@@ -19,9 +19,8 @@ import sys
 
 
 class Steps:
-    """
-    Most clients say the verbs in the same way, and differ in what they take and give for text. Where one says a verb otherwise,
-    it overrides it. Values are text, a missing one is None, answers are true or false.
+    """Most clients have the same verbs, and differ in their types for text. A client with a different verb
+    overrides it. Values are text, a missing one is None, replies are true or false.
     """
 
     client = None

@@ -13,9 +13,9 @@
  */
 #include "collection/machines.h"
 
+#include "collection/both/both.h"
 #include "collection/lane/batch.h"
 #include "collection/rewrite/ahead.h"
-#include "collection/set/set.h"
 
 static lane_step appended, size_read, added;
 static lane_after compacted;
@@ -38,7 +38,7 @@ static void fail(struct lane *lane, enum outcome_status status, const struct res
 {
 	struct result partly = { .status = RESULT_LOST, .server = r->server };
 
-	if (lane->log_done && lane_first(lane)->push)
+	if (lane->log_done && op_is_list(lane_first(lane)))
 		lane_end(lane, OUTCOME_FAILED, &partly);
 	else
 		lane_end(lane, status, status == OUTCOME_FAILED ? r : NULL);
@@ -68,7 +68,7 @@ static void append(struct lane *lane)
 void append_start(struct lane *lane)
 {
 	lane_count_appends(lane);
-	lane->pushes = lane_first(lane)->push;
+	lane->pushes = op_is_list(lane_first(lane));
 	lane_merge_log(lane);
 	append(lane);
 }
@@ -112,7 +112,7 @@ static void create(struct lane *lane)
 		return;
 	}
 	lane_merge_log(lane);
-	if (lane_first(lane)->push)
+	if (op_is_list(lane_first(lane)))
 		BUF_ADD(&value, OPLOG_LIST_MARK);
 	buf_add_slice(&value, next_chunk(lane));
 	lane_call(lane, (struct call){ .verb = CALL_ADD, .value = buf_slice(&value), .exptime = lane_first(lane)->ttl },

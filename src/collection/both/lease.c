@@ -25,6 +25,7 @@
 #include "collection/lane/batch.h"
 #include "collection/list/list.h"
 #include "collection/rewrite/cas.h"
+#include "collection/rewrite/opening.h"
 #include "collection/set/merge.h"
 #include "collection/set/run_writer.h"
 #include "collection/text/lease.h"
@@ -118,7 +119,7 @@ static void set_lease(struct lane *lane, struct lease_base *base)
 	struct taking *t = lane->work;
 	const struct op *op = lane_first(lane);
 
-	base->is_list = op->push;
+	base->is_list = op_is_list(op);
 	base->lease = (struct lease){ .token = slice_of(t->token, LEASE_TOKEN), .seconds = (uint32_t)op->count };
 	renew(lane, &base->lease);
 }
@@ -196,52 +197,45 @@ static void parts_looked_for(struct parts *parts)
 	base = (struct lease_base){ .head = split.head, .log = split.log, .loaded = split.refs };
 	if (parts->failure.happened)
 		end_taking(lane, OUTCOME_FAILED, &parts->failure.result);
-	else if (parts->missing && split.is_list == lane_first(lane)->push)
+	else if (parts->missing && split.is_list == op_is_list(lane_first(lane)))
 		take_over(lane, &t->read, &base);
 	else
 		end_taking(lane, OUTCOME_PRESENT, NULL);
 	parts_destroy(parts);
 }
 
-/* Reports the state of the key, if the value can be that of a set or list. */
-static void say_what_is_there(struct lane *lane, const struct result *r)
+/* Looks for the parts of a set or list. */
+static void look_for_parts(struct lane *lane, const struct result *r, struct slice refs)
 {
 	struct taking *t = lane->work;
-	struct oplog_base base;
 
-	(void)oplog_split(r->value, &base);
-	if (base.form == OPLOG_GOOD && !oplog_is_log(base.log))
-		base.form = OPLOG_CORRUPT;
-	if (base.form != OPLOG_GOOD && base.form != OPLOG_OUTDATED) {
-		end_taking(lane, lane_unreadable(lane, base.form), NULL);
-	} else if (base.form == OPLOG_OUTDATED || base.ref_count == 0) {
-		end_taking(lane, OUTCOME_PRESENT, NULL);
-	} else {
-		t->read = *r;
-		t->read.value = t->read.line = SLICE("");
-		buf_consume(&t->base, buf_size(&t->base));
-		buf_add_slice(&t->base, r->value);
-		parts_call_all(lane->lanes, lane->waiter.key, base.refs,
-			(struct call){ .verb = CALL_GET, .account = lane_account(lane) }, parts_looked_for, lane);
-	}
+	t->read = result_bare(r);
+	buf_consume(&t->base, buf_size(&t->base));
+	buf_add_slice(&t->base, r->value);
+	parts_call_all(lane->lanes, lane->waiter.key, refs,
+		(struct call){ .verb = CALL_GET, .account = lane_account(lane) }, parts_looked_for, lane);
 }
 
 static void key_read(struct lane *lane, const struct result *r)
 {
-	struct lease_base base;
+	struct base base = base_sort_whole(lane, r);
 
-	if (result_failed(r))
+	if (base.kind == BASE_FAILED)
 		end_taking(lane, OUTCOME_FAILED, r);
-	else if (r->status == RESULT_MISS)
+	else if (base.kind == BASE_MISSING)
 		create(lane);
-	else if (!lease_split(r->value, &base))
-		say_what_is_there(lane, r);
-	else if (!lease_is_over(&base.lease, lane_env(lane)->unix_time))
+	else if (base.kind == BASE_FOREIGN)
+		end_taking(lane, lane_unreadable(lane, base.form), NULL);
+	else if (base.kind == BASE_OUTDATED || (base.kind != BASE_LOADING && base.split.ref_count == 0))
+		end_taking(lane, OUTCOME_PRESENT, NULL);
+	else if (base.kind != BASE_LOADING)
+		look_for_parts(lane, r, base.split.refs);
+	else if (!lease_is_over(&base.loading.lease, lane_env(lane)->unix_time))
 		end_taking(lane, OUTCOME_LOADING, NULL);
-	else if (base.runs.n && lane_first(lane)->push)
+	else if (base.loading.runs.n && op_is_list(lane_first(lane)))
 		end_taking(lane, OUTCOME_IS_SET, NULL);
 	else
-		take_over(lane, r, &base);
+		take_over(lane, r, &base.loading);
 }
 
 /* --- loading --- */
@@ -266,7 +260,7 @@ static void parts_written(void *arg), stored(struct cas *cas, const struct resul
 
 static struct part_writer *writer_of(struct loading *l)
 {
-	return lane_first(l->lane)->push ? &l->segments : &l->run.parts;
+	return op_is_list(lane_first(l->lane)) ? &l->segments : &l->run.parts;
 }
 
 /*
@@ -276,7 +270,7 @@ static struct part_writer *writer_of(struct loading *l)
 static void end_loading(struct lane *lane, enum outcome_status status, const struct result *failure)
 {
 	struct loading *l = lane->work;
-	bool is_list = lane_first(lane)->push;
+	bool is_list = op_is_list(lane_first(lane));
 	bool refused = !l->sent || status != OUTCOME_FAILED || result_stored_nothing(failure);
 
 	if (l->writes && status != OUTCOME_DONE && refused)
@@ -327,7 +321,7 @@ static void write_parts(struct lane *lane)
 	const struct op *op = lane_first(lane);
 
 	l->writes = true;
-	if (op->push) {
+	if (op_is_list(op)) {
 		part_writer_init(&l->segments, lane->lanes, lane->waiter.key, l->exptime, parts_written, lane);
 		list_write_segments(&l->segments, op->log, &l->refs);
 		return;
@@ -345,7 +339,7 @@ static bool needs_parts(struct lane *lane, const struct lease_base *base)
 {
 	const struct op *op = lane_first(lane);
 
-	return op->log.n && (!op->all || base->runs.n || op->log.n > lane_log_size(lane));
+	return op->log.n && (!op->completes || base->runs.n || op->log.n > lane_log_size(lane));
 }
 
 static void commit(struct lane *lane, struct lease_base *base)
@@ -354,7 +348,7 @@ static void commit(struct lane *lane, struct lease_base *base)
 	const struct op *op = lane_first(lane);
 	struct buf value = BUF_EMPTY;
 
-	if (op->all) {
+	if (op->completes) {
 		lease_complete(base, buf_slice(&l->refs), l->writes ? SLICE("") : op->log, &value);
 	} else {
 		renew(lane, &base->lease);
@@ -370,21 +364,20 @@ static void base_read(struct lane *lane, const struct result *r)
 {
 	struct loading *l = lane->work;
 	const struct op *op = lane_first(lane);
+	struct base base = base_sort(lane, r);
 	enum outcome_status status;
-	struct lease_base base;
 
-	if (result_failed(r)) {
+	if (base.kind == BASE_FAILED) {
 		end_loading(lane, OUTCOME_FAILED, r);
-	} else if (r->status == RESULT_MISS || !lease_split(r->value, &base) || base.is_list != op->push ||
-		!slice_equal(base.lease.token, op->token)) {
+	} else if (base.kind != BASE_LOADING || base.loading.is_list != op_is_list(op) ||
+		!slice_equal(base.loading.lease.token, op->token)) {
 		end_loading(lane, OUTCOME_MISSING, NULL);
 	} else if ((status = may_rewrite(lane, r, &l->exptime)) != OUTCOME_DONE) {
 		end_loading(lane, status, NULL);
 	} else {
-		l->read = *r;
-		l->read.value = l->read.line = SLICE("");
-		if (l->writes || !needs_parts(lane, &base)) {
-			commit(lane, &base);
+		l->read = result_bare(r);
+		if (l->writes || !needs_parts(lane, &base.loading)) {
+			commit(lane, &base.loading);
 			return;
 		}
 		buf_add_slice(&l->base, r->value);
@@ -399,7 +392,7 @@ static void parts_written(void *arg)
 	const struct part_writer *writer = writer_of(l);
 	struct lease_base base;
 
-	if (writer->pending || (!lane_first(lane)->push && !l->run.finished))
+	if (writer->pending || (!op_is_list(lane_first(lane)) && !l->run.finished))
 		return;
 	if (writer->failure.happened) {
 		end_loading(lane, OUTCOME_FAILED, &writer->failure.result);
@@ -416,7 +409,7 @@ static void was_stored(struct lane *lane)
 
 	if (l->writes)
 		part_writer_follow(writer_of(l), l->cas.ttl);
-	if (l->has_parts && !lane_first(lane)->push)
+	if (l->has_parts && !op_is_list(lane_first(lane)))
 		lane_request_compaction(lane);
 }
 

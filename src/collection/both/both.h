@@ -1,9 +1,10 @@
 /*
- * Functions of the set machines for other machines and commands. The machines themselves are
- * declared in machines.h.
+ * This room has the machines that sets and lists share: append, replace, touch, delete, leases
+ * and loads, compaction. The machines are declared in machines.h; these are their functions for
+ * other machines and for commands.
  */
-#ifndef COLLECTION_SET_SET_H
-#define COLLECTION_SET_SET_H
+#ifndef COLLECTION_BOTH_BOTH_H
+#define COLLECTION_BOTH_BOTH_H
 
 #include "collection/lane/lane.h"
 
@@ -12,12 +13,6 @@
  * lane->work to NULL. Folds the log, and spills a long log to a run. For lists see list/list.h.
  */
 void compact_run(struct lane *lane, lane_after *after);
-
-/*
- * Called when a part of a set is missing: a background read checks the set, and removes it
- * if it is incomplete.
- */
-void fetch_suspect(struct lanes *lanes, struct slice key);
 
 /*
  * Called with the reply to a GAT of the waiter's key. If the item is a base with parts, touches

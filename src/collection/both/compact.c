@@ -11,7 +11,7 @@
  * A part is referred to only after its write was acknowledged. If the commit certainly failed,
  * the new parts are deleted. After an unknown outcome they are kept.
  */
-#include "collection/set/set.h"
+#include "collection/both/both.h"
 
 #include <stdlib.h>
 
@@ -19,6 +19,7 @@
 #include "collection/list/list.h"
 #include "collection/machines.h"
 #include "collection/rewrite/base.h"
+#include "collection/rewrite/opening.h"
 #include "collection/set/cache.h"
 #include "collection/set/merge.h"
 #include "collection/set/run_writer.h"
@@ -44,6 +45,7 @@ struct compaction {
 	struct result read;                  /* the reply about the prefix, without slices */
 	int64_t exptime;                     /* of new parts */
 	bool spills, all;                    /* all: spill the log even if it is short */
+	bool merges_only;                    /* do not fold */
 	bool loading;                        /* a client is loading the set */
 	bool of_view;                        /* the replacement was made from the view's fold */
 };
@@ -75,7 +77,10 @@ void compact_run(struct lane *lane, lane_after *after)
 
 	c->after = after;
 	c->log.seed = lane_env(lane)->seed;
-	c->all = lane_first(lane)->kind == OP_COMPACT && lane_first(lane)->all;
+	if (lane_first(lane)->kind == OP_COMPACT) {
+		c->all = lane_first(lane)->all;
+		c->merges_only = lane_first(lane)->merges_only;
+	}
 	lane->work = c;
 	lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_CAS | WANT_TTL }, base_read);
 }
@@ -144,7 +149,7 @@ static bool is_worth_it(const struct lane *lane, const struct fold *folded)
 	const struct compaction *c = lane->work;
 	size_t size = fold_log_size(folded, c->base.ref_count > 0), log = c->base.log.n;
 
-	if (lane_first(lane)->merges_only)
+	if (c->merges_only)
 		return false;
 	return c->base.head.n || (c->all && (c->base.ref_count ? size : log > size)) || size > lane_log_size(lane) ||
 		size + size / 9 < log;
@@ -157,7 +162,7 @@ static bool words_are_worth_it(const struct lane *lane)
 	const struct compaction *c = lane->work;
 	size_t size = fold_log_size(&c->log, true);
 
-	return !lane_first(lane)->merges_only && (size > lane_log_size(lane) || size + size / 9 < c->words.log.n);
+	return !c->merges_only && (size > lane_log_size(lane) || size + size / 9 < c->words.log.n);
 }
 
 static void rewrite_words(struct lane *lane)
@@ -288,8 +293,7 @@ static bool was_folded(struct lane *lane)
 static void keep_base(struct compaction *c, const struct result *r)
 {
 	buf_add_slice(&c->prefix, r->value);
-	c->read = *r;
-	c->read.value = c->read.line = slice_of("", 0);
+	c->read = result_bare(r);
 	if (c->loading)
 		(void)lease_split(buf_slice(&c->prefix), &c->words);
 	else
@@ -300,19 +304,18 @@ static void keep_base(struct compaction *c, const struct result *r)
 static void base_read(struct lane *lane, const struct result *r)
 {
 	struct compaction *c = lane->work;
-	struct lease_base words;
-	struct oplog_base base;
+	struct base base = base_sort(lane, r);
 
-	c->loading = r->status == RESULT_HIT && lease_split(r->value, &words);
-	if (result_failed(r)) {
+	c->loading = base.kind == BASE_LOADING;
+	if (base.kind == BASE_FAILED) {
 		end(lane, OUTCOME_FAILED, r);
-	} else if (r->status == RESULT_MISS || (c->loading && c->all)) {
+	} else if (base.kind == BASE_MISSING || (c->loading && c->all)) {
 		end(lane, OUTCOME_MISSING, NULL);
-	} else if (!c->loading && !oplog_split(r->value, &base)) {
+	} else if (base.kind == BASE_FOREIGN || base.kind == BASE_OUTDATED) {
 		end(lane, lane_unreadable(lane, base.form), NULL);
-	} else if (c->loading && words.is_list) {
+	} else if (c->loading && base.loading.is_list) {
 		end(lane, OUTCOME_DONE, NULL);
-	} else if (!c->loading && lane_is_list(lane, &base)) {
+	} else if (base.kind == BASE_LIST) {
 		hand_to_list(lane, r);
 	} else if (!ttl_exptime(lane_env(lane), r->ttl, &c->exptime)) {
 		end(lane, OUTCOME_DONE, NULL);
@@ -372,7 +375,8 @@ static void committed(struct lane *lane, enum outcome_status status, const struc
 			part_writer_follow(&c->head_run.parts, c->rewrite.cas.ttl);
 			part_writer_follow(&c->log_run.parts, c->rewrite.cas.ttl);
 		}
-		if (oplog_split(buf_slice(&c->replacement), &base) && base.ref_count)
+		/* A request for compaction goes on to merge all runs. */
+		if (!c->all && oplog_split(buf_slice(&c->replacement), &base) && base.ref_count)
 			merge_consider(lanes, lane->waiter.key, base.block, c->exptime);
 	} else if (status != OUTCOME_FAILED || result_stored_nothing(failure)) {
 		forget(c);
@@ -419,17 +423,16 @@ static void op_compacted(struct lane *lane, enum outcome_status status, const st
 static void merge_all(struct lane *lane, const struct result *r)
 {
 	struct op *op = lane_first(lane);
-	struct oplog_base base;
+	struct base base = base_sort(lane, r);
 	int64_t exptime;
 
-	if (result_failed(r)) {
+	if (base.kind == BASE_FAILED) {
 		lane_end(lane, OUTCOME_FAILED, r);
-	} else if (r->status == RESULT_HIT && oplog_split(r->value, &base) && base.ref_count &&
-		!lane_is_list(lane, &base) && ttl_exptime(lane_env(lane), r->ttl, &exptime)) {
+	} else if (base.kind == BASE_SET && base.split.ref_count && ttl_exptime(lane_env(lane), r->ttl, &exptime)) {
 		STAILQ_REMOVE_HEAD(&lane->batch, link);
-		merge_force(lane->lanes, lane->waiter.key, base.block, exptime, op);
+		merge_force(lane->lanes, lane->waiter.key, base.split.block, exptime, op);
 		lane_next(lane);
 	} else {
-		lane_end(lane, r->status == RESULT_HIT ? OUTCOME_DONE : OUTCOME_MISSING, NULL);
+		lane_end(lane, base.kind == BASE_MISSING ? OUTCOME_MISSING : OUTCOME_DONE, NULL);
 	}
 }

@@ -16,12 +16,13 @@
  * A delete reads the base and deletes it, both calls in one pipeline. Then the parts are
  * unreachable, and are deleted in the background.
  */
-#include "collection/set/set.h"
+#include "collection/both/both.h"
 
 #include <stdlib.h>
 
 #include "collection/account.h"
 #include "collection/machines.h"
+#include "collection/rewrite/opening.h"
 #include "collection/rewrite/parts.h"
 #include "collection/text/lease.h"
 #include "collection/ttl.h"
@@ -116,28 +117,18 @@ static bool take_refs(struct touch_delete *t, struct slice value)
 	return changed;
 }
 
-static bool may_be_base(struct slice value)
-{
-	return value.n && memchr("+-@", value.p[0], 3);
-}
-
 static void base_read(struct lane *lane, const struct result *r)
 {
-	struct oplog_base base = { .form = OPLOG_CORRUPT };
+	struct base base = base_sort(lane, r);
 	struct touch_delete *t = lane->work;
 
-	if (result_failed(r) || r->status == RESULT_MISS) {
+	if (base.kind == BASE_FAILED || base.kind == BASE_MISSING) {
 		end_with(lane, r);
-	} else if (!may_be_base(r->value) || (!oplog_split(r->value, &base) && base.form != OPLOG_LOADING)) {
-		/*
-		 * The parts of a newer form cannot be found, so they would expire
-		 * before the base.
-		 */
-		if (base.form == OPLOG_NEWER)
-			end(lane, OUTCOME_NEWER, NULL);
-		else
-			lane_call(
-				lane, (struct call){ .verb = CALL_TOUCH, .exptime = lane_first(lane)->ttl }, end_with);
+	} else if (base.form == OPLOG_NEWER) {
+		/* Its parts cannot be found, so they would expire before the base. */
+		end(lane, OUTCOME_NEWER, NULL);
+	} else if (base.kind == BASE_FOREIGN || base.kind == BASE_OUTDATED) {
+		lane_call(lane, (struct call){ .verb = CALL_TOUCH, .exptime = lane_first(lane)->ttl }, end_with);
 	} else if (!take_refs(t, r->value) && t->incomplete) {
 		end(lane, OUTCOME_MISSING, NULL);
 	} else if (buf_size(&t->refs) && (t->touched || ttl_prolongs(lane_env(lane), lane_first(lane)->ttl, r->ttl))) {
@@ -255,7 +246,7 @@ bool touch_followers(
 	struct buf refs = BUF_EMPTY;
 	struct followers *f;
 
-	if (may_be_base(r->value))
+	if (base_is_possible(r->value))
 		lease_add_refs(r->value, &refs);
 	if (buf_size(&refs) == 0)
 		return false;

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "collection/lane/batch.h"
+#include "collection/rewrite/opening.h"
 #include "collection/set/run_writer.h"
 #include "collection/text/fold.h"
 #include "collection/text/lease.h"
@@ -113,7 +114,7 @@ void replace_start(struct lane *lane)
 	if (op->built) {
 		buf_add_slice(&p->base, op->log);
 		read_base(lane);
-	} else if (op->push) {
+	} else if (op_is_list(op)) {
 		BUF_ADD(&p->base, OPLOG_LIST_MARK);
 		buf_add_slice(&p->base, op->log);
 		read_base(lane);
@@ -139,43 +140,24 @@ static void run_written(void *arg)
 }
 
 /*
- * Keeps the references of the old base, and returns OPLOG_GOOD or OPLOG_LOADING if it
- * may be replaced.
- */
-static enum oplog_form read_old(struct lane *lane, struct slice value)
-{
-	struct replacement *p = lane->work;
-	struct oplog_base base;
-
-	(void)oplog_split(value, &base);
-	if (base.form == OPLOG_GOOD && !oplog_is_log(base.log))
-		base.form = OPLOG_CORRUPT;
-	buf_consume(&p->old_refs, buf_size(&p->old_refs));
-	if (base.form != OPLOG_CORRUPT)
-		lease_add_refs(value, &p->old_refs);
-	return base.form == OPLOG_OUTDATED ? OPLOG_GOOD : base.form;
-}
-
-/*
  * Returns the outcome if the condition of the operation does not hold. A collection that is
  * being loaded counts as missing, but REPLACE_MISSING must not overwrite it: the additions by
  * other clients would be lost.
  */
-static enum outcome_status condition(struct lane *lane, const struct result *r, enum oplog_form form)
+static enum outcome_status condition(struct lane *lane, const struct result *r, enum base_kind kind)
 {
-	bool hit = r->status == RESULT_HIT;
+	bool loading = kind == BASE_LOADING && lane_first(lane)->mode != REPLACE_MISSING;
 
-	return lane_condition(
-		lane, hit && (form != OPLOG_LOADING || lane_first(lane)->mode == REPLACE_MISSING), r->cas);
+	return lane_condition(lane, kind != BASE_MISSING && !loading, r->cas);
 }
 
 static void base_read(struct lane *lane, const struct result *r)
 {
 	struct replacement *p = lane->work;
 	const struct op *op = lane_first(lane);
-	bool hit = r->status == RESULT_HIT;
-	enum oplog_form form = hit ? read_old(lane, r->value) : OPLOG_GOOD;
-	enum outcome_status status = condition(lane, r, form);
+	struct base base = base_sort_whole(lane, r);
+	bool hit = base.kind != BASE_MISSING;
+	enum outcome_status status = condition(lane, r, base.kind);
 	struct call call = {
 		.verb = hit ? CALL_CAS : CALL_ADD,
 		.value = buf_slice(&p->base),
@@ -185,15 +167,19 @@ static void base_read(struct lane *lane, const struct result *r)
 		.connection = r->connection,
 	};
 
-	if (result_failed(r)) {
+	if (base.kind == BASE_FAILED) {
 		end(lane, OUTCOME_FAILED, r);
-	} else if (form != OPLOG_GOOD && form != OPLOG_LOADING) {
-		end(lane, lane_unreadable(lane, form), NULL);
+	} else if (base.kind == BASE_FOREIGN) {
+		end(lane, lane_unreadable(lane, base.form), NULL);
 	} else if (status == OUTCOME_DONE && hit && r->cas == 0) {
 		end(lane, OUTCOME_NO_CAS, NULL);
 	} else if (status != OUTCOME_DONE) {
 		end(lane, status, NULL);
 	} else {
+		if (hit) {
+			buf_consume(&p->old_refs, buf_size(&p->old_refs));
+			lease_add_refs(r->value, &p->old_refs);
+		}
 		p->sent = true;
 		lane_call(lane, call, written);
 	}
@@ -204,7 +190,7 @@ static void written(struct lane *lane, const struct result *r)
 	const struct op *op = lane_first(lane);
 
 	if (r->status == RESULT_DONE) {
-		if (op->push && op->log.n > 2 * lane_env(lane)->options->base_size)
+		if (op_is_list(op) && op->log.n > 2 * lane_env(lane)->options->base_size)
 			lane_request_compaction(lane);
 		end(lane, OUTCOME_DONE, NULL);
 	} else if (result_failed(r)) {

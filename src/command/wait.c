@@ -22,7 +22,7 @@ struct wait_task {
 	bool tries;
 };
 
-static struct wait_task *task_of(const struct blocked *b)
+static struct wait_task *wait_task_of(const struct blocked *b)
 {
 	return (struct wait_task *)((char *)b - offsetof(struct wait_task, blocked));
 }
@@ -35,7 +35,7 @@ static void leave(struct wait_task *w)
 	blocked_leave(&w->blocked);
 }
 
-static void end(struct wait_task *w, const struct reply *reply)
+static void end_wait(struct wait_task *w, const struct reply *reply)
 {
 	leave(w);
 	task_say(&w->task, reply);
@@ -70,7 +70,7 @@ static void block(struct wait_task *w)
 
 static void try_next(struct wait_task *w);
 
-static void tried(struct nest *nest, const struct reply *reply)
+static void wait_on_pop(struct nest *nest, const struct reply *reply)
 {
 	struct wait_task *w = (struct wait_task *)nest->outer;
 	struct wait_line *line = w->blocked.line;
@@ -84,7 +84,7 @@ static void tried(struct nest *nest, const struct reply *reply)
 	w->tries = false;
 	w->blocked.line = NULL;
 	if (!nothing)
-		end(w, reply);
+		end_wait(w, reply);
 	else if (w->blocked.is_queued)
 		blocked_stay(&w->blocked);
 	else
@@ -92,7 +92,7 @@ static void tried(struct nest *nest, const struct reply *reply)
 	blocked_pass_on(line, !nothing);
 }
 
-static struct slice key_of(const struct wait_task *w, size_t number)
+static struct slice wait_key(const struct wait_task *w, size_t number)
 {
 	return w->blocked.places->at[number].key;
 }
@@ -103,32 +103,32 @@ static void try_next(struct wait_task *w)
 	struct request inside = { .command = w->inside, .rest = w->rest, .keys = 1 };
 
 	/* At most WAIT_KEYS_MAX. */
-	while (!w->blocked.is_queued && w->at < w->end && waiting_has(w->task.host->waiting, key_of(w, w->at)))
+	while (!w->blocked.is_queued && w->at < w->end && waiting_has(w->task.host->waiting, wait_key(w, w->at)))
 		w->at++;
 	if (w->at == w->end) {
 		w->tries = false;
 		block(w);
 		return;
 	}
-	inside.key = key_of(w, w->at);
+	inside.key = wait_key(w, w->at);
 	w->tries = true;
-	w->nest = (struct nest){ .outer = &w->task, .done = tried };
+	w->nest = (struct nest){ .outer = &w->task, .done = wait_on_pop };
 	if (!task_start_inside(&w->nest, &inside))
 		abort();
 }
 
 /* --- hooks --- */
 
-static bool is_gone(const struct blocked *b, bool ask)
+static bool wait_is_gone(const struct blocked *b, bool ask)
 {
-	const struct task *task = &task_of(b)->task;
+	const struct task *task = &wait_task_of(b)->task;
 
 	return task_is_abandoned(task) || (task->host->ended && task->host->ended(task->owner, ask));
 }
 
-static void pop(struct blocked *b, size_t key)
+static void wait_pop(struct blocked *b, size_t key)
 {
-	struct wait_task *w = task_of(b);
+	struct wait_task *w = wait_task_of(b);
 
 	w->at = key;
 	w->end = key + 1;
@@ -136,15 +136,15 @@ static void pop(struct blocked *b, size_t key)
 	try_next(w);
 }
 
-static void end_blocked(struct blocked *b)
+static void wait_end_blocked(struct blocked *b)
 {
-	restart_clock(task_of(b));
-	end_in_vain(task_of(b));
+	restart_clock(wait_task_of(b));
+	end_in_vain(wait_task_of(b));
 }
 
-static const struct blocked_hooks hooks = { is_gone, pop, end_blocked };
+static const struct blocked_hooks hooks = { wait_is_gone, wait_pop, wait_end_blocked };
 
-static void resume(struct task *task)
+static void wait_resume(struct task *task)
 {
 	struct wait_task *w = (struct wait_task *)task;
 
@@ -194,6 +194,6 @@ void wait_start(struct host *host, const struct request *request, void *owner)
 		add_key(w, key, &at);
 	(void)task_keys(&w->task, slice_of((char *)(w + 1), (size_t)(at - 1 - (char *)(w + 1))), w->count);
 	w->rest = moves ? task_keep(&at, request->rest) : slice_of("", 0);
-	w->task.resume = resume;
+	w->task.resume = wait_resume;
 	try_next(w);
 }

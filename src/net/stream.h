@@ -28,7 +28,7 @@ struct stream_ops {
 	void (*ended)(struct stream *stream, int error);
 	/* A TLS handshake made progress; see stream_is_securing(). Must not close the stream. */
 	void (*secured)(struct stream *stream);
-	/* Returns the bytes after `skip` for one TLS record, at most `max`. NULL: what fits. */
+	/* Returns the bytes after `skip` for one TLS record, at most `max`. NULL: as many as fit. */
 	size_t (*together)(struct stream *stream, size_t skip, size_t max);
 };
 

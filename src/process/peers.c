@@ -102,7 +102,7 @@ static bool cut_off(struct peer *peer, bool late)
 	return true;
 }
 
-static void discard(struct peer *peer)
+static void discard_input(struct peer *peer)
 {
 	size_t n = evbuffer_get_length(input_of(peer));
 
@@ -132,7 +132,7 @@ static void peers_on_progress(struct bufferevent *stream, void *arg)
 		peer->lingers = true;
 	}
 	if (peer->last)
-		discard(peer);
+		discard_input(peer);
 	else if (peer->ended)
 		close_peer(peer);
 }

@@ -1,6 +1,7 @@
 #include "protocol/http.h"
 
 #include "util/near.h"
+#include "util/num.h"
 
 #define BAD(text) \
 	{ \
@@ -58,7 +59,7 @@ static bool has_control_byte(struct slice line)
 }
 
 /* Returns whether this is a token of RFC 9110: letters, digits and some marks, at least one. */
-static bool is_token(struct slice text)
+static bool is_http_token(struct slice text)
 {
 	static const char allowed[] = "!#$%&'*+-.^_`|~0123456789"
 				      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -70,17 +71,12 @@ static bool is_token(struct slice text)
 	return text.n;
 }
 
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
 static bool is_blank(char c)
 {
 	return c == ' ' || c == '\t';
 }
 
-static struct slice trim(struct slice text)
+static struct slice trim_blanks(struct slice text)
 {
 	while (text.n && is_blank(*text.p))
 		text = slice_skip(text, 1);
@@ -101,9 +97,9 @@ static const struct http_refusal *read_first_line(struct slice line, struct head
 	r->method = slice_cut(&line, ' ');
 	target = slice_cut(&line, ' ');
 	version = line;
-	if (!is_token(r->method) || target.n == 0 || memchr(target.p, '\t', target.n) || version.n != 8 ||
-		!slice_starts(version, protocol) || !is_digit(version.p[5]) || version.p[6] != '.' ||
-		!is_digit(version.p[7]))
+	if (!is_http_token(r->method) || target.n == 0 || memchr(target.p, '\t', target.n) || version.n != 8 ||
+		!slice_starts(version, protocol) || !num_is_digit(version.p[5]) || version.p[6] != '.' ||
+		!num_is_digit(version.p[7]))
 		return &no_request;
 	if (version.p[5] != '1')
 		return &other_version;
@@ -116,7 +112,7 @@ static const struct http_refusal *read_first_line(struct slice line, struct head
 static void read_connection(struct slice value, struct http_request *r)
 {
 	while (value.n)
-		r->keeps = !near_same(trim(slice_cut(&value, ',')), SLICE("close")) && r->keeps;
+		r->keeps = !near_same(trim_blanks(slice_cut(&value, ',')), SLICE("close")) && r->keeps;
 }
 
 static const struct http_refusal *read_host(struct slice value, struct head *head)
@@ -135,7 +131,7 @@ static const struct http_refusal *read_length(struct slice value, struct head *h
 	if (head->has_length)
 		return &two_lengths;
 	for (size_t i = 0; i < value.n; i++) {
-		if (!is_digit(value.p[i]))
+		if (!num_is_digit(value.p[i]))
 			return &bad_length;
 		head->has_body = head->has_body || value.p[i] != '0';
 	}
@@ -154,9 +150,9 @@ static const struct http_refusal *read_field(struct slice line, struct head *hea
 	name = slice_cut(&value, ':');
 	if (name.n == line.n)
 		return &no_colon;
-	if (!is_token(name))
+	if (!is_http_token(name))
 		return &bad_name;
-	value = trim(value);
+	value = trim_blanks(value);
 	if (++head->fields > HTTP_FIELDS_MAX)
 		return &many_fields;
 	if (near_same(name, SLICE("Host")))
@@ -179,7 +175,7 @@ static const struct http_refusal *check_head(const struct head *head)
 	return head->has_coding || head->has_body ? &body : NULL;
 }
 
-static size_t refuse(struct slice in, const struct http_refusal *refusal, struct http_request *out)
+static size_t refuse_http(struct slice in, const struct http_refusal *refusal, struct http_request *out)
 {
 	*out = (struct http_request){ .method = out->method, .refusal = refusal };
 	return in.n;
@@ -203,7 +199,7 @@ size_t http_parse(struct slice in, struct http_request *out)
 		else
 			refusal = is_first ? read_first_line(line, &head) : read_field(line, &head);
 		if (refusal)
-			return refuse(in, refusal, out);
+			return refuse_http(in, refusal, out);
 		if (line.n == 0)
 			return (size_t)(rest.p - in.p);
 		is_first = false;
@@ -213,5 +209,5 @@ size_t http_parse(struct slice in, struct http_request *out)
 	/* The answer depends on whether the method is HEAD. */
 	if (is_first)
 		out->method = slice_cut(&line, ' ');
-	return refuse(in, is_first ? &long_line : &long_header, out);
+	return refuse_http(in, is_first ? &long_line : &long_header, out);
 }

@@ -129,8 +129,7 @@ static void explain_several(const struct name *n, char why[NAME_WHY])
 	print(&n->lookups[family], family, &text);
 	BUF_ADD(&text, "\0");
 	snprintf(why, NAME_WHY,
-		"the name has %zu addresses (%.300s), but a server has only one; write `dns:` before the name to make "
-		"each a server",
+		"the name has %zu addresses (%.300s), not one; with `dns:` before the name, each of them is a server",
 		n->lookups[family].count, buf_slice(&text).p);
 	buf_free(&text);
 }

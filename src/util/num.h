@@ -35,6 +35,11 @@ size_t num_format_u64(char *p, uint64_t v);
 /* As num_format_u64(), for signed numbers, which may need one byte more. */
 size_t num_format_i64(char *p, int64_t v);
 
+static inline bool num_is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
 static inline uint64_t num_least(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;

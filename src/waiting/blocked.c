@@ -40,7 +40,7 @@ static void remove_place(struct wait_place *place)
 	place->line = NULL;
 }
 
-static void on_remove(struct waiter *waiter, const struct result *r);
+static void blocked_on_remove(struct waiter *waiter, const struct result *r);
 
 /* Removes the places of commands that have left, in slices that are charged to no client. */
 static void remove_left(struct waiting *room)
@@ -54,7 +54,7 @@ static void remove_left(struct waiting *room)
 			if (env_is_over(env, LEAVE_STEPS)) {
 				room->left.is_paused = true;
 				room->calls++;
-				room->left.waiter.done = on_remove;
+				room->left.waiter.done = blocked_on_remove;
 				env->pause(env, &room->left.waiter, NULL);
 				return;
 			}
@@ -67,7 +67,7 @@ static void remove_left(struct waiting *room)
 	}
 }
 
-static void on_remove(struct waiter *waiter, const struct result *r)
+static void blocked_on_remove(struct waiter *waiter, const struct result *r)
 {
 	struct waiting *room = (struct waiting *)((char *)waiter - offsetof(struct waiting, left.waiter));
 
@@ -99,7 +99,7 @@ void blocked_leave(struct blocked *b)
 
 /* --- joining --- */
 
-static void on_join(struct waiter *waiter, const struct result *r)
+static void blocked_on_join(struct waiter *waiter, const struct result *r)
 {
 	struct blocked *b = (struct blocked *)((char *)waiter - offsetof(struct blocked, joins));
 
@@ -118,7 +118,7 @@ void blocked_join(struct blocked *b)
 		struct wait_place *place = &places->at[places->joined];
 		if (env_is_over(env, JOIN_STEPS)) {
 			b->room->calls++;
-			b->joins.done = on_join;
+			b->joins.done = blocked_on_join;
 			env->pause(env, &b->joins, b->account);
 			return;
 		}

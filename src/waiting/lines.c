@@ -20,14 +20,14 @@ static uint64_t hash_of(const struct waiting *room, struct slice key)
  * Linear hashing: the table has between `half` and twice as many buckets. A hash whose bucket
  * does not exist yet is in the bucket that will be split for it.
  */
-static struct wait_line **bucket_of(const struct waiting *room, uint64_t hash)
+static struct wait_line **line_bucket(const struct waiting *room, uint64_t hash)
 {
 	size_t i = hash & (room->table.half * 2 - 1);
 
 	return &room->table.buckets[i < room->table.size ? i : i - room->table.half];
 }
 
-static void grow(struct waiting *room)
+static void grow_table(struct waiting *room)
 {
 	struct wait_line **from, *line;
 
@@ -42,7 +42,7 @@ static void grow(struct waiting *room)
 		return;
 	from = &room->table.buckets[room->table.size - 1 - room->table.half];
 	while ((line = *from)) {
-		struct wait_line **to = bucket_of(room, line->hash);
+		struct wait_line **to = line_bucket(room, line->hash);
 		if (to == &room->table.buckets[room->table.size - 1]) {
 			*from = line->next;
 			line->next = *to;
@@ -53,23 +53,23 @@ static void grow(struct waiting *room)
 	}
 }
 
-static struct wait_line *find(const struct waiting *room, struct slice key, uint64_t hash)
+static struct wait_line *find_wait_line(const struct waiting *room, struct slice key, uint64_t hash)
 {
-	struct wait_line *line = room->table.size ? *bucket_of(room, hash) : NULL;
+	struct wait_line *line = room->table.size ? *line_bucket(room, hash) : NULL;
 
 	while (line && (line->hash != hash || !slice_equal(line->poll.key, key)))
 		line = line->next;
 	return line;
 }
 
-static void insert(struct wait_line *line)
+static void insert_line(struct wait_line *line)
 {
 	struct waiting *room = line->room;
 	struct wait_line **bucket;
 
 	if (room->lines++ >= room->table.size)
-		grow(room);
-	bucket = bucket_of(room, line->hash);
+		grow_table(room);
+	bucket = line_bucket(room, line->hash);
 	line->next = *bucket;
 	*bucket = line;
 }
@@ -77,7 +77,7 @@ static void insert(struct wait_line *line)
 static void withdraw(struct wait_line *line)
 {
 	struct waiting *room = line->room;
-	struct wait_line **at = bucket_of(room, line->hash);
+	struct wait_line **at = line_bucket(room, line->hash);
 
 	while (*at != line)
 		at = &(*at)->next;
@@ -93,7 +93,7 @@ static void withdraw(struct wait_line *line)
 
 struct wait_line *lines_find(const struct waiting *room, struct slice key)
 {
-	return find(room, key, hash_of(room, key));
+	return find_wait_line(room, key, hash_of(room, key));
 }
 
 void lines_plan(struct wait_line *line, unsigned pause)
@@ -134,7 +134,7 @@ static void leave_slot(struct wait_line *line)
 struct wait_line *lines_get(struct waiting *room, struct slice key)
 {
 	uint64_t hash = hash_of(room, key);
-	struct wait_line *line = find(room, key, hash);
+	struct wait_line *line = find_wait_line(room, key, hash);
 
 	if (line)
 		return line;
@@ -144,7 +144,7 @@ struct wait_line *lines_get(struct waiting *room, struct slice key)
 	line->hash = hash;
 	line->poll.key = slice_of(line->key, key.n);
 	TAILQ_INIT(&line->places);
-	insert(line);
+	insert_line(line);
 	lines_plan(line, 0);
 	if (room->board)
 		enter_slot(line);

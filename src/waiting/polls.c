@@ -31,7 +31,7 @@ static void spread(const struct wait_line *line, const struct result *r, bool is
 		room->tell(room->env);
 }
 
-static void on_poll(struct waiter *waiter, const struct result *r)
+static void polls_on_answer(struct waiter *waiter, const struct result *r)
 {
 	struct wait_line *line = (struct wait_line *)((char *)waiter - offsetof(struct wait_line, poll));
 	bool is_new = r->status == RESULT_HIT && (r->cas == 0 || r->cas != line->empty);
@@ -76,7 +76,7 @@ static bool is_asked(struct wait_line *line)
 }
 
 /* A list of an adopted encoding may be in other items, so the first command just tries to pop. */
-static void poll(struct wait_line *line)
+static void send_poll(struct wait_line *line)
 {
 	struct env *env = line->room->env;
 
@@ -89,7 +89,7 @@ static void poll(struct wait_line *line)
 		return;
 	}
 	line->room->calls++;
-	line->poll.done = on_poll;
+	line->poll.done = polls_on_answer;
 	env_get(env, WANT_CAS, &line->poll);
 }
 
@@ -125,7 +125,7 @@ void polls_send(struct waiting *room)
 	struct wait_line *line;
 
 	while ((line = first_due(room)) && line->poll_at <= room->env->now && take_turn(room))
-		poll(line);
+		send_poll(line);
 }
 
 uint64_t polls_next(const struct waiting *room, uint64_t latest)

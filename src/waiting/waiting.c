@@ -11,7 +11,7 @@
 /* Times are in milliseconds. */
 enum { TICK_MAX = 50, LOOK_MS = 100 };
 
-static void start_timer(struct waiting *room);
+static void set_poll_timer(struct waiting *room);
 
 struct waiting *waiting_create(const struct waiting_options *options)
 {
@@ -76,7 +76,7 @@ bool waiting_block(struct waiting *room, struct blocked *b)
 	if (b->deadline < room->timer.deadline)
 		room->timer.deadline = b->deadline;
 	blocked_join(b);
-	start_timer(room);
+	set_poll_timer(room);
 	return true;
 }
 
@@ -145,7 +145,7 @@ static void end_some(struct waiting *room)
 	}
 }
 
-static void on_timer(struct waiter *waiter, const struct result *r)
+static void waiting_on_timer(struct waiter *waiter, const struct result *r)
 {
 	struct waiting *room = (struct waiting *)((char *)waiter - offsetof(struct waiting, timer.waiter));
 	uint64_t now = room->env->now;
@@ -160,10 +160,10 @@ static void on_timer(struct waiter *waiter, const struct result *r)
 	}
 	end_some(room);
 	polls_send(room);
-	start_timer(room);
+	set_poll_timer(room);
 }
 
-static void start_timer(struct waiting *room)
+static void set_poll_timer(struct waiting *room)
 {
 	struct env *env = room->env;
 	uint64_t next;
@@ -173,7 +173,7 @@ static void start_timer(struct waiting *room)
 	next = room->next ? env->now + 1 : polls_next(room, env->now + TICK_MAX);
 	room->timer.is_set = true;
 	room->calls++;
-	room->timer.waiter.done = on_timer;
+	room->timer.waiter.done = waiting_on_timer;
 	env->later(env, &room->timer.waiter, (unsigned)(next - env->now));
 }
 

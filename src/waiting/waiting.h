@@ -11,7 +11,7 @@
  *
  *     waiting.c   the room: who may enter, the timer, timeouts, and clients that are gone
  *     blocked.c   a command that joins queues, leaves them, and is woken
- *     polls.c     when to ask the servers, and what follows from their replies
+ *     polls.c     when the servers are polled, and which clients their replies wake
  *     lines.c     the table of the queues
  */
 #ifndef WAITING_WAITING_H

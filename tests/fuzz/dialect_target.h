@@ -1,4 +1,4 @@
-/* What the fuzzers of both dialects do: read any reply to any call, and write any call. */
+/* Shared by the fuzzers of both dialects: they parse any reply to any call, and encode any call. */
 #ifndef FUZZ_DIALECT_TARGET_H
 #define FUZZ_DIALECT_TARGET_H
 
@@ -27,7 +27,7 @@ static inline ssize_t dialect_try(
 	return n;
 }
 
-/* A reply is the same reply whatever comes behind it; and once garbage, always garbage. */
+/* The result for a reply does not depend on the bytes after it; and garbage stays garbage. */
 static inline void dialect_fuzz_decode(const struct dialect *d, struct slice in)
 {
 	struct expect expect = { .verb = input_byte(&in) % (CALL_STATS + 1),
@@ -57,7 +57,7 @@ static inline struct slice dialect_key(struct slice *in, char key[64])
 	return slice_of(key, n);
 }
 
-/* What is written for a call is read by our own request parser as exactly that call. */
+/* The encoding of a call is parsed by our own request parser as exactly that call. */
 static inline void dialect_fuzz_encode(const struct dialect *d, struct slice in)
 {
 	static const struct request_limits limits = { 4096, 1 << 20, 10 };

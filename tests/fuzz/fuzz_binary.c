@@ -37,7 +37,7 @@ static enum request_status parse(struct slice in, struct request_progress *progr
 	return status;
 }
 
-/* A header with this number of bytes behind it, and nothing else. */
+/* A header followed by this number of bytes, and nothing else. */
 static void check_response(const struct buf *out, const struct binary_request *b)
 {
 	const unsigned char *p = (const unsigned char *)buf_slice(out).p;
@@ -79,7 +79,7 @@ static void respond(const struct binary_request *b, struct slice text)
 		respond_with(b, reply_word(word));
 }
 
-/* What a prefix is decided to be stays what it is when more comes. */
+/* The result for a prefix does not change when more bytes arrive. */
 static void check_prefixes(struct slice in, enum request_status status, const struct binary_request *whole)
 {
 	struct request_progress kept = { 0 };

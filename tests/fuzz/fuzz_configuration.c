@@ -1,7 +1,7 @@
 /*
- * The configuration. An input that begins with S is the text of -S, one that begins with A is an address, and any other is a file.
- * A file that is taken is read again behind one with a brace too many. Behind one that is refused a good one is read. No read may
- * depend on those before it.
+ * The configuration. An input that begins with S is the text of -S, one that begins with A is an
+ * address, and any other is a file. A valid file is read again after one with an extra brace.
+ * After an invalid one, a valid one is read. No read may depend on earlier ones.
  */
 #include <stdio.h>
 #include <sys/mman.h>
@@ -13,10 +13,13 @@
 #include "input.h"
 #include "reply_form.h"
 
-/* For a string libmemcached makes a ring once more for each server: one of fifty takes a tenth of a second. */
+/*
+ * For a string, libmemcached computes a ring again for each server: one of fifty takes a tenth of
+ * a second.
+ */
 enum { RING_MAX = 8 };
 
-/* A good file has this behind all numbers, which are the least that are allowed. */
+/* In a valid file this follows all numbers, which have their minimum values. */
 static const char good[] =
 	"listen = {\"[::1]:1\", 'unix:/a'}\n"
 	"servers = {\"10.0.0.1\", \"/b weight=3\"}\n"
@@ -31,7 +34,7 @@ static struct slice text_of(const char *text)
 	return slice_of(text, strlen(text));
 }
 
-/* --- a configuration that was taken --- */
+/* --- a valid configuration --- */
 
 static bool within(uint64_t value, uint64_t least, uint64_t most)
 {
@@ -103,7 +106,10 @@ static void check_config(const struct config *config)
 	check_rules(&config->rules);
 }
 
-/* Appends what the configuration prints: a line for each listener and each denied command, and always the same number of others. */
+/*
+ * Appends the output of the configuration: a line for each listener and each denied command, and
+ * always the same number of others.
+ */
 static void print(const struct config *config, struct buf *out)
 {
 	static size_t others;
@@ -134,7 +140,7 @@ static void describe_text(struct slice text, struct buf *out)
 #define DESCRIBE_BYTE(value) buf_printf(out, "%c ", value)
 #define DESCRIBE_TEXT(value) describe_text(value, out)
 
-/* Appends all that the configuration says. */
+/* Appends all values of the configuration. */
 static void describe(const struct config *config, struct buf *out)
 {
 	print(config, out);
@@ -155,8 +161,8 @@ static void describe(const struct config *config, struct buf *out)
 }
 
 /*
- * A ring that is small, of a text that is not absurd: INCLUDE and --CONFIGURE-FILE read other files, DEBUG prints what the parser
- * of libmemcached does.
+ * Returns whether the ring is small, and the text harmless: INCLUDE and --CONFIGURE-FILE read
+ * other files, DEBUG prints the steps of libmemcached's parser.
  */
 static bool is_for_ring(const struct config *config)
 {
@@ -197,7 +203,7 @@ static void try_ring(const struct config *config)
 
 /* --- files --- */
 
-/* One line, "path:line: what", and the file has such a line. */
+/* One line, "path:line: error", and the file has this line. */
 static void check_error(struct slice said, const char *path, struct slice file)
 {
 	uint32_t line = 0, lines = 1;
@@ -213,7 +219,10 @@ static void check_error(struct slice said, const char *path, struct slice file)
 		MUST((unsigned char)said.p[i] >= ' ' && said.p[i] != 0x7f);
 }
 
-/* Reads a file of these bytes. Appends what the configuration is, or what was said to be wrong; true if it was taken. */
+/*
+ * Reads a file with these bytes. Appends the configuration, or the errors. Returns true if it is
+ * valid.
+ */
 static bool read_file(struct slice file, struct buf *out, bool ring)
 {
 	struct buf errors = BUF_EMPTY;
@@ -307,14 +316,14 @@ static void try_servers(struct slice in)
 		check_config(&config);
 		try_ring(&config);
 	}
-	/* What was read before is gone, whether that was good or not. */
+	/* The previous result is freed, whether it was valid or not. */
 	MUST(!config_set_servers(&config, "a:1,b:2 weight=5"));
 	MUST(config.servers.count == 2 && !config.servers.string && config.servers.at[1].weight == 5);
 	config_fini(&config);
 	free(text);
 }
 
-/* An address that is taken is read as the same again when it is written in full. */
+/* A valid address is parsed as the same one when it is written in full. */
 static void check_address(const struct address *a, const char *text)
 {
 	const char *where = text + strspn(text, " "), *colon = strrchr(where, ':');

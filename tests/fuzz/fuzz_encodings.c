@@ -1,6 +1,7 @@
 /*
- * The adopted encodings. The input changes bytes of a stored set, which is then read or refused. If it is read, a compaction
- * that stops after any step must not change the set, and a change and a replacement must do what they say.
+ * The adopted encodings. The input changes bytes of a stored set, which is then read or rejected.
+ * If it is read, a compaction that stops after any step must not change the set, and a change and
+ * a replacement must have their effect.
  */
 #include "box.h"
 #include "input.h"

@@ -1,4 +1,4 @@
-/* The three replies of a new connection, one behind the other. */
+/* The three replies of a new connection, one after the other. */
 #include "input.h"
 #include "upstream/greeting.h"
 

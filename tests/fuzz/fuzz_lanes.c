@@ -1,6 +1,7 @@
 /*
- * Commands on a few keys, and any answers that a server may give to what they ask, in any order that connections allow, while
- * time passes: all of it comes to an end, and every command to exactly one reply (the fake sees to that).
+ * Commands on a few keys, and any possible replies of servers to their calls, in any order that
+ * connections permit, while time passes: everything comes to an end, and every command has exactly
+ * one reply (checked by the fake).
  */
 #include <stdio.h>
 
@@ -8,7 +9,7 @@
 #include "fake.h"
 #include "input.h"
 
-/* More than any machine may take, whatever it is answered. */
+/* More than any machine may make, whatever the replies. */
 enum { REQUESTS_MAX = 64, ANSWERS_MAX = 30000 };
 
 static const char *const requests[] = {
@@ -158,7 +159,7 @@ static enum result_status status_for(enum call_verb verb, uint8_t choice)
 	}
 }
 
-/* Replies to calls on one key come in the order of the calls: they share a connection. */
+/* Replies to calls on one key arrive in the order of the calls: they share a connection. */
 static size_t first_of_its_key(const struct fake *f, size_t i)
 {
 	for (size_t j = f->first; j < i; j++) {
@@ -168,7 +169,7 @@ static size_t first_of_its_key(const struct fake *f, size_t i)
 	return i;
 }
 
-/* What an item of a run is, but when the choice is otherwise. */
+/* The content of an item of a run, unless the input chooses otherwise. */
 static struct slice value_of(const struct call *call, uint8_t choice)
 {
 	const char *dot = memrchr(call->key.p, '.', call->key.n);
@@ -224,7 +225,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		uint8_t what = input_byte(&in);
 		if (what % 2 && asked < REQUESTS_MAX) {
 			const char *request = requests[what / 2 % (sizeof(requests) / sizeof(requests[0]))];
-			/* One that loses every race takes thousands of answers: so many attempts, each of so many calls. */
+			/*
+			 * A command that loses every race needs thousands of replies: the number of
+			 * attempts times the number of calls of each.
+			 */
 			if (strncmp(request, "scompact", 8) == 0 && compacts++)
 				continue;
 			MUST(!fake_ask(&f, request));
@@ -238,8 +242,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		}
 	}
 	/*
-	 * What is left is answered alike for long: even then it ends, or what goes on is but merges in the background of a set that
-	 * says it was changed and never is. Those end when it is gone.
+	 * The remaining calls are all answered in the same way: even then they end, except
+	 * background merges of a set that is reported as changed but never is. Those end when it is
+	 * missing.
 	 */
 	while (fake_waiting(&f) || f.turn_count) {
 		(void)fake_pass(&f, 1);

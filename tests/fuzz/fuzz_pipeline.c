@@ -86,7 +86,7 @@ static void write_some(size_t n)
 	written += n;
 }
 
-/* What servers say, most of it in its place somewhere. */
+/* The replies of servers, most of them valid in some position. */
 static struct slice reply(uint8_t which)
 {
 	static const struct slice replies[] = {

@@ -7,7 +7,7 @@
 
 static const struct request_limits limits = { .max_line = 600, .max_value = 300, .max_keys = 8 };
 
-/* One line, and behind VA its data. */
+/* One line, and after VA its data. */
 static void check_reply(const struct metaform *form, struct reply reply)
 {
 	struct buf out = BUF_EMPTY;
@@ -79,7 +79,7 @@ static enum request_status parse(struct slice in, struct request_progress *progr
 
 static bool same(enum request_status a, const struct request *x, enum request_status b, const struct request *y)
 {
-	/* Of an incomplete request nothing is said. */
+	/* There is no result for an incomplete request. */
 	if (a == REQUEST_MORE)
 		return b == a;
 	return a == b && x->command == y->command && x->key.n == y->key.n && x->rest.n == y->rest.n &&
@@ -88,8 +88,10 @@ static bool same(enum request_status a, const struct request *x, enum request_st
 		x->skip.bytes == y->skip.bytes;
 }
 
-/* What a prefix is decided to be stays what it is when more comes; what was searched needs not be
- * searched again. */
+/*
+ * The result for a prefix does not change when more bytes arrive; searched bytes need not be
+ * searched again.
+ */
 static void check_prefixes(struct slice in, enum request_status status, const struct request *whole)
 {
 	size_t step = in.n > 200 ? in.n / 100 : 1;

@@ -1,6 +1,7 @@
 /*
- * Sorted tables and indexes. By the first byte: what stands in the input is taken for one; or its members are put into tables
- * with an index over them, and these are searched as the sorted array is. Then one byte of a table is another.
+ * Sorted tables and indexes. By the first byte: the input is parsed as one; or its members are
+ * written to tables with an index, and these are searched and compared with a sorted array. Then
+ * one byte of a table is changed.
  */
 #include "collection/text/fences.h"
 #include "input.h"
@@ -38,7 +39,7 @@ static void any_bytes(struct slice bytes, struct slice name)
 
 static struct table_model model;
 
-/* Begins as the member before does, and ends as the input says. */
+/* Begins like the previous member, and ends as in the input. */
 static struct slice next_name(struct slice *in, char name[MEMBER_MAX], size_t before)
 {
 	uint8_t size = input_byte(in);
@@ -70,7 +71,10 @@ static void make_model(struct slice *in)
 	table_model_sort(&model);
 }
 
-/* A table of the entries from `start` on, copied so that nothing lies behind it. The caller frees the data. */
+/*
+ * A table of the entries from `start` on, copied so that nothing follows it in memory. The caller
+ * frees the data.
+ */
 static struct slice make_table(struct table_writer *w, size_t start, size_t end)
 {
 	struct buf out = BUF_EMPTY;
@@ -117,7 +121,7 @@ static size_t make_tables(struct slice *in, struct slice tables[TABLES_MAX], str
 	return count;
 }
 
-/* What the tables say of a member is what the model does. */
+/* The tables and the model agree on a member. */
 static void search(const struct fences *f, const struct slice *tables, struct slice name)
 {
 	size_t i = table_model_seek(&model, name), at = fences_find(f, name);

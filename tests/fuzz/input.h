@@ -1,4 +1,4 @@
-/* For fuzzers: what to do, drawn from the input, and the rest of it. */
+/* For fuzzers: choices that are drawn from the input, and the rest of it. */
 #ifndef FUZZ_INPUT_H
 #define FUZZ_INPUT_H
 
@@ -11,7 +11,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Takes a byte, 0 when none is left. */
+/* Returns a byte, 0 if none is left. */
 static inline uint8_t input_byte(struct slice *in)
 {
 	uint8_t byte = 0;
@@ -23,7 +23,7 @@ static inline uint8_t input_byte(struct slice *in)
 	return byte;
 }
 
-/* Takes `n` bytes, or what is left. */
+/* Returns `n` bytes, or the rest. */
 static inline struct slice input_bytes(struct slice *in, size_t n)
 {
 	struct slice taken = slice_of(in->p, n < in->n ? n : in->n);
@@ -42,7 +42,10 @@ static inline uint64_t input_number(struct slice *in)
 	return v;
 }
 
-/* A copy with nothing behind it, so that one byte too many is noticed. The caller frees it. */
+/*
+ * Returns a copy with nothing after it in memory, so that a read beyond it is detected. The caller
+ * frees it.
+ */
 static inline char *input_copy(struct slice s)
 {
 	char *copy = malloc(s.n ? s.n : 1);
@@ -53,7 +56,7 @@ static inline char *input_copy(struct slice s)
 	return copy;
 }
 
-/* True when `part` is empty or lies in `whole`. */
+/* Returns true if `part` is empty or inside `whole`. */
 static inline bool input_within(struct slice part, struct slice whole)
 {
 	return part.n == 0 || (part.p >= whole.p && part.p + part.n <= whole.p + whole.n);

@@ -1,4 +1,7 @@
-/* For the fuzzer of connections: a reply has the form that its command has, and names what its request named. */
+/*
+ * For the fuzzer of connections: a reply has the form of its command, and contains keys of its
+ * request.
+ */
 #ifndef FUZZ_REPLY_FORM_H
 #define FUZZ_REPLY_FORM_H
 
@@ -48,7 +51,7 @@ static inline bool form_names(const struct command *command, struct slice words,
 	return false;
 }
 
-/* Any number of values, or of lines that say what they are, and a last line. */
+/* Any number of values, or of informative lines, and a last line. */
 static inline void form_check_values(
 	const struct command *command, struct slice words, struct slice in, form_given *given)
 {
@@ -90,8 +93,8 @@ static inline bool form_has_flag(struct slice words, char flag)
 }
 
 /*
- * A whole reply: none if the client wants none, an error line for a refused request (`command` is NULL), or what the command
- * replies. `words` is the line of the request.
+ * A whole reply: none if the client requests none, an error line for a refused request (`command`
+ * is NULL), or the command's reply. `words` is the line of the request.
  */
 static inline void form_check(
 	const struct command *command, struct slice words, bool quiet, struct slice in, form_given *given)

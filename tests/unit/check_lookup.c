@@ -103,7 +103,7 @@ TEST(several)
 	ck_assert_str_eq(choice(), "ac");
 	find(LOOKUP_V6, "bc", "x");
 	ck_assert_str_eq(choice(), "several");
-	/* The family with several addresses is gone. */
+	/* The family with several addresses has none any more. */
 	none(LOOKUP_V6);
 	ck_assert_str_eq(choice(), "a-");
 	reset();

@@ -1,4 +1,4 @@
-/* The marks of items that are moved, and what becomes of an item that both servers have. */
+/* The marks of items that are moved, and the result for an item on both servers. */
 #include "collection/move/join.h"
 #include "collection/move/mark.h"
 #include "unit.h"
@@ -12,7 +12,7 @@ static struct slice text(const char *s)
 
 #define LOADING "@set.2 @fill.abcdefg0.1700000010.10 "
 
-/* `of_copy`: what becomes of both if `here` is only a copy of what the former server had. */
+/* `of_copy`: the result for both if `here` is only a copy of the former server's item. */
 static const struct {
 	const char *key, *former, *here;
 	enum join join, of_copy;
@@ -41,7 +41,7 @@ static const struct {
 	{ "by_day|20150220", "7", "12", JOIN_BOTH, JOIN_BOTH, "19" },
 	{ "by_day|2015022016", "7", "12", JOIN_HERE, JOIN_HERE, NULL },
 	{ "by_day::2015022016", "7", "12", JOIN_HERE, JOIN_HERE, NULL },
-	/* What is being loaded. */
+	/* A collection that is being loaded. */
 	{ "k", "+w ", LOADING "+a ", JOIN_BOTH, JOIN_BOTH, "+w " LOADING "+a " },
 	{ "k", "@set.1 " REFERENCE "+b ", LOADING "+a ", JOIN_HERE, JOIN_FORMER, NULL },
 	{ "k", LOADING REFERENCE "-w ", "+a ", JOIN_BOTH, JOIN_BOTH, "-w +a " },

@@ -1,4 +1,7 @@
-/* What a worker measures, as far as it needs no worker: hot keys over time, the largest sets, the last slow requests. */
+/*
+ * A worker's measurements, as far as no worker is needed: hot keys over time, the largest sets,
+ * the last slow requests.
+ */
 #include "measure/notes.h"
 #include "unit.h"
 
@@ -164,7 +167,7 @@ TEST(takes_the_place_of_the_smallest)
 	ck_assert(is_listed("1") && !is_listed("small"));
 }
 
-/* A set may shrink, and what is not read any more gives its place up. */
+/* A set may shrink, and one that is no longer read is replaced. */
 TEST(forgets)
 {
 	static struct large_collection list[LARGE_ENTRIES];

@@ -1,4 +1,7 @@
-/* Which runs are merged: those of about one size, or all with the oldest; and what that comes to in the long run. */
+/*
+ * Which runs are merged: those of similar size, or all with the oldest; and the long-term cost of
+ * that.
+ */
 #include "collection/set/merge.h"
 
 #include "unit.h"
@@ -17,10 +20,13 @@ static const struct {
 	{ { 100000, 1, 1, 1 }, 0, 0 },
 	{ { 100000, 1, 1, 1, 1 }, 1, 5 },
 	{ { 100000, 1, 2, 15, 1 }, 1, 5 },
-	/* The smallest tier that has enough of them, not those before; and a larger one with what is behind it. */
+	/*
+	 * The smallest tier with enough runs, without the earlier ones; and a larger one with the
+	 * later ones.
+	 */
 	{ { 100000, 300, 300, 1, 1, 1, 1 }, 3, 7 },
 	{ { 100000, 300, 1, 300, 300, 1, 300, 1 }, 1, 8 },
-	/* No more than so many at once. */
+	/* At most this number at once. */
 	{ { 100000, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 }, 1, 17 },
 };
 

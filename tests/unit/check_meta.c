@@ -18,7 +18,7 @@ TEST(encode_reads)
 	dialect_encodes(meta, &call, "mg k T-1 k f c t s v\r\n");
 }
 
-/* What is written goes by the classic verbs: `ms` deletes what is there when it fails. */
+/* Writes use the classic commands: `ms` deletes the existing item when it fails. */
 TEST(encode_the_rest_as_classic)
 {
 	for (enum call_verb verb = CALL_SET; verb <= CALL_STATS; verb++) {
@@ -84,7 +84,7 @@ TEST(decode_all_that_may_be_wanted)
 	DECODES(meta, &expect, cases);
 }
 
-/* Also as memcached does not write it: other flags, in another order. */
+/* Also in forms that memcached does not write: other flags, in another order. */
 TEST(decode_value_and_cas)
 {
 	static const struct expect expect = { CALL_GET, WANT_VALUE | WANT_CAS, { "k", 1 }, 0 };
@@ -119,7 +119,7 @@ TEST(decode_without_value)
 	DECODES(meta, &expect, cases);
 }
 
-/* What a read of a collection asks first: in the order of the call, and in others. */
+/* The first call of a read of a collection: with flags in the order of the call, and in others. */
 TEST(decode_cas_and_ttl)
 {
 	static const struct expect expect = { CALL_GET, WANT_CAS | WANT_TTL, { "k", 1 }, 0 };
@@ -164,14 +164,14 @@ TEST(long_keys)
 	ck_assert_int_eq(meta->decode(guard_place(slice_of(reply, (size_t)n)), &expect, &r), n);
 	n = snprintf(reply, sizeof(reply), "VA 1 k%.250sf f0\r\nx\r\n", key);
 	ck_assert_int_eq(meta->decode(guard_place(slice_of(reply, (size_t)n)), &expect, &r), -1);
-	/* 336 letters stand for 252 bytes, 400 for 300: more than a key has. */
+	/* 336 letters encode 252 bytes, 400 encode 300: more than a key may have. */
 	n = snprintf(reply, sizeof(reply), "VA 1 k%0336d b f0\r\nx\r\n", 0);
 	ck_assert_int_eq(meta->decode(guard_place(slice_of(reply, (size_t)n)), &expect, &r), -1);
 	n = snprintf(reply, sizeof(reply), "VA 1 k%0400d b f0\r\nx\r\n", 0);
 	ck_assert_int_eq(meta->decode(guard_place(slice_of(reply, (size_t)n)), &expect, &r), -1);
 }
 
-/* --- writes that only the meta commands can say --- */
+/* --- writes that only the meta commands support --- */
 
 TEST(encode_writes)
 {

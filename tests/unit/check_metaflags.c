@@ -55,7 +55,10 @@ TEST(unknown_flags)
 	bad(COMMAND_MG, " \xff", "CLIENT_ERROR invalid flag");
 }
 
-/* memcached takes them from any of the four commands, and those that mean nothing to one are ignored. */
+/*
+ * memcached accepts them for any of the four commands; those without a meaning for one are
+ * ignored.
+ */
 TEST(ignored_flags)
 {
 	static const command_id commands[] = { COMMAND_MG, COMMAND_MS, COMMAND_MD, COMMAND_MA };
@@ -85,7 +88,7 @@ TEST(numbers)
 	bad(COMMAND_MA, " Nx", wrong);
 }
 
-/* A server that is sent more than it takes loses its place. */
+/* A server that receives more than it accepts gets out of step. */
 TEST(bounded)
 {
 	good(COMMAND_MG, " O12345678901234567890123456789012");

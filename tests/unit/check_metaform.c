@@ -52,7 +52,7 @@ TEST(requests)
 	parses("ma a MI N0\r\n", "incr key number=1 initial=0");
 }
 
-/* Each flag that the parser of flags knows, with each command. */
+/* Each flag of the flag parser, with each command. */
 TEST(flags_without_a_meaning)
 {
 	static const struct {

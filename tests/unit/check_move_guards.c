@@ -1,4 +1,4 @@
-/* Calls that meet the claim of a mover that comes late: when the item has moved, and is gone. */
+/* Calls that meet the late claim of a mover: when the item has moved, and was deleted. */
 #include "two_servers.h"
 
 FIXTURE(two_servers_set_up, two_servers_tear_down)
@@ -30,14 +30,14 @@ LOOP_TEST(a_late_claim_is_no_item, sizeof(missing) / sizeof(*missing))
 	does(&proxies[0], missing[_i].verb, "k", "x");
 	ck_assert_int_eq(got.status, missing[_i].status);
 	has(N, "k", stores ? "x" : NULL);
-	/* With an item it does what it always does. */
+	/* With an item it behaves as usual. */
 	put(N, "k", "7", 0);
 	does(&proxies[0], missing[_i].verb, "k", "x");
 	ck_assert_int_ne(got.status, RESULT_MISS);
 	ck_assert_int_eq(got.status == RESULT_NOT_STORED, missing[_i].verb == CALL_ADD);
 }
 
-/* The claim of a second mover comes when that of the first one has gone. */
+/* The claim of a second mover arrives after that of the first one was removed. */
 LOOP_TEST(a_second_late_claim, sizeof(missing) / sizeof(*missing))
 {
 	bool stores = missing[_i].status == RESULT_DONE, again = false;
@@ -55,7 +55,7 @@ LOOP_TEST(a_second_late_claim, sizeof(missing) / sizeof(*missing))
 	reads(&proxies[1], "k", stores ? "x" : NULL);
 }
 
-/* A client may give an item the flags of a mark. */
+/* A client may store an item with the flags of a mark. */
 LOOP_TEST(what_only_looks_like_a_mark, sizeof(missing) / sizeof(*missing))
 {
 	struct buf value = BUF_EMPTY;
@@ -74,7 +74,7 @@ LOOP_TEST(what_only_looks_like_a_mark, sizeof(missing) / sizeof(*missing))
 	buf_free(&value);
 }
 
-/* The key is looked at before, until it is seen when no claim can come any more. */
+/* The key is read first, until it was read at a time when no claim can arrive any more. */
 TEST(a_guard_ends)
 {
 	unsigned calls;
@@ -84,7 +84,7 @@ TEST(a_guard_ends)
 	calls = proxies[0].calls[N];
 	does(&proxies[0], CALL_APPEND, "k", "+b ");
 	ck_assert_uint_eq(proxies[0].calls[N], calls + 2);
-	/* What is known has no end in this time. */
+	/* The knowledge does not expire within this time. */
 	proxies[0].env.now += MOVES_LOOK_MS - 1;
 	does(&proxies[0], CALL_APPEND, "k", "+c ");
 	ck_assert_uint_eq(proxies[0].calls[N], calls + 4);
@@ -100,7 +100,7 @@ TEST(a_guard_ends)
 	has(N, "k", "+a +b +c +d +e ");
 }
 
-/* Calls queued after one that needs a look wait as well. */
+/* Calls queued after one that needs a read wait as well. */
 TEST(a_guard_keeps_the_order)
 {
 	static const enum call_verb verbs[] = { CALL_SET, CALL_APPEND, CALL_ADD, CALL_APPEND, CALL_SET, CALL_APPEND,
@@ -125,7 +125,7 @@ TEST(a_guard_keeps_the_order)
 	has(N, "k", "fg");
 }
 
-/* A look tells nothing to those that came behind it. */
+/* A read says nothing about calls that arrived after it. */
 TEST(a_guard_of_earlier_calls)
 {
 	struct waiter waiters[2];
@@ -147,7 +147,7 @@ TEST(a_guard_of_earlier_calls)
 	has(N, "k", "+b +c ");
 }
 
-/* What a delete leaves may be a claim that came late. */
+/* A deleted item may be followed by a claim that arrives late. */
 TEST(a_guard_behind_a_delete)
 {
 	struct waiter waiters[2];
@@ -249,7 +249,10 @@ LOOP_TEST(what_was_seen_by_an_earlier_look, 3)
 	has(N, "k", NULL);
 }
 
-/* The call meets a mark, the look after it sees the item, and the call meets a late claim. None of this is an error of the item. */
+/*
+ * The call meets a mark, the read after it finds the item, and the call meets a late claim. None
+ * of this is an error of the item.
+ */
 LOOP_TEST(an_item_between_two_marks, 2)
 {
 	struct waiter waiter;
@@ -280,7 +283,7 @@ TEST(a_guard_tells_errors)
 	has(N, "k", "text");
 }
 
-/* What only looks like one shows by its value, without asking again. */
+/* An item that only looks like a mark is recognized by its value, without another read. */
 TEST(a_read_of_an_imitation_costs_no_more)
 {
 	struct buf value = BUF_EMPTY;
@@ -313,7 +316,10 @@ TEST(an_imitation_moves)
 	buf_free(&value);
 }
 
-/* A client that stores the bytes of a mark has made one. It ends as any other, and nothing else is changed. */
+/*
+ * A client that stores the bytes of a mark has created one. It is completed like any other, and
+ * nothing else is changed.
+ */
 TEST(a_forged_mark)
 {
 	struct buf value = BUF_EMPTY;

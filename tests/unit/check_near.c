@@ -29,7 +29,10 @@ TEST(names)
 	ck_assert_str_eq(hint("a_name_of_exactly_32_bytes_12345"), "");
 }
 
-/* The farthest of more names than a hint has is left out, in whatever order they come. */
+/*
+ * The most distant of more names than fit into a hint is omitted, in whatever order they are
+ * offered.
+ */
 TEST(nearest_alone)
 {
 	struct near near = { .word = guard_text("abcdefgh") };

@@ -1,4 +1,4 @@
-/* Which servers are down, as several workers say it. */
+/* Which servers are down, as reported by several workers. */
 #include "unit.h"
 #include "upstream/news.h"
 
@@ -49,7 +49,10 @@ TEST(an_outage_of_two_workers)
 	ck_assert_uint_eq(outage.since, 9000);
 }
 
-/* A reload has taken the server away while it was down. If it comes again, that is its first time. */
+/*
+ * A reload has removed the server while it was down. If it is added again, that counts as its
+ * first time.
+ */
 TEST(nobody_wants_it_any_more)
 {
 	uint64_t since;

@@ -1,4 +1,4 @@
-/* What the base of a collection says: its parts, its references, and of which version it is. */
+/* The parsed base of a collection: its parts, its references, and its version. */
 #include "collection/text/oplog.h"
 
 #include "unit.h"
@@ -81,7 +81,7 @@ static const struct {
 	{ "@list @" L1 ":1:2.0123456789abcdef ", OPLOG_CORRUPT },
 	{ "@x00000000001.0.1 ", OPLOG_CORRUPT },
 	{ "@list @" C1 " ", OPLOG_CORRUPT },
-	/* Sets of version 0.1.0, which nobody reads any more. */
+	/* Sets of version 0.1.0, which are no longer read. */
 	{ "@" C1 " ", OPLOG_OUTDATED },
 	{ "@" C1 " @d00000000001.0.1 +a -b ", OPLOG_OUTDATED },
 	{ "@d0000000000z.12.3 ", OPLOG_OUTDATED },
@@ -90,7 +90,7 @@ static const struct {
 	{ "@c0000000000.0.1 ", OPLOG_CORRUPT },
 	{ "@c00000000001 ", OPLOG_CORRUPT },
 	{ "@e00000000001.0.1 ", OPLOG_CORRUPT },
-	/* Whatever stands behind the mark of a later version. */
+	/* Any bytes after the mark of a later version. */
 	{ "@set.3 ", OPLOG_NEWER },
 	{ "@set.3 @" T1 " +a ", OPLOG_NEWER },
 	{ "@set.17 what is it", OPLOG_NEWER },
@@ -212,7 +212,7 @@ TEST(windows)
 	buf_free(&again);
 }
 
-/* A reference of 0.1.0 has no check, and stays as it is. */
+/* A reference of 0.1.0 has no check, and is not changed. */
 TEST(checks)
 {
 	struct slice refs = SLICE("@l00000000001.3.1.3a3a3a3a3a3a3a3a:1:2 @" L1 " ");
@@ -236,7 +236,7 @@ TEST(checks)
 	buf_free(&again);
 }
 
-/* A piece ends with a whole token; one at the end begins with one too. */
+/* A piece ends with a complete token; one at the end begins with one too. */
 TEST(cutting)
 {
 	struct slice log = SLICE("+aa +b +ccc ");

@@ -1,4 +1,7 @@
-/* What a request must wait for on its connection: each class of commands against each. */
+/*
+ * The earlier requests of its connection that a request must wait for: each class of commands
+ * against each.
+ */
 #include "command/order.h"
 #include "protocol/commands.h"
 #include "unit.h"
@@ -33,7 +36,10 @@ static struct order_effect effect_of(enum order_class class, size_t keys)
 	return order_effect(&(struct request){ .command = of_class(class), .keys = keys });
 }
 
-/* Whether the second must wait while the first is under way, and that nothing waits when it has ended. */
+/*
+ * Checks whether the second must wait while the first is in flight, and that nothing waits when it
+ * has ended.
+ */
 static bool waits(enum order_class second, enum order_class first, size_t keys)
 {
 	struct order order = { 0 };
@@ -49,9 +55,11 @@ static bool waits(enum order_class second, enum order_class first, size_t keys)
 }
 
 /*
- * A row is a class under way, on many keys: then these wait behind it. `.` goes ahead, in the order of enum order_class:
+ * A row is a class in flight, on many keys: then these wait for it. `.` need not wait, in the
+ * order of enum order_class:
  *
- *     READ READ_KEYS READ_SETS READ_BLOCKS  WRITE WRITE_LATER TOUCH_KEYS  EVENT_READ EVENT_COUNT EVENT_LIMIT EVENT_STORE  FLUSH
+ *     READ READ_KEYS READ_SETS READ_BLOCKS  WRITE WRITE_LATER TOUCH_KEYS
+ *     EVENT_READ EVENT_COUNT EVENT_LIMIT EVENT_STORE  FLUSH
  */
 TEST(each_class_behind_each)
 {
@@ -123,7 +131,7 @@ TEST(refused)
 	ck_assert(!effect.stages_reads && !effect.hides_writes);
 }
 
-/* The calls that a request may have under way at once; a refused one is a task as well. */
+/* The calls that a request may have in flight at once; a refused one is a task as well. */
 TEST(calls_under_way)
 {
 	struct request bad = { .command = of_class(ORDER_READ_KEYS), .keys = MANY, .error = "CLIENT_ERROR" };

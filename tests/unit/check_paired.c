@@ -1,4 +1,4 @@
-/* Plans of the encoding paired between which others change what is stored. */
+/* Plans of the encoding paired during which others change the items. */
 #include "box.h"
 #include "collection/adopted/encodings/encodings.h"
 #include "collection/adopted/encodings/words.h"
@@ -33,7 +33,7 @@ static void members_are(const char *expected, const char *after)
 	snapshot_free(&s);
 }
 
-/* An operation that has its plan, and others may come before its next step. */
+/* An operation that has its plan; others may act before its next step. */
 struct late {
 	struct snapshot s;
 	struct plan plan;
@@ -78,7 +78,10 @@ static void put_count(const char *key, const char *head, int count)
 	buf_free(&value);
 }
 
-/* Between the plans of two compactions, others append to the items. Then the compactions take turns in this order, a bit each. */
+/*
+ * Between the plans of two compactions, others append to the items. Then the compactions make
+ * steps in this order.
+ */
 static void compact_both(int added, int removed, int then_added, int then_removed, unsigned order)
 {
 	bool in = added + then_added > removed + then_removed;
@@ -107,7 +110,9 @@ static void compact_both(int added, int removed, int then_added, int then_remove
 	box_free(&box);
 }
 
-/* No step of a compaction may change the set, whatever another compaction does that has seen other counts. */
+/*
+ * No step of a compaction may change the set, whatever another compaction with other counts does.
+ */
 LOOP_TEST(two_compactions, CASES)
 {
 	int digits[4];
@@ -119,8 +124,9 @@ LOOP_TEST(two_compactions, CASES)
 }
 
 /*
- * While a set is created, another creates it, which has not seen that a member was removed from the earlier set. Removals count
- * for the set that is there by then, so they may not be dropped.
+ * While a set is created, another client creates it, which has not seen that a member was removed
+ * from the earlier set. Removals apply to the set that exists by then, so they must not be
+ * dropped.
  */
 TEST(created_by_another)
 {
@@ -175,8 +181,8 @@ LOOP_TEST(not_done_yet, 2)
 }
 
 /*
- * The manual says this of an item of removals that was evicted: a pop hands out a member that a compaction is just dropping. The
- * simulation does not check such a pop, see tests/sim/form.h.
+ * Documented for an item of removals that was evicted: a pop may return a member that a compaction
+ * is just dropping. The simulation does not check such a pop, see tests/sim/form.h.
  */
 TEST(popped_while_dropped)
 {

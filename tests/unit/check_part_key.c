@@ -49,7 +49,7 @@ TEST(parts)
 	}
 }
 
-/* New parts are at the place of their base, or at so many places in equal numbers. */
+/* New parts are on the server of their base, or on this number of servers in equal numbers. */
 TEST(places)
 {
 	uint64_t random = 1;
@@ -78,7 +78,7 @@ TEST(old_segments)
 	}
 }
 
-/* What people call their items. */
+/* Typical keys of applications. */
 TEST(others)
 {
 	static const char *const keys[] = { "", ".", "k", "app.transactions", "app.introduction", "app.transaction1",

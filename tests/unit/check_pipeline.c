@@ -7,7 +7,7 @@ enum { MANY = 300 };
 
 static const struct pipeline_peer peer = { .server = "mc:1", .connection = 7, .value_max = 1000 };
 
-/* One who waits, and notes what came and when. */
+/* A waiter that records the results and their order. */
 struct listener {
 	struct waiter waiter;
 	struct result result;
@@ -75,7 +75,7 @@ TEST(answers_in_order)
 	ck_assert_uint_eq(pipeline.count, 0);
 }
 
-/* More than the ring has room for at first, taken and pushed in turns so that it wraps around. */
+/* More than fit into the ring at first, popped and pushed alternately so that it wraps around. */
 TEST(many)
 {
 	int pushed = 0, answered = 0;
@@ -132,7 +132,7 @@ TEST(stray_reply)
 	fails_with(0, RESULT_DONE);
 }
 
-/* What answers a call of which nothing was sent answers nobody. */
+/* A reply to a call that was not sent at all belongs to no call. */
 TEST(reply_to_what_was_not_sent)
 {
 	push(0, CALL_SET);
@@ -142,8 +142,10 @@ TEST(reply_to_what_was_not_sent)
 	fails_with(0, RESULT_UNAVAILABLE);
 }
 
-/* An answer before all of the call was sent is that call's, an error most likely; nothing behind it
- * can be trusted. */
+/*
+ * A reply before all of the call was sent belongs to that call, probably an error; later bytes are
+ * unreliable.
+ */
 TEST(early_reply)
 {
 	push(0, CALL_SET);
@@ -212,7 +214,7 @@ static void push_more(struct listener *listener)
 		push(next++, CALL_DELETE);
 }
 
-/* A waiter may ask for more inside its result, so much that the ring moves. */
+/* A waiter may make more calls in its callback, so many that the ring is reallocated. */
 TEST(push_while_reading)
 {
 	push(0, CALL_DELETE);
@@ -230,7 +232,7 @@ TEST(push_while_reading)
 	fails_with(189, RESULT_DONE);
 }
 
-/* What is pushed while all fails belongs to the next connection. */
+/* Calls that are pushed while all fail belong to the next connection. */
 TEST(push_while_failing)
 {
 	push(0, CALL_DELETE);
@@ -246,7 +248,7 @@ TEST(push_while_failing)
 	fails_with(100, RESULT_UNAVAILABLE);
 }
 
-/* What goes into one record: whole calls, or a part of one. A set here has 18 bytes, a delete 10. */
+/* The content of a record: whole calls, or a part of one. A set here has 18 bytes, a delete 10. */
 TEST(together)
 {
 	push(0, CALL_SET);
@@ -258,7 +260,7 @@ TEST(together)
 	ck_assert_uint_eq(pipeline_together(&pipeline, 0, 56), 56);
 	ck_assert_uint_eq(pipeline_together(&pipeline, 0, 55), 38);
 	ck_assert_uint_eq(pipeline_together(&pipeline, 0, 18), 18);
-	/* A part, then the rest alone. */
+	/* A part, then the rest separately. */
 	ck_assert_uint_eq(pipeline_together(&pipeline, 0, 10), 10);
 	ck_assert_uint_eq(pipeline_together(&pipeline, 10, 1000), 8);
 	ck_assert_uint_eq(pipeline_together(&pipeline, 10, 5), 5);
@@ -322,7 +324,7 @@ static void look(struct listener *listener)
 	seen = *shown;
 }
 
-/* While a waiter gets its result, others may see from whom, and when it was asked. */
+/* While a waiter receives its result, others may read its server and the time of its call. */
 TEST(shows_who_answers)
 {
 	static struct histogram latency;

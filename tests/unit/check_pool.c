@@ -55,7 +55,7 @@ TEST(keeps_a_bounded_number)
 	pool_free(&pool);
 }
 
-/* What is kept in one class is not given for a size of the next one. */
+/* Memory that is kept in one size class is not used for a size of the next one. */
 TEST(each_class_on_its_own)
 {
 	static const size_t most[] = { POOL_STEP, 2 * POOL_STEP, POOL_FINE - POOL_STEP, POOL_FINE, 2 * POOL_FINE };

@@ -1,4 +1,4 @@
-/* Requests that are carried out, then those that are refused, and those after which nothing can be read. */
+/* Requests that are carried out, then refused ones, and those after which nothing can be parsed. */
 #include "requests.h"
 #include "unit.h"
 #include "util/buf.h"
@@ -107,10 +107,7 @@ TEST(up_to_the_limits)
 	buf_free(&outcome);
 }
 
-/*
- * What was read is not looked at again, however the rest comes: bytes that would be read as something else by now are not
- * noticed.
- */
+/* Parsed bytes are not read again, however the rest arrives: a change of them is not noticed. */
 TEST(nothing_is_read_twice)
 {
 	char in[] = "set   k 0 0 12\r\nhello, world\r\nget";
@@ -235,7 +232,7 @@ TEST(bad_lines)
 	CHECK(cases);
 }
 
-/* A zero byte is a control byte as well, wherever it stands. */
+/* A zero byte is a control byte as well, at any position. */
 TEST(zero_bytes)
 {
 	request_check(SLICE("get a\0\r\n"), "refused CLIENT_ERROR control character in line");
@@ -263,7 +260,7 @@ TEST(block_is_skipped)
 	CHECK(cases);
 }
 
-/* No length stands where one should: nothing that follows is taken for data. */
+/* The length is missing: nothing that follows is treated as data. */
 TEST(no_length)
 {
 	static const struct request_case cases[] = {
@@ -298,7 +295,9 @@ TEST(empty_keys)
 	CHECK(cases);
 }
 
-/* As in memcached a client that asks for no reply gets none, whatever is wrong with its line. */
+/*
+ * As in memcached, a client that requests no reply receives none, whatever is wrong with its line.
+ */
 TEST(noreply)
 {
 	static const struct request_case cases[] = {
@@ -325,7 +324,7 @@ TEST(debug_keys)
 	CHECK(cases);
 }
 
-/* A length that is none: what follows cannot be told apart. */
+/* An invalid length: the following bytes cannot be attributed. */
 TEST(bad_length)
 {
 	static const struct request_case cases[] = {
@@ -357,7 +356,7 @@ TEST(bad_data_chunk)
 	CHECK(cases);
 }
 
-/* Refused as soon as it is too long, whether its end has come or not. */
+/* Refused as soon as it is too long, whether its end has arrived or not. */
 TEST(line_too_long)
 {
 	struct buf in = BUF_EMPTY;
@@ -379,7 +378,10 @@ TEST(line_too_long)
 	buf_free(&in);
 }
 
-/* memcached takes no longer ones, so they must not be passed on; but the client may be told. */
+/*
+ * memcached accepts no longer ones, so they must not be passed on; but the client may receive an
+ * error.
+ */
 TEST(meta_line_too_long)
 {
 	char in[META_LINE_MAX + 16], outcome[64];

@@ -1,4 +1,7 @@
-/* Rings, compared with libmemcached: random pools, in all its ways to spread keys. What it cannot do is compared with its rules. */
+/*
+ * Rings, compared with libmemcached: random pools, with all its distributions. Features that it
+ * lacks are compared with its rules.
+ */
 #include <libmemcached/memcached.h>
 
 #include "unit.h"
@@ -72,7 +75,10 @@ static void compare_keys(const struct ring *ring, const memcached_st *theirs)
 
 /* --- lists of servers --- */
 
-/* A weight counts for libmemcached's consistent hashing only if that was set before. But then each server takes long. */
+/*
+ * A weight counts for libmemcached's consistent hashing only if that was set before. But then each
+ * server takes long.
+ */
 static memcached_st *their_cluster(const struct cluster *cluster, enum ring_distribution distribution)
 {
 	memcached_st *theirs = memcached_create(NULL);
@@ -148,7 +154,7 @@ static void add_servers(const struct cluster *cluster, struct buf *text)
 	}
 }
 
-/* What an option means may depend on what stands before it. */
+/* The meaning of an option may depend on the options before it. */
 static void choose_string(const struct cluster *cluster, struct buf *text)
 {
 	static const char *const distributions[] = { "consistent", "consistent", "modula", "consistent,MD5" };
@@ -222,9 +228,12 @@ TEST(strings_that_are_refused)
 	buf_free(&many);
 }
 
-/* --- more servers than libmemcached takes --- */
+/* --- more servers than libmemcached supports --- */
 
-/* Equal servers have equal parts of the keys, more or less; each has some; and one more takes keys, but moves none between others. */
+/*
+ * Equal servers have roughly equal parts of the keys; each has some; and an additional one takes
+ * keys, but moves none between others.
+ */
 TEST(a_thousand_servers)
 {
 	enum { MANY = RING_SERVERS_MAX, TRIES = 100 * MANY };
@@ -276,7 +285,10 @@ TEST(points_in_plain_sight)
 
 /* --- several servers of a key --- */
 
-/* The servers of a key, if one after the other goes. What a server leaves goes to the next one on the ring. */
+/*
+ * The servers of a key, as one after the other is removed. The keys of a removed server go to the
+ * next one on the ring.
+ */
 static void follow(const struct cluster *cluster, struct slice key, int n, const uint16_t *spread)
 {
 	struct cluster rest = *cluster;

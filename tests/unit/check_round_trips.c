@@ -1,6 +1,7 @@
 /*
- * How many round trips each command makes, counted by the fake: calls that are under way together are one, on however many servers. A
- * change that makes a number larger must say why; one that makes it smaller writes it down here.
+ * The number of round trips of each command, counted by the fake: calls that are in flight
+ * together count once, on however many servers. A change that increases a number must explain it;
+ * one that reduces it records it here.
  */
 #include <stdio.h>
 
@@ -28,7 +29,7 @@ static void another_proxy(void)
 	fake_init(&fake);
 	fake_takes(&options);
 	fake.host.env.large = &large;
-	/* Ids of its own. */
+	/* Unique ids. */
 	fake.host.env.random = random += 1000000;
 }
 
@@ -52,7 +53,10 @@ static void answer(size_t i)
 		server_answer(&server, i);
 }
 
-/* What is under way is answered, and then what was made meanwhile: so many times until the client has its reply. */
+/*
+ * Answers the calls in flight, then those that were made meanwhile. Returns how many rounds there
+ * are until the client has its reply.
+ */
 static unsigned trips(const char *request)
 {
 	unsigned count = 0;
@@ -65,7 +69,7 @@ static unsigned trips(const char *request)
 				answer(i);
 		}
 	}
-	/* What goes on behind the reply. */
+	/* Background work after the reply. */
 	server_answer_all(&server);
 	return count;
 }
@@ -89,8 +93,9 @@ static void fill(const char *verb, const char *key, int members)
 }
 
 /*
- * The sets k and l have 20 members, and K and L have 5,000, which fill some 20 tables. The lists i and I are the same. c is a counter, v a
- * value, and E a type of events with one event. Nothing is at n. `first`: by a proxy that knows nothing; `again`: at once once more.
+ * The sets k and l have 20 members, and K and L have 5,000, which fill some 20 tables. The lists i
+ * and I are the same. c is a counter, v a value, and E a type of events with one event. The key n
+ * is missing. `first`: by a proxy without cached data; `again`: immediately after that.
  */
 static const struct {
 	const char *line;
@@ -288,7 +293,7 @@ static void one_trip(const char *request)
 	ck_assert(!strstr(fake_told(&fake), "ERROR"));
 }
 
-/* Once the order of both is known, and what a member drawn at random lies in is in memory. */
+/* Once the order of both is known, and the table of a randomly drawn member is in memory. */
 TEST(rewrites_in_turn)
 {
 	for (size_t i = 0; i < sizeof(turns) / sizeof(turns[0]); i++) {
@@ -354,9 +359,9 @@ TEST(each_encoding)
 	}
 }
 
-/* --- oplog, and all else --- */
+/* --- oplog, and the other encodings --- */
 
-/* Those of the proxy itself are no tasks. */
+/* Commands of the proxy itself are not tasks. */
 static bool has_task(int id)
 {
 	static const bool has[COMMAND_COUNT] = {

@@ -71,7 +71,7 @@ TEST(reserved_keys)
 #define OTHER_BYTE(value) ((char)((value) + 1))
 #define OTHER_TEXT(value) SLICE("other")
 
-/* A reload takes a new value of any option. */
+/* A reload applies a new value of any option. */
 TEST(each_option_differs)
 {
 	const struct rules none = { 0 };

@@ -85,7 +85,7 @@ TEST(in_pieces_of_every_size)
 	}
 }
 
-/* A text that is added later goes behind all bytes that wait. */
+/* A text that is added later follows all pending bytes. */
 TEST(added_later)
 {
 	struct shared *text = text_of("TEXT");
@@ -135,7 +135,10 @@ TEST(few_vectors)
 	shared_drop(text);
 }
 
-/* What two streams hold, less what they hold again, is the size of the texts, whoever drops them first. */
+/*
+ * The bytes of two streams, without the shared ones, are the size of the texts, whichever drops
+ * them first.
+ */
 TEST(counted_once)
 {
 	struct shared *text = text_of("TEXT"), *other = text_of("OTHER");

@@ -23,7 +23,7 @@ static void setup(void)
 	fake_has_time(&fake);
 }
 
-/* Asks, and gives how often the proxy paused before it replied with all members. */
+/* Sends a query. Returns how often the proxy paused before it replied with all members. */
 static size_t pauses(const char *request)
 {
 	size_t count = 0, n = 1;
@@ -42,19 +42,19 @@ static size_t pauses(const char *request)
 	return count;
 }
 
-/* So many tables are checked at a time, and so much text is written. */
+/* This number of tables is checked at a time, and this amount of text is written. */
 TEST(all_members)
 {
 	ck_assert_uint_ge(pauses("smembers k\r\n"), SLICES);
 	/* The text is kept. */
 	ck_assert_uint_eq(pauses("smembers k\r\n"), 0);
-	/* It is made once for all who wait for it. */
+	/* It is computed once for all clients that wait for it. */
 	client_asks("sadd k user-0019999\r\n");
 	hears("STORED\r\n");
 	ck_assert_uint_le(pauses("smembers k\r\n"), SLICES + 1);
 }
 
-/* Those who ask while it is made wait for the same text. */
+/* Clients that request it during the computation wait for the same text. */
 TEST(one_for_all)
 {
 	enum { READERS = 20 };
@@ -77,7 +77,7 @@ TEST(one_for_all)
 	ck_assert_uint_le(together, SLICES + READERS / 2);
 }
 
-/* How often the proxy paused or asked the server before it replied with all members. */
+/* Returns how often the proxy paused or sent a call before it replied with all members. */
 static size_t turns(const char *request)
 {
 	size_t before = fake.count, paused = pauses(request);
@@ -85,7 +85,10 @@ static size_t turns(const char *request)
 	return fake.count - before + paused;
 }
 
-/* Of each set a block is taken from tables in memory. Before each block the server is asked whether the set is still the same. */
+/*
+ * A block of each set is computed from tables in memory. Before each block the server is asked
+ * whether the set is unchanged.
+ */
 TEST(algebra)
 {
 	(void)pauses("smembers k\r\n");

@@ -1,4 +1,7 @@
-/* Sorted tables: their bytes, that they are read as a sorted array is, and that what is no table is refused. */
+/*
+ * Sorted tables: their bytes, that they equal a sorted array, and that invalid tables are
+ * rejected.
+ */
 #include "collection/text/table.h"
 
 #include "table_model.h"
@@ -13,7 +16,7 @@ static struct table_writer writer;
 static struct table table;
 static uint64_t ranks[TABLE_MODEL_MAX];
 
-/* Writes the model; what the writer says of itself must be so. */
+/* Writes the model; the writer's own figures must be correct. */
 static void write_model(struct table_writer *w, struct buf *out)
 {
 	size_t removals = 0, before = buf_size(out), size;
@@ -39,9 +42,12 @@ static void teardown(void)
 	table_writer_free(&writer);
 }
 
-/* --- as a sorted array: these say whether it is one, since an assert of Check takes longer than all that they do --- */
+/*
+ * --- comparison with a sorted array; these return the result, since an assert of Check takes
+ * longer than all of them ---
+ */
 
-/* The cursor is on this entry of the model, or behind the last. */
+/* The cursor is on this entry of the model, or after the last. */
 static bool stands_on(const struct table_cursor *c, bool there, size_t i)
 {
 	if (c->at != i || there != (i < model.count))
@@ -90,7 +96,7 @@ TEST(as_a_sorted_array)
 		uint64_t random = seed;
 		table_model_random(&model, &random);
 		buf_consume(&written, buf_size(&written));
-		/* What is written stands behind other things, and says nothing of where. */
+		/* Written bytes follow others, and do not depend on their position. */
 		BUF_ADD(&written, "before");
 		write_model(&writer, &written);
 		ck_assert_msg(
@@ -200,7 +206,7 @@ static void raw_add(struct raw *r, size_t shared, struct slice bytes)
 	buf_add_slice(&r->entries, bytes);
 }
 
-/* Says whether that is a table, and forgets it. */
+/* Returns whether this is a table, and frees it. */
 static bool raw_opens(struct raw *r)
 {
 	struct buf out = BUF_EMPTY;
@@ -219,7 +225,7 @@ static bool raw_opens(struct raw *r)
 	return good;
 }
 
-/* Of one or two entries: the first restart is at 2, and the count is told. */
+/* Of one or two entries: the first restart is at 2, and the count is stored. */
 #define ONE "\2\0\0\0\1\0\0\0"
 #define TWO "\2\0\0\0\2\0\0\0"
 
@@ -301,7 +307,7 @@ TEST(too_long)
 	}
 }
 
-/* The entry at a restart shares nothing, is where it is said to be, and goes on with the order. */
+/* The entry at a restart shares nothing, is at the recorded position, and continues the order. */
 TEST(second_restart)
 {
 	static const struct {

@@ -1,4 +1,7 @@
-/* Merging streams of tables: what several sorted arrays come to, the newest having the last word. */
+/*
+ * Merging streams of tables: the result of several sorted arrays, of which the newest overrides
+ * the others.
+ */
 #include "collection/text/table_merge.h"
 
 #include "table_model.h"
@@ -11,7 +14,7 @@ enum { STREAMS_MAX = 7, MERGES = 1500 };
 static struct stream {
 	struct table_model entries;
 	size_t fed;  /* entries that were handed in */
-	size_t read; /* those before it were given, or are not wanted */
+	size_t read; /* the earlier ones were returned, or are not needed */
 	char *data;  /* of the table at hand */
 	struct table table;
 	bool ended;
@@ -21,7 +24,7 @@ static size_t count;
 static struct table_merge merge;
 static struct slice from;
 
-/* Entries of one world, so that streams often say something of the same member. */
+/* Entries of one world, so that streams often have the same members. */
 static void random_streams(uint64_t *random)
 {
 	static struct table_model world;
@@ -45,7 +48,7 @@ static void random_streams(uint64_t *random)
 		from = table_model_name(&world, random_next(random) % world.count);
 }
 
-/* The next table is freed and written anew: nothing of the one before may be looked at any more. */
+/* The next table is freed and written again: the previous one must not be read any more. */
 static void feed(size_t number, uint64_t *random)
 {
 	struct stream *s = &streams[number];
@@ -82,7 +85,7 @@ static struct slice name_of(const struct table_model_entry *e)
 	return slice_of(e->name, e->size);
 }
 
-/* The newest stream whose next entry comes first of all, or `count`. */
+/* Returns the newest stream whose next entry is the first of all, or `count`. */
 static size_t first_stream(void)
 {
 	size_t first = count;
@@ -95,7 +98,7 @@ static size_t first_stream(void)
 	return first;
 }
 
-/* All streams go past what the first one says. */
+/* Advances all streams past the entry of the first one. */
 static void pass(size_t first)
 {
 	struct slice name = name_of(next_of(&streams[first]));
@@ -137,7 +140,7 @@ static bool is_alone(size_t stream, struct slice to)
 	return alone == table_merge_alone(&merge, stream, to);
 }
 
-/* Asked when a stream wants its next table: of its own next fence, and of any name. */
+/* Called when a stream needs its next table: with its own next fence, and with any name. */
 static bool tells_who_is_alone(size_t dry, uint64_t *random)
 {
 	char name[MEMBER_MAX];
@@ -195,7 +198,7 @@ TEST(as_sorted_arrays)
 	merges_streams(MERGES, false);
 }
 
-/* Those that are fed before anybody asks need not be asked for. */
+/* Tables that are supplied early are never requested. */
 TEST(fed_at_first)
 {
 	merges_streams(MERGES / 5, true);

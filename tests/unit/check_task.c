@@ -1,8 +1,11 @@
-/* Tasks of one client: the order of their replies, and what is no task. */
+/* Tasks of one client: the order of their replies, and requests that are not tasks. */
 #include "command/start.h"
 #include "conversations.h"
 
-/* However the answers come, the client hears them in the order in which it asked. */
+/*
+ * In whatever order the calls are answered, the client receives its replies in the order of its
+ * requests.
+ */
 TEST(replies_in_order)
 {
 	struct result done = { .status = RESULT_DONE }, miss = { .status = RESULT_MISS };
@@ -18,7 +21,7 @@ TEST(replies_in_order)
 	client_is_told("STORED\r\nNOT_FOUND\r\nEND\r\nDELETED\r\n");
 }
 
-/* What is about the connection or the process is its host's affair. */
+/* Requests about the connection or the process are handled by its host. */
 TEST(not_for_tasks)
 {
 	static const char *const lines[] = { "help\r\n", "mn\r\n", "quit\r\n", "route k\r\n", "stats\r\n",
@@ -41,7 +44,7 @@ TEST(keep_copies)
 	ck_assert_uint_eq(none.n, 0);
 }
 
-/* A task that carries out two requests, and replies with what it was told, in brackets. */
+/* A task that carries out two requests, and replies with their replies, in brackets. */
 struct outer {
 	struct task task;
 	struct nest first, second;
@@ -96,7 +99,7 @@ TEST(inside)
 	client_is_told("(1 DELETED)(4 VALUE b 0 1\r\nx)DELETED\r\n");
 }
 
-/* A task inside whose client has gone asks for nothing more. */
+/* An inner task whose client has disconnected makes no more calls. */
 TEST(abandoned_inside)
 {
 	static char line[4 * 1000];

@@ -1,4 +1,6 @@
-/* The last five minutes: what a point says of the second before it, and how many there are. */
+/*
+ * The last five minutes: the values of a point for the second before it, and the number of points.
+ */
 #include "measure/timeline.h"
 #include "unit.h"
 
@@ -13,7 +15,7 @@ static void setup(void)
 
 FIXTURE(setup, NULL)
 
-/* So many requests took so long. */
+/* This number of requests took this time. */
 static void took(uint64_t us, uint64_t n)
 {
 	latency.counts[histogram_bucket(us)] += n;
@@ -43,7 +45,7 @@ TEST(points_say_what_happened_since_the_one_before)
 	ck_assert_uint_eq(last()->requests + last()->failed + last()->p50 + last()->p99, 0);
 }
 
-/* Requests that were refused at once count, but the latencies are those of the others. */
+/* Requests that were refused immediately count, but the latencies are those of the others. */
 TEST(untimed_requests)
 {
 	timeline_add(&timeline, 1000, &latency, 0);
@@ -58,7 +60,7 @@ TEST(untimed_requests)
 	ck_assert_uint_eq(last()->p50, 0);
 }
 
-/* The owner may come late: the process was stopped. */
+/* The owner may be late: the process was stopped. */
 TEST(rates_are_a_second)
 {
 	timeline_add(&timeline, 1000, &latency, 0);
@@ -78,7 +80,10 @@ TEST(rates_are_a_second)
 	ck_assert_uint_eq(last()->failed, UINT32_MAX);
 }
 
-/* `stats reset` sets the latencies back, and with a server that has gone its failed calls have gone. */
+/*
+ * `stats reset` resets the latencies, and the failed calls of a removed server are removed with
+ * it.
+ */
 TEST(sums_that_fall)
 {
 	took(50, 1000);

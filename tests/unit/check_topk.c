@@ -51,7 +51,7 @@ TEST(counts_few_keys_exactly)
 	ck_assert_uint_eq(sketch.total, 10);
 }
 
-/* A key that does not fit takes the place of the least, and inherits its weight. */
+/* A key without a slot replaces the lowest one, and inherits its weight. */
 TEST(replaces_the_least)
 {
 	char key[8];
@@ -70,7 +70,10 @@ TEST(replaces_the_least)
 	assert_entry(TOPK_ENTRIES - 1, "k77", 11);
 }
 
-/* However keys come, no weight is too small, the weights are the total, and each is found again. */
+/*
+ * In whatever order keys arrive, no weight is too small, the weights add up to the total, and each
+ * is found again.
+ */
 TEST(keeps_its_promises)
 {
 	static uint64_t truth[1000];
@@ -145,7 +148,10 @@ TEST(merges)
 	assert_entry(2, "ba", 1);
 }
 
-/* Every place of a period is sampled alike, whatever the period is, and however many keys come at once. */
+/*
+ * Every position of a period is sampled equally often, whatever the period is, and however many
+ * keys arrive at once.
+ */
 TEST(sample_is_not_fooled)
 {
 	for (unsigned period = 1; period <= 256; period *= 2) {

@@ -1,4 +1,4 @@
-/* Turns: equal bytes for all who wait, and new clients first. */
+/* Turns: equal bytes for all waiting clients, and new clients first. */
 #include "unit.h"
 #include "util/turns.h"
 
@@ -13,14 +13,17 @@ static void setup(void)
 	a = b = c = (struct turn){ 0 };
 }
 
-/* Stands in line as one that has asked before. */
+/* Queues a client that has sent requests before. */
 static void wait_again(struct turn *turn)
 {
 	turn_charge(turn, 0);
 	turns_wait(&turns, turn);
 }
 
-/* Takes its turn, asks for values of this size while it may, and waits for the next one. Gives the bytes. */
+/*
+ * Takes its turn, requests values of this size as long as permitted, and queues again. Returns the
+ * bytes.
+ */
 static uint64_t ask_and_wait(struct turn *turn, uint64_t size)
 {
 	uint64_t sum = 0;
@@ -69,7 +72,7 @@ TEST(equal_bytes)
 	}
 }
 
-/* A new one goes ahead of those that wait, but they get every second turn. */
+/* A new one precedes the waiting ones, but they get every second turn. */
 TEST(new_ones_first)
 {
 	struct turn fresh[4];
@@ -107,7 +110,7 @@ TEST(some_leave)
 	ck_assert_ptr_null(turns_next(&turns));
 }
 
-/* One that pays while it waits for its first turn stays in its line. */
+/* A client that is charged while it waits for its first turn stays in its queue. */
 TEST(paid_while_it_waits)
 {
 	turns_wait(&turns, &a);
@@ -118,7 +121,7 @@ TEST(paid_while_it_waits)
 	ck_assert_ptr_eq(turns_next(&turns), &b);
 }
 
-/* What was asked while nobody waited costs nothing later. */
+/* Requests without competition cost nothing later. */
 TEST(no_debt_of_quiet_times)
 {
 	wait_again(&a);

@@ -1,4 +1,7 @@
-/* Short strings, eight bytes at a time: every length gives what the C library gives, and nothing behind it is touched. */
+/*
+ * Short strings, eight bytes at a time: for every length the result is that of the C library, and
+ * nothing beyond the end is read.
+ */
 #include <string.h>
 
 #include "guard.h"

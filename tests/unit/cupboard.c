@@ -27,7 +27,7 @@ struct slice cupboard_put(struct cupboard *c, enum oplog_kind kind, struct slice
 
 struct cupboard_item *cupboard_find(struct cupboard *c, struct slice id)
 {
-	/* What was put there last is what is looked for most. */
+	/* The items that were stored last are looked up most often. */
 	for (size_t i = c->count; i-- > 0;) {
 		if (slice_equal(slice_of(c->items[i].id, OPLOG_ID), id))
 			return &c->items[i];

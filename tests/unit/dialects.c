@@ -47,7 +47,7 @@ static void show_result(const struct result *r, struct buf *out)
 		BUF_ADD(out, " suspect");
 }
 
-/* Gives what decode gave, and in `text` what it found. */
+/* Returns the result of decode, and stores the value in `text`. */
 static ssize_t decode(const struct dialect *d, const struct expect *expect, struct slice in, struct buf *text)
 {
 	struct result r = { 0 };
@@ -84,8 +84,7 @@ void dialect_decodes(const struct dialect *d, const struct expect *expect, struc
 	memcpy(copy + reply.n, "STORED\r\n", 9);
 	check_one(d, expect, slice_of(copy, reply.n), reply.n, outcome);
 	check_one(d, expect, slice_of(copy, reply.n + 8), reply.n, outcome);
-	/* What is garbage may be known to be before it is all there; anything else is not known
-	 * before. */
+	/* Garbage may be detected before it is complete; anything else is not decided before. */
 	for (size_t n = 0; n < reply.n; n++) {
 		ssize_t got = decode(d, expect, slice_of(copy, n), &text);
 		ck_assert_msg(got == 0 || (got < 0 && strcmp(outcome, "garbage") == 0),

@@ -96,7 +96,7 @@ void fake_take(struct fake *f, const struct collection_options *options)
 
 void fake_init(struct fake *f)
 {
-	/* Without the cache every read is a whole fetch; what tests it sets its own options. */
+	/* Without the cache every read is a complete fetch; its own tests set its options. */
 	static const struct collection_options options = {
 		.base_size = 16384, .segment_size = 65536, .log_size = 4096, .table_size = 65536, .merges = 1
 	};
@@ -152,7 +152,10 @@ const char *fake_ask(struct fake *f, const char *text)
 	while (in.n) {
 		struct request request;
 		struct request_progress progress = { 0 };
-		/* What a request's slices point to is gone once it was started. */
+		/*
+		 * The buffer that a request's slices point to is freed once the request was
+		 * started.
+		 */
 		char *bytes = xmalloc(in.n);
 
 		memcpy(bytes, in.p, in.n);
@@ -237,7 +240,7 @@ void fake_has_time(struct fake *f)
 	f->host.env.pause = on_pause;
 }
 
-/* Those that come meanwhile are told another time. */
+/* Timers that are started meanwhile are called another time. */
 size_t fake_pass(struct fake *f, uint64_t ms)
 {
 	size_t count = f->turn_count, told = 0, kept = 0;

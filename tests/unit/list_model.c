@@ -117,7 +117,7 @@ static void put(struct elements *items, size_t at, struct slice item)
 	}
 }
 
-/* Position by position, in the direction of the rank, and none of those that its amount passes over. */
+/* Position by position, in the direction of the rank, without those that its amount skips. */
 static void find_positions(const struct elements *items, struct list_request *request, struct buf *text)
 {
 	const struct list_find *how = &request->find;
@@ -200,7 +200,7 @@ bool list_model_apply(struct elements *items, struct list_request *request, stru
 	return items->count < before;
 }
 
-/* Takes out what is beyond the limit. */
+/* Drops the elements beyond the limit. */
 static void limit_items(struct list_model *m)
 {
 	while (m->max && m->items.count > m->max)
@@ -216,7 +216,7 @@ static struct elements copy_items(const struct list_model *m)
 	return copy;
 }
 
-/* Goes back to the items of a copy, which it takes. */
+/* Restores the items of a copy, which it frees. */
 static void restore_items(struct list_model *m, struct elements *copy)
 {
 	elements_free(&m->items);

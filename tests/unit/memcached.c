@@ -13,7 +13,7 @@ static struct memcached_item *slot_of(struct memcached *m, struct slice key)
 	size_t at = hash_slice(key, 1) % MEMCACHED_ITEMS, seen = 0;
 	struct memcached_item *hole = NULL;
 
-	/* A removed item keeps its key, so that the search goes on behind it. */
+	/* A removed item keeps its key, so that the search continues after it. */
 	for (; seen < MEMCACHED_ITEMS; seen++, at = (at + 1) % MEMCACHED_ITEMS) {
 		struct memcached_item *item = &m->items[at];
 		if (item->used && slice_equal(buf_slice(&item->key), key))
@@ -53,7 +53,7 @@ void memcached_restart(struct memcached *m)
 	m->cas = 0;
 }
 
-/* As memcached takes a time to live: a long one is a date, and a negative one has ended. */
+/* Like memcached's times to live: a long one is a date, and a negative one has expired. */
 static int64_t expiry(int64_t exptime, uint64_t now)
 {
 	return exptime <= 0 || exptime > RELATIVE_MAX ? exptime : exptime + (int64_t)(now / 1000);

@@ -77,14 +77,16 @@ static enum request_status parse(struct slice in, struct request_progress *progr
 	return request_parse(guard_place(in), &request_test_limits, progress, r);
 }
 
-/* Nothing more can be learned: it will not do to wait for the rest. */
+/* The result is final: it must not wait for more bytes. */
 static bool decides_early(enum request_status status)
 {
 	return status == REQUEST_FATAL;
 }
 
-/* Each proper prefix waits for more, or is what the whole is; however it is searched for the line's
- * end. */
+/*
+ * Each proper prefix is incomplete, or has the result of the whole, however it is searched for the
+ * line's end.
+ */
 static void check_prefixes(struct slice in, const char *outcome, bool fatal, struct buf *text)
 {
 	struct request_progress kept = { 0 };

@@ -53,7 +53,7 @@ static struct slice item(struct server *s, struct slice id, uint64_t check)
 	return buf_slice(&found->value);
 }
 
-/* Shows a table, which must be what is said of it, and have no member outside of its fences. */
+/* Shows a table, which must match its reference, and have no member outside of its fences. */
 static void show_table(struct slice data, const struct fence *said, const struct fence *next, struct buf *out)
 {
 	uint64_t removals = 0;

@@ -79,7 +79,7 @@ void run(struct proxy *p)
 		;
 }
 
-/* Parts lie where their base does. Keys that begin with = do not move. */
+/* Parts are on the server of their base. Keys that begin with = do not move. */
 static int place_of(void *arg, struct slice key, int *former)
 {
 	(void)arg;

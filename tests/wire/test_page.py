@@ -223,7 +223,7 @@ class Outage(PageCase):
         wait("so does the banner", f"{TEXT.format('reasons')}.startsWith('{name} has been down for ') && {TEXT.format('reasons')}.includes('Connection refused')")
         wait("failed calls are counted", NUMBER.format("failed") + " > 0")
         wait("they are in the plot of the requests", path("rates", "fail") + ".includes('L') && " + path("rates", "one") + ".includes('L')")
-        wait("they are in the banner", rf"/\d calls? a second fails?/.test({TEXT.format('reasons')})")
+        wait("they are in the banner", rf"/\d calls? per second fails?/.test({TEXT.format('reasons')})")
         wait("they are in the table", f"parseFloat({row(name)}.cells[3].textContent) > 0")
         self.assertIn("⚠ 1 of 3 servers is down · ", value("document.title"))
         for name_of_picture, width in (("outage", WIDE), ("outage-phone", PHONE)):
@@ -247,15 +247,15 @@ class Outage(PageCase):
         self.listen()
         self.proxy.stop()
         value, wait = self.browser.value, self.browser.wait
-        wait("it says so", TEXT.format("verdict") + " === 'setlistd does not answer'")
+        wait("it says so", TEXT.format("verdict") + " === 'setlistd does not respond'")
         self.assertEqual(value("getComputedStyle(document.querySelector('main')).filter"), "grayscale(1)")
         self.assertEqual(self.level(), "gone")
-        self.assertRegex(value(TEXT.format("reasons")), r"^The last answer came at \d\d:\d\d:\d\d, .* ago[.] ")
-        self.assertRegex(value(TEXT.format("fresh")), r"^last answer \d\d:\d\d:\d\d$")
+        self.assertRegex(value(TEXT.format("reasons")), r"^The last reply was at \d\d:\d\d:\d\d, .* ago[.] ")
+        self.assertRegex(value(TEXT.format("fresh")), r"^last reply \d\d:\d\d:\d\d$")
         self.assertIn(socket.gethostname(), value("document.title"))
         first = value(TEXT.format("reasons"))
         wait("it says how long ago", f"{TEXT.format('reasons')} !== {first!r}")
-        self.assertEqual(value("said"), ["setlistd does not answer"])
+        self.assertEqual(value("said"), ["setlistd does not respond"])
         self.assertIn("L", value(path("rates", "one")))
         self.picture("gone", WIDE)
         self.picture("gone-phone-dark", PHONE, dark=True)
@@ -265,7 +265,7 @@ class Outage(PageCase):
         self.show()
         with self.proxy.process.paused():
             self.browser.wait("all is grey", "document.body.hasAttribute('data-gone')")
-            self.assertRegex(self.browser.value(TEXT.format("reasons")), r"No answer in 5 s[.]$")
+            self.assertRegex(self.browser.value(TEXT.format("reasons")), r"No reply in 5 s[.]$")
         self.browser.wait("all is well", TEXT.format("verdict") + " === 'All 3 servers are up'")
         self.assertEqual(self.browser.value("getComputedStyle(document.querySelector('main')).filter"), "none")
         self.browser.wait("it is live", f"{TEXT.format('fresh')}.startsWith('live')")
@@ -311,8 +311,8 @@ class Threads(PageCase):
         name, why = server.name, r"1 of 2 threads has no connection, for (\d+\smin )?\d+\ss: ."
         self.browser.wait("the row says so", f"{row(name)}?.dataset.state === 'up' && /^{why}/.test({row(name)}.querySelector('.why').textContent)")
         self.browser.wait("so does the banner", f"/^{name}: {why}/.test({TEXT.format('reasons')})")
-        self.assertEqual((self.browser.value(TEXT.format("verdict")), self.level()), ("Some threads lack a connection", "warn"))
-        self.assertEqual(self.browser.value(TEXT.format("spoken")), f"Some threads lack a connection: {name}")
+        self.assertEqual((self.browser.value(TEXT.format("verdict")), self.level()), ("Some threads are not connected", "warn"))
+        self.assertEqual(self.browser.value(TEXT.format("spoken")), f"Some threads are not connected: {name}")
         server.hang_up = False
         self.browser.wait("all is well", f"{TEXT.format('verdict')} === 'The server is up'")
 
@@ -405,5 +405,5 @@ class Moving(PageCase):
 
     def test_it_says_that_keys_will_move(self):
         self.show()
-        self.browser.wait("it says when", f"/^Keys moved0in \\d+\\sd \\d+\\sh they begin to move$/.test({TEXT.format('facts')}.match(/Keys moved.*/)?.[0])")
+        self.browser.wait("it says when", f"/^Keys moved0they begin to move in \\d+\\sd \\d+\\sh$/.test({TEXT.format('facts')}.match(/Keys moved.*/)?.[0])")
         self.assertRegex(self.browser.value(TEXT.format("about")), "ring [0-9a-f]{8} · from ring [0-9a-f]{8}$")

@@ -492,7 +492,7 @@ void lanes_submit(struct lanes *lanes, struct op *op)
 
 	if (!lane)
 		lane = create(lanes, op->key, hash);
-	if (op->rounds && lane->running) {
+	if (op->kind == OP_COMPACT && op->rounds && lane->running) {
 		/* A compaction is retried before later requests of its client. */
 		queue_add_first(&lanes->queues, &lane->queue, op, false);
 	} else if (lane->running) {

@@ -300,7 +300,7 @@ static void end_work(struct lane *lane)
 	lane_next(lane);
 }
 
-/* Frees what was made of an earlier reply about the base. */
+/* Frees the data derived from an earlier reply about the base. */
 static void forget(struct list_work *w)
 {
 	store_fini(&w->store);

@@ -1,14 +1,10 @@
 #include "collection/text/part_key.h"
 
 #include "collection/text/oplog.h"
+#include "util/num.h"
 
 /* Offset of the digit from the end of the base: a dot and a letter precede it. */
 enum { PLACE = 2 };
-
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
 
 /*
  * Returns the offset of the id at the end of a key, after a dot; 0 if the key is too short,
@@ -23,7 +19,7 @@ static size_t find_id(struct slice key)
 
 static bool is_new(struct slice id)
 {
-	return is_digit(id.p[1]) && !is_digit(id.p[2]) && !is_digit(id.p[OPLOG_ID - 1]);
+	return num_is_digit(id.p[1]) && !num_is_digit(id.p[2]) && !num_is_digit(id.p[OPLOG_ID - 1]);
 }
 
 /* Removes .<digits> from the end. */
@@ -31,7 +27,7 @@ static bool drop_number(struct slice *key)
 {
 	size_t n = key->n;
 
-	while (n > 0 && is_digit(key->p[n - 1]))
+	while (n > 0 && num_is_digit(key->p[n - 1]))
 		n--;
 	if (n == 0 || n == key->n || key->p[n - 1] != '.')
 		return false;

@@ -31,23 +31,23 @@ def parse(argv):
     add = parser.add_argument
     add("--quick", action="store_true", help="a few rows, and compare their ratios with the baseline's")
     add("--instructions", action="store_true",
-        help="time nothing: count setlistd's instructions for each request, and compare them with tests/bench/instructions.json")
+        help="do not time, but count setlistd's instructions for each request, and compare them with tests/bench/instructions.json")
     add("--row", action="append", default=[], metavar="NAME", help="only row NAME, or rows NAME-... (may be repeated)")
     add("--server", action="append", default=[], choices=SERVERS, metavar="NAME",
         help="only this server (may be repeated): " + ", ".join(SERVERS))
     add("--seconds", type=_positive, metavar="S", help=f"length of one measurement ({FULL[1]})")
-    add("--rounds", type=_count, metavar="N", help=f"measurements of each kind, of which the median counts ({FULL[0]})")
+    add("--rounds", type=_count, metavar="N", help=f"number of measurements of each kind; the median is used ({FULL[0]})")
     add("--conns", type=_count, default=50, metavar="N", help="connections (50)")
     add("--threads", type=_count, default=1, metavar="N", help="worker threads of setlistd (1); setlistd-t2 has two")
     add("--setlistd", default=os.path.join(ROOT, "setlistd"), metavar="PATH", help="the program to measure")
     add("--memcached-proxy", metavar="PATH", help="a memcached that was built with its proxy (memcached)")
-    add("--json", metavar="FILE", help="also write the results to FILE; tests/bench/rig/results.py says what is in it")
+    add("--json", metavar="FILE", help="also write the results to FILE; tests/bench/rig/results.py describes the format")
     add("--svg", metavar="FILE", help="also draw a chart of some rows")
-    add("--from", dest="source", metavar="FILE", help="measure nothing, show the results in this file of --json")
-    add("--compare", nargs=2, metavar=("A", "B"), help="measure nothing, show what changed from one file to another")
-    add("--baseline", metavar="FILE", help="what --quick or --instructions compares with, in place of the file in tests/bench")
-    add("--write-baseline", action="store_true", help="with --quick or --instructions: store what was found as the new baseline")
-    add("--list", action="store_true", help="name the rows and exit")
+    add("--from", dest="source", metavar="FILE", help="do not measure, but show the results in this file of --json")
+    add("--compare", nargs=2, metavar=("A", "B"), help="do not measure, but show the differences between two files")
+    add("--baseline", metavar="FILE", help="the file that --quick or --instructions compares with, instead of the one in tests/bench")
+    add("--write-baseline", action="store_true", help="with --quick or --instructions: store the results as the new baseline")
+    add("--list", action="store_true", help="list the rows and exit")
     options = parser.parse_args(argv)
     rounds, seconds = QUICK if options.quick else FULL
     options.rounds, options.seconds = options.rounds or rounds, options.seconds or seconds

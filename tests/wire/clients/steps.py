@@ -1,13 +1,13 @@
-"""Steps, which every program in this folder carries out with its client. The programs in other languages do the same.
+"""The steps that every program in this directory carries out with its client. The programs in other languages do the same.
 
     PROGRAM PORT text|binary [defaults]
 
-With defaults, the client changes values as it does if nobody turns that off.
+With defaults, the client keeps its default settings, with which it may change values.
 
-A step is a line of words separated by tabs: a verb, a key, and what else the verb takes. The answer is a line:
+A step is a line of words separated by tabs: a verb, a key, and the arguments of the verb. The reply is a line:
 
     get KEY, gets KEY                       <the value>, or missing; cas uses the token of the last gets
-    multi KEY ...                           what get says of each, with tabs between
+    multi KEY ...                           the reply of get for each, separated by tabs
     set, add, append, prepend KEY DATA [TTL] yes, or no
     cas KEY DATA                            yes, or no
     incr, decr KEY NUMBER                   the number, or missing

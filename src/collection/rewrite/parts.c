@@ -206,8 +206,8 @@ void parts_call_all(struct lanes *lanes, struct slice key, struct slice refs, st
 	if (buf_size(&indexes)) {
 		lanes->background++;
 		parts_call(parts_create(lanes, key, buf_slice(&indexes)),
-			(struct call){ .verb = CALL_GET, .want = WANT_VALUE, .account = call.account }, parts_on_indexes,
-			all);
+			(struct call){ .verb = CALL_GET, .want = WANT_VALUE, .account = call.account },
+			parts_on_indexes, all);
 	} else {
 		make_list(all, key);
 		parts_call(all, call, done, arg);

@@ -8,6 +8,7 @@
 
 enum {
 	TURN_BYTES = 1 << 20,
+	WRITES = 16 << 10,   /* Bytes of a request for which a client takes turns. */
 	REWRITTEN = 64 << 10 /* Bytes of rewrites for which a client takes turns. */
 };
 
@@ -106,7 +107,7 @@ static struct server_turns *turns_of(const struct clients *all, struct slice key
 }
 
 /*
- * Each value is expected to have `size` bytes. Bytes that servers wrote for the client's
+ * Each value is expected to have `size` bytes, or the request has so many. Bytes that servers wrote for the client's
  * earlier rewrites count, too.
  */
 static bool must_await_turn(struct client *c, const struct request *request, uint64_t size)
@@ -142,8 +143,10 @@ static bool must_await_turn(struct client *c, const struct request *request, uin
 
 bool client_turn_must_wait(struct client *c, const struct request *request)
 {
-	uint32_t size = request->command->reads_values ? window_expected(c) : 0;
+	size_t size = request->command->reads_values ? window_expected(c) : 0;
 
+	if (size == 0 && request->consumed > WRITES)
+		size = request->consumed;
 	return (size || c->account.rewritten > REWRITTEN) && must_await_turn(c, request, size);
 }
 

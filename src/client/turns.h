@@ -4,6 +4,10 @@
  * About SERVER_ROOM bytes are in flight from a server, and a small request of another client is
  * delayed by no more than that.
  *
+ * Clients that send large requests take turns, too. So no more than about SERVER_ROOM bytes of
+ * them are queued for a server that is slow; all others remain in the input buffers of their
+ * clients, where they count for client_memory.
+ *
  * Clients whose requests make servers rewrite much also take turns, for example an lset in the
  * middle of a large list. The bytes of a rewrite are known only afterwards. So they count for
  * the client's next request, which is delayed while other clients are queued, or while the

@@ -41,17 +41,30 @@ static void make_counter(struct counters *counters, size_t i)
 		(struct counter){ { event_counters_on_read, slice_of(at, counters->key_size) }, counters, 0 };
 }
 
+static bool may_ask(const struct counters *counters)
+{
+	enum { MOST = 1024 };
+	size_t share = counters->task->host->calls_max, flying = counters->asked - counters->answered;
+
+	return counters->asked < counters->count && flying < MOST && (!share || flying < share);
+}
+
 /*
  * Requests more counters, and makes their keys, a limited number at a time to let other work
  * run.
  */
 static void ask_counters(struct counters *counters)
 {
-	size_t share = counters->task->host->calls_max,
-	       most = share && share < ORDER_EVENT_CALLS ? share : ORDER_EVENT_CALLS;
-	struct call call = { .verb = CALL_GET, .want = WANT_VALUE, .server = CALL_ANY_SERVER, .only_reads = true };
+	struct call call = {
+		.verb = CALL_GET,
+		.want = WANT_VALUE,
+		.server = CALL_ANY_SERVER,
+		.patient = true,
+		.account = counters->task->account,
+		.only_reads = true,
+	};
 
-	while (counters->asked < counters->count && counters->asked - counters->answered < most) {
+	while (may_ask(counters)) {
 		struct counter *counter = &counters->all[counters->asked];
 		make_counter(counters, counters->asked++);
 		call.key = counter->waiter.key;

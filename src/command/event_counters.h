@@ -1,6 +1,6 @@
 /*
- * Reads the counters of a range of buckets in parallel, with up to ORDER_EVENT_CALLS calls in
- * flight.
+ * Reads the counters of a range of buckets in parallel, with a limited number of calls in
+ * flight, at most ORDER_EVENT_CALLS.
  */
 #ifndef COMMAND_EVENT_COUNTERS_H
 #define COMMAND_EVENT_COUNTERS_H

@@ -202,6 +202,7 @@ static bool event_read_ask_part(struct fan *fan, struct fan_part *fan_part)
 			.key = part->waiter.key,
 			.expected = expected_bytes(fan),
 			.patient = true,
+			.account = events->task.account,
 			.only_reads = true,
 		},
 		&part->waiter);

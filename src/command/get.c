@@ -41,9 +41,11 @@ static void get_on_single(struct waiter *waiter, const struct result *r)
 		task_say_failure(task, r);
 		return;
 	}
+	if (single->touches && item_touches(task, single->target, single->exptime, waiter, r)) {
+		single->touches = false;
+		return;
+	}
 	lookup_result(task, waiter->key, r);
-	if (single->touches)
-		item_touched(task->host, single->target, waiter->key, single->exptime, r);
 	if (r->status != RESULT_HIT) {
 		task_say_word(task, WORD_END);
 		return;
@@ -183,6 +185,7 @@ struct part {
 	struct fan_part part;
 	struct waiter waiter; /* Its key is that of the part, even if the key is a command. */
 	enum target target;
+	bool touches;               /* GAT: the other items of a set or list were not touched yet. */
 	struct order_effect effect; /* Set if the fan has `waits`, since some keys are commands. */
 	/* From here on used only for commands. Without commands the parts end here. */
 	struct nest nest;
@@ -213,10 +216,12 @@ static void get_on_item(struct waiter *waiter, const struct result *r)
 	struct many *many = (struct many *)part->part.fan->task;
 	struct reply reply;
 
+	if (part->touches && item_touches(&many->task, part->target, many->call.exptime, waiter, r)) {
+		part->touches = false;
+		return;
+	}
 	lookup_result(&many->task, waiter->key, r);
 	if (r->status == RESULT_HIT) {
-		if (many->call.verb == CALL_GAT)
-			item_touched(many->task.host, part->target, waiter->key, many->call.exptime, r);
 		reply = reply_hit(waiter->key, r);
 		reply.shows_cas = many->call.want & WANT_CAS;
 		fan_say(&part->part, &reply);
@@ -287,6 +292,7 @@ static bool get_ask_part(struct fan *fan, struct fan_part *fan_part)
 	many->call.key = slice_token(&many->rest);
 	part->waiter = (struct waiter){ get_on_item, many->call.key };
 	part->target = target_of_read(host->env.rules, many->call.key);
+	part->touches = many->call.verb == CALL_GAT;
 	/*
 	 * Sets, lists and events have no keys with control bytes, so the key can only be an
 	 * item.

@@ -68,8 +68,8 @@ struct host {
 	void (*done)(struct task *task);
 
 	/*
-	 * Maximum number of calls in flight of one client, its share of a server's queue. 0: no
-	 * limit.
+	 * Maximum number of calls in flight of one client, its share of a server's queue. Changes
+	 * with each call. 0: no limit.
 	 */
 	size_t calls_max;
 	struct time_bucket_memo bucket;

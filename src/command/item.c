@@ -209,10 +209,12 @@ void item_read(const struct task *task, enum target target, const struct call *c
 	}
 }
 
-void item_touched(struct host *host, enum target target, struct slice key, int64_t exptime, const struct result *r)
+bool item_touches(
+	const struct task *task, enum target target, int64_t exptime, struct waiter *waiter, const struct result *r)
 {
-	if (r->status == RESULT_HIT && key.n <= COLLECTION_KEY_MAX && target != TARGET_COLLECTION)
-		touch_followers(host->lanes, key, r->value, exptime);
+	if (r->status != RESULT_HIT || waiter->key.n > COLLECTION_KEY_MAX || target == TARGET_COLLECTION)
+		return false;
+	return touch_followers(task->host->lanes, task->account, exptime, waiter, r);
 }
 
 /* --- flush_all --- */

@@ -12,9 +12,11 @@
 void item_read(const struct task *task, enum target target, const struct call *call, struct waiter *waiter);
 
 /*
- * Must be called with the result of item_read for a GAT: updates the time to live of the other
- * items of a set or list, too.
+ * Must be called with the result of item_read for a GAT. If the item is a set or list with
+ * other items, updates their time to live too, delivers the result to the waiter once more
+ * after that, and returns true.
  */
-void item_touched(struct host *host, enum target target, struct slice key, int64_t exptime, const struct result *r);
+bool item_touches(const struct task *task, enum target target, int64_t exptime, struct waiter *waiter,
+	const struct result *r) __attribute__((warn_unused_result));
 
 #endif

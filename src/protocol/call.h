@@ -10,6 +10,8 @@
 
 #include "util/slice.h"
 
+struct account;
+
 enum call_verb {
 	CALL_GET,
 	CALL_GAT,
@@ -67,8 +69,16 @@ struct call {
 	 * 0.
 	 */
 	uint32_t expected;
-	/* GET: is sent once the server has room for `expected` bytes. `key` must be waiter->key. */
+	/*
+	 * GET, TOUCH, DELETE: may be sent after later calls, once the server has room for it
+	 * and it is the turn of its account. `key` must be waiter->key.
+	 */
 	bool patient;
+	/*
+	 * Of a patient call: the account of its client, which must stay valid until the result.
+	 * NULL: background work.
+	 */
+	struct account *account;
 	/*
 	 * GET: no write depends on the CAS id, so the reply may be from a server that the item
 	 * is moved away from.

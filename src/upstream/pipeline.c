@@ -15,6 +15,7 @@ struct pipeline_entry {
 	uint64_t since;      /* When it was pushed. */
 	uint32_t expected;
 	uint8_t verb, want;
+	bool patient;
 };
 
 void pipeline_free(struct pipeline *p)
@@ -61,6 +62,8 @@ void pipeline_push(struct pipeline *p, const struct dialect *dialect, const stru
 	p->expected += call->expected;
 	e->verb = (uint8_t)call->verb;
 	e->want = (uint8_t)call->want;
+	e->patient = call->patient;
+	p->patient += call->patient;
 }
 
 void pipeline_written(struct pipeline *p, size_t n)
@@ -76,6 +79,7 @@ static struct pipeline_entry take_first(struct pipeline *p)
 	p->first = (p->first + 1) & (p->capacity - 1);
 	p->count--;
 	p->expected -= e.expected;
+	p->patient -= e.patient;
 	return e;
 }
 

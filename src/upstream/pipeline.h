@@ -27,6 +27,7 @@ struct pipeline {
 	uint64_t encoded, written; /* Bytes since the start of the connection. */
 	/* Expected bytes of large values: the sum of call.expected of all unanswered calls. */
 	uint64_t expected;
+	size_t patient; /* Number of unanswered calls with call.patient. */
 };
 
 /*

@@ -93,32 +93,24 @@ static struct pipeline_peer peer_of(struct server_link *k)
 		s->options->answer, RESULTS_AT_ONCE };
 }
 
-/* A call that is queued until there is room. */
-struct server_patient {
-	STAILQ_ENTRY(server_patient) link;
-	struct call call;
-	struct waiter *waiter;
-};
-
-static void keep_patient(struct server *s, const struct call *call, struct waiter *waiter)
+/* Limits the patient calls in flight, which delay the calls of other clients. */
+static bool has_place(const struct server *s)
 {
-	struct server_patient *patient = xmalloc(sizeof(*patient));
+	enum { MOST = 1024, PART = 4 };
+	size_t queue = s->options->queue, most = queue / PART < MOST ? queue / PART : MOST;
+	const struct pipeline *p = &s->link->pipeline;
 
-	*patient = (struct server_patient){ .call = *call, .waiter = waiter };
-	patient->call.key = waiter->key;
-	STAILQ_INSERT_TAIL(&s->room.calls, patient, link);
+	return p->patient < most && p->count < queue;
 }
 
-static void send_patient(struct server *s)
+static bool may_send_small(const struct server *s)
 {
-	struct server_patient *patient = STAILQ_FIRST(&s->room.calls);
-	struct call call = patient->call;
-	struct waiter *waiter = patient->waiter;
+	return s->room.small.count && has_place(s);
+}
 
-	STAILQ_REMOVE_HEAD(&s->room.calls, link);
-	free(patient);
-	call.patient = false;
-	server_call(s, &call, waiter);
+static bool may_send_large(const struct server *s)
+{
+	return s->room.large.count && has_place(s) && server_has_room(s);
 }
 
 /*
@@ -135,22 +127,8 @@ static void pipeline_changed(struct server_link *k)
 		loop_later(s->loop, s->room.wanted);
 		s->room.wanted = NULL;
 	}
-	if (!STAILQ_EMPTY(&s->room.calls) && server_has_room(s))
+	if (s->room.small.count + s->room.large.count && (may_send_small(s) || may_send_large(s)))
 		loop_later(s->loop, &s->room.job);
-}
-
-static void server_on_room(struct loop_job *job)
-{
-	struct server *s = (struct server *)((char *)job - offsetof(struct server, room.job));
-
-	/*
-	 * Each call that is sent queues this job again, if there is still room. Calls that fail
-	 * do not.
-	 */
-	if (!STAILQ_EMPTY(&s->room.calls) && server_has_room(s))
-		send_patient(s);
-	while (!STAILQ_EMPTY(&s->room.calls) && s->state != SERVER_UP)
-		send_patient(s);
 }
 
 static void close_link(struct server_link *k)
@@ -202,10 +180,15 @@ static bool too_large(const struct server *s, const struct call *call)
 	return (call_stores(call->verb) || call->has_value) && s->abilities.item_max && n > s->abilities.item_max;
 }
 
+static bool takes_calls(const struct server *s)
+{
+	return s->state == SERVER_UP || s->waits;
+}
+
 /* Returns why a call cannot be sent; RESULT_HIT if it can. */
 static enum result_status obstacle(const struct server *s, const struct call *call)
 {
-	if (s->state != SERVER_UP && !s->waits)
+	if (!takes_calls(s))
 		return RESULT_UNAVAILABLE;
 	if (s->link->pipeline.count >= s->options->queue)
 		return RESULT_BUSY;
@@ -247,7 +230,9 @@ static bool is_idle(const struct server *s)
 		s->loop->now >= k->progress + IDLE_MS;
 }
 
-void server_call(struct server *s, const struct call *call, struct waiter *waiter)
+/* Sends a call, even without room. Inline: almost every call passes here once. */
+static inline __attribute__((always_inline)) void send_call(
+	struct server *s, const struct call *call, struct waiter *waiter)
 {
 	enum result_status status = obstacle(s, call);
 	const struct dialect *dialect = s->abilities.meta ? &dialect_meta : &dialect_classic;
@@ -260,11 +245,6 @@ void server_call(struct server *s, const struct call *call, struct waiter *waite
 	/* A cas id of this connection is invalid on the next one. */
 	if (is_idle(s) && !(call->verb == CALL_CAS && call->connection))
 		probe(s);
-	if (call->patient && call->expected && s->state == SERVER_UP &&
-		(!server_has_room(s) || !STAILQ_EMPTY(&s->room.calls))) {
-		keep_patient(s, call, waiter);
-		return;
-	}
 	bump(&s->stats.calls);
 	if (s->state == SERVER_UP)
 		stream_dirty(&k->stream);
@@ -275,6 +255,53 @@ void server_call(struct server *s, const struct call *call, struct waiter *waite
 	pipeline_changed(k);
 	if (!loop_is_queued(&k->timer))
 		start_timer(k, s->options->request_timeout);
+}
+
+/* Queues a patient call if there is no room, or other calls are queued. */
+static __attribute__((noinline)) bool is_queued(struct server *s, const struct call *call, struct waiter *waiter)
+{
+	struct call_turns *turns = call->expected ? &s->room.large : &s->room.small;
+
+	if (!takes_calls(s))
+		return false;
+	if (turns->count == 0 && has_place(s) && (!call->expected || server_has_room(s)))
+		return false;
+	if (!call->account && turns->background >= s->options->queue)
+		reject(s, waiter, RESULT_BUSY);
+	else
+		call_turns_add(turns, call, waiter);
+	return true;
+}
+
+void server_call(struct server *s, const struct call *call, struct waiter *waiter)
+{
+	if (!call->patient || !is_queued(s, call, waiter))
+		send_call(s, call, waiter);
+}
+
+static void send_next(struct server *s, struct call_turns *turns)
+{
+	struct call call;
+	struct waiter *waiter = call_turns_take(turns, &call);
+
+	send_call(s, &call, waiter);
+}
+
+/*
+ * Each call that is sent queues this job again, if there is still room. Of the large values one
+ * is requested at a time, since the job `wanted` shares their room.
+ */
+static void server_on_room(struct loop_job *job)
+{
+	struct server *s = (struct server *)((char *)job - offsetof(struct server, room.job));
+
+	while (may_send_small(s))
+		send_next(s, &s->room.small);
+	if (may_send_large(s))
+		send_next(s, &s->room.large);
+	/* Now all of them fail. */
+	while (!takes_calls(s) && s->room.large.count)
+		send_next(s, &s->room.large);
 }
 
 /* --- news for all workers --- */
@@ -468,6 +495,7 @@ static void server_on_written(struct stream *stream, size_t n)
 		start_timer(k, k->server->options->request_timeout);
 	k->greeting -= greeting;
 	pipeline_written(&k->pipeline, n - greeting);
+	pipeline_changed(k);
 }
 
 /*
@@ -749,7 +777,8 @@ struct server *server_create(struct loop *loop, const struct ring_server *where,
 	else
 		snprintf(s->name, sizeof(s->name), "%s:%u", where->host, where->port);
 	s->told.news = news_of(options->news, s->name);
-	STAILQ_INIT(&s->room.calls);
+	call_turns_init(&s->room.small);
+	call_turns_init(&s->room.large);
 	s->room.job.run = server_on_room;
 	for (int i = 0; i < 2; i++)
 		s->links[i] = (struct server_link){ .server = s,

@@ -22,6 +22,7 @@
 
 #include "net/stream.h"
 #include "upstream/address.h"
+#include "upstream/call_turns.h"
 #include "upstream/greeting.h"
 #include "upstream/pipeline.h"
 #include "upstream/ring.h"
@@ -92,11 +93,14 @@ struct server_settled {
 	void *arg;
 };
 
-/* Calls and a job that are pending while the server has no room; see server_has_room(). */
+/*
+ * Calls and a job that are pending while the server has no room. Large values need room as in
+ * server_has_room(). Small patient calls only need one of the places for patient calls.
+ */
 struct server_room {
-	struct loop_job *wanted;             /* Queued once there is room; NULL if none. */
-	STAILQ_HEAD(, server_patient) calls; /* Calls with `patient` set. */
-	struct loop_job job;                 /* Sends the first of them. */
+	struct loop_job *wanted;        /* Queued once there is room; NULL if none. */
+	struct call_turns small, large; /* Calls with `patient` set, without and with `expected`. */
+	struct loop_job job;            /* Sends the next of them. */
 };
 
 struct server {
@@ -138,13 +142,16 @@ void server_stop(struct server *server);
 void server_free(struct server *server);
 
 /*
- * Returns whether more large values may be requested: fewer than SERVER_ROOM bytes of them are
- * in flight. Calls may be sent without room, but the replies to all calls are delayed by the
- * values in flight. A call with call.patient is queued until there is room.
+ * Returns whether more large values may be requested or sent: fewer than SERVER_ROOM bytes are
+ * unwritten, or expected in replies. Calls may be sent without room, but the replies to all
+ * calls are delayed by the values in flight. A call with call.patient is queued until there is
+ * room.
  */
 static inline bool server_has_room(const struct server *server)
 {
-	return server->link->pipeline.expected < SERVER_ROOM;
+	const struct pipeline *p = &server->link->pipeline;
+
+	return p->expected + (p->encoded - p->written) < SERVER_ROOM;
 }
 
 #endif

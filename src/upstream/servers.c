@@ -43,6 +43,8 @@ struct servers {
 	struct moving *moving; /* NULL if no keys move. */
 	uint64_t seed;
 	const struct server_options *options;
+	size_t *share, most; /* See servers_share(). */
+	size_t noted;        /* The share is computed again once a server has so many unanswered calls. */
 	int count, unsettled;
 	void (*settled)(void *arg);
 	void *settled_arg;
@@ -281,14 +283,51 @@ static void answer_for_lost(struct servers *servers, const struct call *call, st
 	loop_answer(servers->loop, waiter, &result);
 }
 
+/*
+ * The share is a quarter of an empty queue, and shrinks with the square of the free part. So n
+ * clients that send as much as they may leave 1 / (1 + n / 4) of the queue to others, even if
+ * nothing is answered.
+ */
+static void note_calls(struct servers *servers, size_t fullest)
+{
+	enum { SHARE = 4, STEPS = 64 };
+	size_t queue = servers->options->queue, left = fullest < queue ? queue - fullest : 0;
+	size_t share = (size_t)((uint64_t)left * left / queue / SHARE);
+
+	share = share < servers->most ? share : servers->most;
+	*servers->share = share ? share : 1;
+	servers->noted = fullest + left / STEPS + 1;
+}
+
 void servers_call(struct servers *servers, const struct call *call, struct waiter *waiter)
 {
 	int index = call->server == CALL_ANY_SERVER ? servers_index(servers, call->key) : call->server;
 
-	if (index < servers->count)
+	if (index < servers->count) {
 		server_call(servers->list[index], call, waiter);
-	else
+		if (servers->list[index]->link->pipeline.count >= servers->noted)
+			note_calls(servers, servers->list[index]->link->pipeline.count);
+	} else {
 		answer_for_lost(servers, call, waiter);
+	}
+}
+
+void servers_turn(struct servers *servers)
+{
+	size_t fullest = 0;
+
+	for (int i = 0; i < servers->count; i++) {
+		size_t calls = servers->list[i]->link->pipeline.count;
+		fullest = calls > fullest ? calls : fullest;
+	}
+	note_calls(servers, fullest);
+}
+
+void servers_share(struct servers *servers, size_t *share, size_t most)
+{
+	servers->share = share;
+	servers->most = most;
+	servers_turn(servers);
 }
 
 bool servers_have_room(const struct servers *servers, int index)

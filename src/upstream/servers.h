@@ -50,6 +50,14 @@ void servers_start(struct servers *servers, void (*settled)(void *arg), void *ar
 void servers_call(struct servers *servers, const struct call *call, struct waiter *waiter);
 
 /*
+ * Keeps `share` up to date until servers_free(): the number of calls that one client may have
+ * in flight, from 1 to `most`, so that others find room in the fullest queue. servers_turn(), called
+ * once per turn, takes into account the calls that were answered.
+ */
+void servers_share(struct servers *servers, size_t *share, size_t most);
+void servers_turn(struct servers *servers);
+
+/*
  * Returns the index of the server that holds a key. If keys move, the current time determines
  * which ring is used.
  */

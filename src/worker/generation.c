@@ -29,7 +29,9 @@ static void generation_move_call(struct env *env, const struct call *call, struc
 
 static void generation_send_moved(struct env *env, const struct call *call, struct waiter *waiter)
 {
-	servers_call(((struct moving_calls *)env)->servers, call, waiter);
+	struct generation *g = (struct generation *)((char *)env - offsetof(struct generation, moving));
+
+	servers_call(g->servers, call, waiter);
 }
 
 static void generation_call_moved_later(struct env *env, struct waiter *waiter, unsigned ms)
@@ -128,15 +130,6 @@ static void drop_rule_counts(struct generation *g)
 	free(g->rule_counts);
 }
 
-/* Limits one client to a share of a server's queue, so that there is room for others. */
-static size_t calls_max(const struct config *config)
-{
-	enum { SHARE = 4 };
-	size_t share = config->server_queue / SHARE;
-
-	return share < ORDER_CALLS_MAX ? share : ORDER_CALLS_MAX;
-}
-
 /* `make check-slow` defines another value. */
 #ifndef BACKGROUND_PAUSE
 #define BACKGROUND_PAUSE 0
@@ -179,7 +172,6 @@ static void init_host(struct generation *g)
 		.large = all->large,
 	};
 	g->host.looked_up = generation_on_lookup;
-	g->host.calls_max = calls_max(config);
 	g->collection_options = (struct collection_options){
 		.base_size = config->base_size,
 		.segment_size = config->segment_size,
@@ -202,7 +194,6 @@ static void init_moving(struct generation *g)
 	struct moving_calls *m = &g->moving;
 
 	m->all = g->all;
-	m->servers = g->servers;
 	m->env = g->host.env;
 	m->env.call = generation_send_moved;
 	m->env.later = generation_call_moved_later;
@@ -231,6 +222,7 @@ struct generation *generation_create(struct generations *all, struct settings *s
 		(struct servers_rings){ settings->ring, settings->former, settings->lost, settings->move_at },
 		&all->options, &all->random, all->current ? all->current->servers : NULL);
 	g->host.env.servers = servers_count(g->servers);
+	servers_share(g->servers, &g->host.calls_max, ORDER_CALLS_MAX);
 	if (settings->former)
 		init_moving(g);
 	return g;
@@ -318,6 +310,7 @@ static void publish_counts(struct generations *all)
 
 static void set_clock(struct generation *g)
 {
+	servers_turn(g->servers);
 	g->host.env.now = g->all->loop->now;
 	g->host.env.connects = g->all->connects;
 	g->host.env.unix_time = g->all->loop->unix_time;

@@ -26,7 +26,6 @@ struct moving_calls {
 	/* First, as in struct generation. Sends calls to the servers that they name. */
 	struct env env;
 	struct generations *all;
-	struct servers *servers;
 	struct moves *moves; /* NULL if no keys move. */
 };
 

@@ -1,5 +1,6 @@
 """One client's bulk must not fail another client's requests, and never looks like a miss."""
 import contextlib
+import pathlib
 import threading
 import time
 
@@ -58,7 +59,7 @@ class Overload(WireTest):
 class FullQueue(WireTest):
     """A server that does not reply meanwhile, and the maximum number of calls to it."""
     smoke = True
-    QUEUE, PART = 64, 16        # the minimum, and the share of one client
+    QUEUE = 64                  # the minimum
 
     def test_a_get_says_so(self):
         """A key of this server is no miss. Others keep theirs, and so does this client."""
@@ -72,9 +73,9 @@ class FullQueue(WireTest):
             self.assertEqual(conn.set(key, b"1"), "STORED")
         slow.pause()
         sent = count("calls") + self.QUEUE
-        fillers = [self.connect(proxy) for _ in range(self.QUEUE // self.PART)]
+        fillers = [self.connect(proxy) for _ in range(self.QUEUE)]  # each may have one call, however full it is
         for filler in fillers:
-            filler.send(f"incr {there} 1\r\n".encode() * self.PART)
+            filler.send(f"incr {there} 1\r\n".encode())
         wait_until("its queue is full", lambda: count("calls") == sent)
         before = count("busy")
         for number, request in enumerate((f"get {here} {there}", f"gets {there} {here}", f"gat 100 {here} {there}"), 1):
@@ -84,12 +85,101 @@ class FullQueue(WireTest):
         self.assertEqual(conn.ask(f"mg {there} v"), "SERVER_ERROR busy")
         self.assertEqual(self.connect(proxy).get(here), b"1")
         slow.resume()
-        replies = [int(filler.line()) for filler in fillers for _ in range(self.PART)]
+        replies = [int(filler.line()) for filler in fillers]
         self.assertEqual(sorted(replies), list(range(2, self.QUEUE + 2)))
         self.assertEqual(conn.get(there), b"%d" % (self.QUEUE + 1))
         self.assertEqual(count("busy"), before + 4)
 
 
+class Shares(WireTest):
+    """Clients that ask for as much as they may, of a server that answers nothing meanwhile. Others find room in its queue."""
+    smoke = True
+    QUEUE, GREEDY, HONEST = 4096, 20, 50
+    COUNTS = b"evcount none 2018010100 2018032523\r\n"      # 2016 buckets
+
+    def setUp(self):
+        self.watcher = self.serve(config=f"server_queue = {self.QUEUE}\ntable_size = 4096")
+        self.assertEqual(self.watcher.set("k", b"x"), "STORED")
+
+    def count(self, name):
+        return stat(self.watcher, "stats upstream", f"{self.servers[0].name}:{name}")
+
+    def check(self, request, answers, least):
+        """Many send the request again and again. `answers` reads the replies of one of them, and `least` are sent in all."""
+        greedy = [self.connect(self.proxy) for _ in range(self.GREEDY)]
+        honest = [self.connect(self.proxy) for _ in range(self.HONEST)]
+        for conn in greedy + honest:        # known to read small values, which are not waited for
+            self.assertEqual(conn.get("k"), b"x")
+        with self.servers[0].process.paused():
+            before = self.count("calls")
+            for conn in greedy:
+                conn.send(request * 10)
+            wait_until("each has sent some", lambda: self.count("calls") >= before + least or self.count("busy"))
+            for _ in range(20):             # turns in which more could be sent
+                self.watcher.ask("mn")
+            sent = self.count("calls")
+            self.assertLessEqual(sent - before, self.QUEUE - self.HONEST)
+            for conn in honest:
+                conn.send(b"get k\r\n")
+            wait_until("they are sent", lambda: self.count("calls") >= sent + self.HONEST or self.count("busy"))
+            self.assertEqual(self.count("busy"), 0)
+        for conn in honest:
+            self.assertEqual(conn.read_values(), ({"k": (0, b"x")}, "END"))
+        for conn in greedy:
+            answers(conn)
+        self.assertEqual(self.count("busy"), 0)
+
+    def test_counters(self):
+        def answers(conn):
+            for _ in range(10):
+                self.assertEqual(len(conn.lines_until("END")), 2017)
+        self.check(self.COUNTS, answers, self.QUEUE // 8)
+
+    def test_few_calls_of_counters(self):
+        """The calls of another client do not wait for many of these."""
+        conns = [self.connect(self.proxy) for _ in range(self.GREEDY)]
+        with self.servers[0].process.paused():
+            before = self.count("calls")
+            for conn in conns:
+                conn.send(self.COUNTS)
+            wait_until("some are sent", lambda: self.count("calls") >= before + self.QUEUE // 8)
+            for _ in range(20):
+                self.watcher.ask("mn")
+            self.assertLessEqual(self.count("calls") - before, self.QUEUE // 4)
+        for conn in conns:
+            self.assertEqual(len(conn.lines_until("END")), 2017)
+
+    def test_sets_of_many_tables(self):
+        """A touch of a set touches all its tables, and each of these calls is made."""
+        for at in range(0, 40000, 4000):
+            self.assertEqual(self.watcher.ask("sadd set " + " ".join(f"member{at + i:07}" for i in range(4000))), "STORED")
+        self.assertEqual(self.watcher.ask("scompact set"), "OK")
+
+        def touch(conns, times):
+            for conn in conns:
+                conn.send(b"gat 1000 set\r\n" * times)
+            for conn in conns:
+                for _ in range(times):
+                    self.assertIn("set", conn.read_values()[0])
+
+        def cost():
+            before = self.count("calls")
+            touch([self.watcher], 1)
+            return self.count("calls") - before
+        wait_until("no merge goes on", lambda: cost() == cost())
+        each = cost()
+        self.assertGreater(each, 10)
+        conns = [self.connect(self.proxy) for _ in range(self.GREEDY)]
+        before = self.count("calls")
+        touch(conns, 100)
+        self.assertEqual(self.count("busy"), 0)
+        self.assertGreaterEqual(self.count("calls") - before, each * 100 * len(conns))
+
+    def test_writes(self):
+        def answers(conn):
+            for _ in range(4000):
+                self.assertEqual(conn.line(), b"NOT_FOUND")
+        self.check(b"incr none 1\r\n" * 400, answers, self.QUEUE // 2)
 
 
 class Turns(WireTest):
@@ -197,6 +287,38 @@ class Turns(WireTest):
         self.proxy.begin_to_end()
         self.all_are_answered(conns)
         self.proxy.stop()
+
+
+def kernel_holds():
+    """The bytes that the kernel may take from setlistd for a server that reads nothing."""
+    limits = [pathlib.Path(f"/proc/sys/net/ipv4/tcp_{name}mem").read_text().split()[2] for name in "rw"]
+    return sum(map(int, limits))
+
+
+class Writes(WireTest):
+    """Large values for a server that takes none. They wait in the input of their clients, which counts."""
+    smoke = True
+    SIZE = 1000000
+    FEW = 30        # also calls for statistics
+
+    def test_few_are_queued(self):
+        watcher = self.serve(config="client_memory = 1073741824")
+
+        def calls():
+            return stat(watcher, "stats upstream", f"{self.servers[0].name}:calls")
+        most = kernel_holds() // self.SIZE + self.FEW
+        conns = [self.connect(self.proxy) for _ in range(2 * most)]
+        with self.servers[0].process.paused():
+            before = calls()
+            for number, conn in enumerate(conns):
+                conn.send(f"set k{number} 0 0 {self.SIZE}\r\n".encode() + b"x" * self.SIZE + b"\r\n")
+            wait_until("all is read", lambda: stat(watcher, "stats", "client_bytes") >= (len(conns) - most) * self.SIZE)
+            for _ in range(20):             # turns in which more could be sent
+                watcher.ask("mn")
+            self.assertLessEqual(calls() - before, most)
+        for conn in conns:
+            self.assertEqual(conn.line(), b"STORED")
+        self.assertGreaterEqual(calls() - before, len(conns))
 
 
 class Rewrites(WireTest):

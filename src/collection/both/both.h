@@ -15,9 +15,11 @@
 void compact_run(struct lane *lane, lane_after *after);
 
 /*
- * Called after a plain command changed the time to live of an item with this value. If the item
- * is a base, touches the parts that it refers to in the background.
+ * Called with the reply to a GAT of the waiter's key. If the item is a base with parts, touches
+ * them as well, in the turns of the account, delivers the reply again after that, and returns
+ * true.
  */
-void touch_followers(struct lanes *lanes, struct slice key, struct slice value, int64_t exptime);
+bool touch_followers(struct lanes *lanes, struct account *account, int64_t exptime, struct waiter *waiter,
+	const struct result *r) __attribute__((warn_unused_result));
 
 #endif

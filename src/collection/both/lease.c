@@ -212,7 +212,8 @@ static void look_for_parts(struct lane *lane, const struct result *r, struct sli
 	t->read = result_bare(r);
 	buf_consume(&t->base, buf_size(&t->base));
 	buf_add_slice(&t->base, r->value);
-	parts_call_all(lane->lanes, lane->waiter.key, refs, (struct call){ .verb = CALL_GET }, parts_looked_for, lane);
+	parts_call_all(lane->lanes, lane->waiter.key, refs,
+		(struct call){ .verb = CALL_GET, .account = lane_account(lane) }, parts_looked_for, lane);
 }
 
 static void key_read(struct lane *lane, const struct result *r)

@@ -18,11 +18,15 @@
  */
 #include "collection/both/both.h"
 
+#include <stdlib.h>
+
+#include "collection/account.h"
 #include "collection/machines.h"
 #include "collection/rewrite/opening.h"
 #include "collection/rewrite/parts.h"
 #include "collection/text/lease.h"
 #include "collection/ttl.h"
+#include "util/alloc.h"
 
 struct touch_delete {
 	struct lane *lane;
@@ -96,7 +100,8 @@ static void touch_parts(struct lane *lane)
 	struct touch_delete *t = lane->work;
 
 	t->reached = true;
-	parts_touch_all(lane->lanes, lane->waiter.key, buf_slice(&t->refs), t->exptime, parts_touched, lane);
+	parts_touch_all(lane->lanes, lane->waiter.key, buf_slice(&t->refs), t->exptime, lane_account(lane),
+		parts_touched, lane);
 }
 
 /* Stores the references of the base that was read. Returns whether they have changed. */
@@ -213,14 +218,47 @@ static void base_seen(struct lane *lane, const struct result *r)
 	}
 }
 
-void touch_followers(struct lanes *lanes, struct slice key, struct slice value, int64_t exptime)
+/* A reply that is delivered again once the parts were touched. */
+struct followers {
+	struct lanes *lanes;
+	struct account *account;
+	struct waiter *waiter;
+	struct result result;
+	struct buf value;
+};
+
+static void followers_touched(struct parts *parts)
+{
+	struct followers *f = parts->arg;
+
+	parts_destroy(parts);
+	f->lanes->background--;
+	account_use(f->account, 0, sizeof(*f) + f->value.cap);
+	f->result.value = buf_slice(&f->value);
+	f->waiter->done(f->waiter, &f->result);
+	buf_free(&f->value);
+	free(f);
+}
+
+bool touch_followers(
+	struct lanes *lanes, struct account *account, int64_t exptime, struct waiter *waiter, const struct result *r)
 {
 	struct buf refs = BUF_EMPTY;
+	struct followers *f;
 
-	if (base_is_possible(value))
-		lease_add_refs(value, &refs);
-	parts_touch_behind(lanes, key, buf_slice(&refs), exptime);
+	if (base_is_possible(r->value))
+		lease_add_refs(r->value, &refs);
+	if (buf_size(&refs) == 0)
+		return false;
+	f = xmalloc(sizeof(*f));
+	*f = (struct followers){ .lanes = lanes, .account = account, .waiter = waiter, .result = *r };
+	f->result.line = slice_of("", 0);
+	buf_add_slice(&f->value, r->value);
+	account_use(account, sizeof(*f) + f->value.cap, 0);
+	lanes->background++;
+	parts_touch_all(lanes, waiter->key, buf_slice(&refs), exptime, account, followers_touched, f);
 	buf_free(&refs);
+	return true;
 }
 
 void delete_start(struct lane *lane)

@@ -178,8 +178,10 @@ static void store_load(struct list_store *store, lane_after *done)
 		parts_destroy(store->segments);
 		store->segments =
 			parts_create_of_list(store->open.lane->lanes, store->open.lane->waiter.key, buf_slice(&refs));
-		parts_call(store->segments, (struct call){ .verb = CALL_GET, .want = WANT_VALUE }, segments_read,
-			store->open.lane);
+		parts_call(store->segments,
+			(struct call){
+				.verb = CALL_GET, .want = WANT_VALUE, .account = lane_account(store->open.lane) },
+			segments_read, store->open.lane);
 	}
 	buf_free(&refs);
 }

@@ -13,6 +13,8 @@ struct moved_call *moved_call_keep(
 	*c = (struct moved_call){
 		.moves = moves, .world = world, .call = *call, .asker = asker, .number = ++world->calls
 	};
+	/* Its result may be delivered before the copies of the call are answered. */
+	c->call.account = NULL;
 	c->call.key.p = p;
 	p = slice_write(p, call->key);
 	c->call.value.p = p;

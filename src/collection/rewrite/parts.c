@@ -143,6 +143,7 @@ void parts_call(struct parts *s, struct call call, void (*done)(struct parts *pa
 	assert(s->count > 0);
 	s->call = call;
 	s->call.server = CALL_ANY_SERVER;
+	s->call.patient = true;
 	s->done = done;
 	s->arg = arg;
 	s->asked = s->answered = s->missing = 0;
@@ -205,7 +206,8 @@ void parts_call_all(struct lanes *lanes, struct slice key, struct slice refs, st
 	if (buf_size(&indexes)) {
 		lanes->background++;
 		parts_call(parts_create(lanes, key, buf_slice(&indexes)),
-			(struct call){ .verb = CALL_GET, .want = WANT_VALUE }, parts_on_indexes, all);
+			(struct call){ .verb = CALL_GET, .want = WANT_VALUE, .account = call.account },
+			parts_on_indexes, all);
 	} else {
 		make_list(all, key);
 		parts_call(all, call, done, arg);
@@ -254,15 +256,13 @@ static struct call touch_call(const struct env *env, int64_t exptime)
 	return (struct call){ .verb = CALL_TOUCH, .exptime = ttl_of_part(env, exptime) };
 }
 
-void parts_touch_all(struct lanes *lanes, struct slice key, struct slice refs, int64_t exptime,
+void parts_touch_all(struct lanes *lanes, struct slice key, struct slice refs, int64_t exptime, struct account *account,
 	void (*done)(struct parts *parts), void *arg)
 {
-	parts_call_all(lanes, key, refs, touch_call(lanes->env, exptime), done, arg);
-}
+	struct call call = touch_call(lanes->env, exptime);
 
-void parts_touch_behind(struct lanes *lanes, struct slice key, struct slice refs, int64_t exptime)
-{
-	call_all_behind(lanes, key, refs, touch_call(lanes->env, exptime));
+	call.account = account;
+	parts_call_all(lanes, key, refs, call, done, arg);
 }
 
 /* --- writing --- */

@@ -61,7 +61,16 @@ uint64_t part_missing_on(const struct part *part);
 struct slice parts_key(const struct parts *parts);
 
 /*
- * Sends `call` (GET, TOUCH or DELETE) for each part, with a limited number of calls in flight.
+ * Returns the account that pays for the calls on parts: that of the first operation of the
+ * batch, which must not end before the calls. NULL if it has none.
+ */
+static inline struct account *lane_account(const struct lane *lane)
+{
+	return lane_first(lane) ? lane_first(lane)->account : NULL;
+}
+
+/*
+ * Sends `call` (GET, TOUCH or DELETE) for each part, in the turns of call.account, with a limited number of calls in flight.
  * `done` is called once, never within this function. Requires at least one part.
  */
 void parts_call(struct parts *parts, struct call call, void (*done)(struct parts *parts), void *arg);
@@ -80,11 +89,10 @@ void parts_forget_all(struct lanes *lanes, struct slice key, struct slice refs);
 
 /*
  * Touches all parts that the references lead to, so that they outlive a base with `exptime`.
- * parts_touch_all works like parts_call_all; parts_touch_behind works in the background.
+ * Works like parts_call_all.
  */
-void parts_touch_all(struct lanes *lanes, struct slice key, struct slice refs, int64_t exptime,
+void parts_touch_all(struct lanes *lanes, struct slice key, struct slice refs, int64_t exptime, struct account *account,
 	void (*done)(struct parts *parts), void *arg);
-void parts_touch_behind(struct lanes *lanes, struct slice key, struct slice refs, int64_t exptime);
 
 /* Writes the parts of one collection. */
 struct part_writer {

@@ -172,12 +172,14 @@ static void view_updated(struct lane *lane, const struct result *r)
 	} else if (f->is_list) {
 		parts_destroy(f->parts);
 		f->parts = parts_create_of_list(lane->lanes, lane->waiter.key, view->split.refs);
-		parts_call(f->parts, (struct call){ .verb = CALL_GET, .want = WANT_VALUE }, list_read, lane);
+		parts_call(f->parts,
+			(struct call){ .verb = CALL_GET, .want = WANT_VALUE, .account = lane_account(lane) }, list_read,
+			lane);
 	} else if (f->entry->suspect && view->run_count) {
 		parts_destroy(f->parts);
 		f->parts = NULL;
-		parts_call_all(lane->lanes, lane->waiter.key, view->split.refs, (struct call){ .verb = CALL_GET },
-			parts_checked, lane);
+		parts_call_all(lane->lanes, lane->waiter.key, view->split.refs,
+			(struct call){ .verb = CALL_GET, .account = lane_account(lane) }, parts_checked, lane);
 	} else {
 		f->entry->suspect = false;
 		answer(lane, NULL);
@@ -251,7 +253,8 @@ static void load(struct lane *lane)
 	parts_destroy(f->parts);
 	f->parts = parts_create(lane->lanes, lane->waiter.key, buf_slice(&ids));
 	buf_free(&ids);
-	parts_call(f->parts, (struct call){ .verb = CALL_GET, .want = WANT_VALUE }, loaded, lane);
+	parts_call(f->parts, (struct call){ .verb = CALL_GET, .want = WANT_VALUE, .account = lane_account(lane) },
+		loaded, lane);
 }
 
 /* A read that finds a base too large, or with much waste, requests its compaction. */

@@ -1,17 +1,17 @@
 /*
  * Takes snapshots and carries out plans:
  *
- *     adopted_read -> read_more, until the encoding names no more items
+ *     adopted_read -> machine_read_more, until the encoding names no more items
  *         -> one item: next
  *         -> several:  read the CAS tokens of all
- *     looked_at -> none has changed: next
+ *     machine_on_looked_at -> none has changed: next
  *               -> a pivot has:      start over
  *               -> other items have: reread these
  *                     -> FOR_REWRITE:          read all tokens again
  *                     -> not just appended to: start over
  *                     -> else: read the tokens of the others -> none has changed: next
  *                                                            -> else: start over
- *     adopted_run -> send_step: write the value, call -> step_done, for each step -> next
+ *     adopted_run -> machine_send_step: write the value, call -> step_done, for each step -> next
  *                                                     -> a step lost a race: lost
  */
 #include "collection/adopted/machine.h"
@@ -106,7 +106,7 @@ enum { LOOKS_MAX = 32 };
 enum which { NAMED /* not read yet */, ALL, CHANGED, NOT_GROWN };
 enum { WANT_ITEM = WANT_VALUE | WANT_CAS | WANT_TTL };
 
-static adopted_next read_more, look_again;
+static adopted_next machine_read_more, look_again;
 
 /*
  * Returns whether the item has been appended to. A very short value is no proof of that: a
@@ -143,7 +143,7 @@ static void compare(struct snapshot_item *item, const struct result *r)
 }
 
 /* Handles a reply. After the last one calls the next function, unless a call has failed. */
-static void replied(struct waiter *waiter, const struct result *r)
+static void machine_on_replied(struct waiter *waiter, const struct result *r)
 {
 	struct snapshot_item *item = (struct snapshot_item *)waiter;
 	struct adopted *c = item->owner;
@@ -166,7 +166,7 @@ static void ask(struct adopted *c, struct snapshot_item *item)
 {
 	item->asked = true;
 	item->owner = c;
-	item->waiter.done = replied;
+	item->waiter.done = machine_on_replied;
 	env_get(lane_env(c->lane), c->want, &item->waiter);
 }
 
@@ -210,11 +210,11 @@ static bool any_changed(const struct snapshot *s, bool pivots)
 static void start_over(struct adopted *c)
 {
 	snapshot_free(c->taking);
-	read_more(c);
+	machine_read_more(c);
 }
 
 /* The appended bytes are valid if all other items were unchanged when these were read. */
-static void others_looked_at(struct adopted *c)
+static void machine_on_others_looked_at(struct adopted *c)
 {
 	if (any_changed(c->taking, false))
 		start_over(c);
@@ -222,23 +222,23 @@ static void others_looked_at(struct adopted *c)
 		c->next(c);
 }
 
-static void reread(struct adopted *c)
+static void machine_on_reread(struct adopted *c)
 {
 	if (c->taking->purpose == FOR_REWRITE) {
 		look_again(c);
 	} else if (any_changed(c->taking, false)) {
 		start_over(c);
-	} else if (!ask_for(c, NOT_GROWN, WANT_CAS, others_looked_at)) {
+	} else if (!ask_for(c, NOT_GROWN, WANT_CAS, machine_on_others_looked_at)) {
 		c->next(c);
 	}
 }
 
-static void looked_at(struct adopted *c)
+static void machine_on_looked_at(struct adopted *c)
 {
 	if (any_changed(c->taking, true))
 		start_over(c);
 	else if (any_changed(c->taking, false))
-		ask_for(c, CHANGED, WANT_ITEM, reread);
+		ask_for(c, CHANGED, WANT_ITEM, machine_on_reread);
 	else
 		c->next(c);
 }
@@ -259,21 +259,21 @@ static void look_again(struct adopted *c)
 	else if (++c->looks > LOOKS_MAX)
 		adopted_end(c, OUTCOME_BUSY);
 	else
-		ask_for(c, ALL, WANT_CAS, looked_at);
+		ask_for(c, ALL, WANT_CAS, machine_on_looked_at);
 }
 
 /* Reads the items that the encoding has added since: the content of an item may name others. */
-static void read_more(struct adopted *c)
+static void machine_read_more(struct adopted *c)
 {
 	c->encoding->name_items(c->taking);
-	if (!ask_for(c, NAMED, WANT_ITEM, read_more))
+	if (!ask_for(c, NAMED, WANT_ITEM, machine_read_more))
 		look_again(c);
 }
 
-static void backed_off(struct waiter *waiter, const struct result *r)
+static void machine_on_backed_off(struct waiter *waiter, const struct result *r)
 {
 	(void)r;
-	read_more((struct adopted *)((char *)waiter - offsetof(struct adopted, waiter)));
+	machine_read_more((struct adopted *)((char *)waiter - offsetof(struct adopted, waiter)));
 }
 
 /*
@@ -286,7 +286,7 @@ static void back_off(struct adopted *c)
 	struct env *env = lane_env(c->lane);
 	unsigned doubled = c->s.attempt < DOUBLED_MAX ? c->s.attempt : DOUBLED_MAX;
 
-	c->waiter.done = backed_off;
+	c->waiter.done = machine_on_backed_off;
 	env->later(env, &c->waiter, (unsigned)(random_next(&env->random) % (1u << doubled)));
 }
 
@@ -302,12 +302,12 @@ void adopted_read(struct adopted *c, struct snapshot *s, enum purpose purpose, a
 	if (s == &c->s && s->attempt > 1 && lane_env(c->lane)->later)
 		back_off(c);
 	else
-		read_more(c);
+		machine_read_more(c);
 }
 
 /* --- carrying out a plan --- */
 
-static adopted_next send_step;
+static adopted_next machine_send_step;
 
 /*
  * Sets the flags and exptime of a step. Returns false if it must preserve a time to
@@ -350,21 +350,21 @@ static void step_done(struct adopted *c, const struct result *r)
 		c->lost(c);
 	} else {
 		c->step++;
-		send_step(c);
+		machine_send_step(c);
 	}
 }
 
-static void called(struct waiter *waiter, const struct result *r)
+static void machine_on_reply(struct waiter *waiter, const struct result *r)
 {
 	step_done((struct adopted *)((char *)waiter - offsetof(struct adopted, waiter)), r);
 }
 
-static void stored(struct cas *cas, const struct result *r)
+static void machine_on_stored(struct cas *cas, const struct result *r)
 {
 	step_done((struct adopted *)((char *)cas - offsetof(struct adopted, cas)), r);
 }
 
-static void send_step(struct adopted *c)
+static void machine_send_step(struct adopted *c)
 {
 	struct env *env = lane_env(c->lane);
 	struct plan_step *step = &c->plan.steps[c->step];
@@ -375,7 +375,7 @@ static void send_step(struct adopted *c)
 		return;
 	}
 	if (!plan_step_write(&c->s, step)) {
-		adopted_pause(c, send_step);
+		adopted_pause(c, machine_send_step);
 		return;
 	}
 	call = (struct call){
@@ -392,9 +392,9 @@ static void send_step(struct adopted *c)
 		adopted_end(c, c->kind == OP_COMPACT ? OUTCOME_DONE : OUTCOME_BUSY);
 	} else if (step->like && !step->expire) {
 		lane_charge(c->lane, call.value.n);
-		cas_send(&c->cas, env, call, step->like->waiter.key, step->like->reply.ttl, stored);
+		cas_send(&c->cas, env, call, step->like->waiter.key, step->like->reply.ttl, machine_on_stored);
 	} else {
-		c->waiter = (struct waiter){ called, call.key };
+		c->waiter = (struct waiter){ machine_on_reply, call.key };
 		env->call(env, &call, &c->waiter);
 	}
 }
@@ -404,5 +404,5 @@ void adopted_run(struct adopted *c, adopted_next *next, adopted_next *lost)
 	c->step = 0;
 	c->next = next;
 	c->lost = lost;
-	send_step(c);
+	machine_send_step(c);
 }

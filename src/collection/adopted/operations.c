@@ -50,7 +50,7 @@ struct flow {
 	adopted_next *read;    /* called after each read: makes the plan */
 };
 
-static adopted_next make_room;
+static adopted_next operations_make_room;
 
 static void operation_read_first(struct adopted *c)
 {
@@ -71,7 +71,7 @@ static void start(struct adopted *c)
  * Plans again from a new snapshot, unless there were too many attempts. A write that was
  * planned without reading its items now reads all of them.
  */
-static void read_again(struct adopted *c)
+static void operations_read_again(struct adopted *c)
 {
 	enum purpose purpose = c->flow->purpose == FOR_WRITE ? FOR_ALL : c->flow->purpose;
 
@@ -80,10 +80,10 @@ static void read_again(struct adopted *c)
 }
 
 /* Called after a lost race: plans again. */
-static void lost(struct adopted *c)
+static void operations_on_lost(struct adopted *c)
 {
 	c->s.attempt++;
-	read_again(c);
+	operations_read_again(c);
 }
 
 /* --- a collection with a missing item --- */
@@ -94,7 +94,7 @@ static bool needs_one(const struct adopted *c)
 	return c->kind == OP_READ || c->kind == OP_POP || c->kind == OP_COMPACT;
 }
 
-static void cleared(struct adopted *c)
+static void operations_on_cleared(struct adopted *c)
 {
 	c->lane->lanes->stats.incomplete_sets++;
 	if (adopted_retry(c))
@@ -115,7 +115,7 @@ static void clear(struct adopted *c)
 	}
 	if (c->encoding->clear)
 		c->encoding->clear(&c->s, &c->plan);
-	adopted_run(c, cleared, lost);
+	adopted_run(c, operations_on_cleared, operations_on_lost);
 }
 
 /*
@@ -140,7 +140,7 @@ static bool ended(struct adopted *c, enum adopted_status status)
 
 /* --- after a plan was carried out --- */
 
-static void done(struct adopted *c)
+static void operations_on_done(struct adopted *c)
 {
 	adopted_end(c, c->missing ? OUTCOME_MISSING : OUTCOME_DONE);
 }
@@ -153,28 +153,28 @@ static void finish(struct adopted *c)
 	adopted_end(c, OUTCOME_DONE);
 }
 
-static void checked(struct adopted *c)
+static void operations_on_checked(struct adopted *c)
 {
 	enum adopted_status status = c->encoding->check(&c->s, &c->now);
 
 	if (status == ADOPTED_PAUSED)
-		adopted_pause(c, checked);
+		adopted_pause(c, operations_on_checked);
 	else if (status == ADOPTED_OK)
 		finish(c);
 	else
-		lost(c);
+		operations_on_lost(c);
 }
 
-static void planned_run(struct adopted *c)
+static void operations_on_planned_run(struct adopted *c)
 {
 	if (c->plan.check)
-		adopted_read(c, &c->now, FOR_CHECK, checked);
+		adopted_read(c, &c->now, FOR_CHECK, operations_on_checked);
 	else if (!c->plan.again)
 		finish(c);
 	else if (c->kind == OP_APPEND)
-		read_again(c);
+		operations_read_again(c);
 	else
-		lost(c);
+		operations_on_lost(c);
 }
 
 /* --- change --- */
@@ -225,30 +225,30 @@ static void operation_prepare_change(struct adopted *c)
 	gather_all(c, operation_read_first);
 }
 
-static void change_lost(struct adopted *c)
+static void operations_on_change_lost(struct adopted *c)
 {
 	bool full = c->full && c->s.purpose == FOR_ALL && c->s.attempt > 2;
 
 	c->s.attempt++;
 	if (!full)
-		read_again(c);
+		operations_read_again(c);
 	else if (adopted_retry(c))
-		adopted_read(c, &c->s, FOR_REWRITE, make_room);
+		adopted_read(c, &c->s, FOR_REWRITE, operations_make_room);
 }
 
 /* Compacts an item that is full. */
-static void make_room(struct adopted *c)
+static void operations_make_room(struct adopted *c)
 {
 	if (!snapshot_fold(&c->s) ||
 		(c->s.status == ADOPTED_OK && c->encoding->compact(&c->s, &c->plan) == ADOPTED_PAUSED))
-		adopted_pause(c, make_room);
+		adopted_pause(c, operations_make_room);
 	else if (c->plan.count == 0)
 		adopted_end(c, OUTCOME_TOO_LARGE);
 	else
-		adopted_run(c, read_again, change_lost);
+		adopted_run(c, operations_read_again, operations_on_change_lost);
 }
 
-static void change_read(struct adopted *c)
+static void operations_on_change_read(struct adopted *c)
 {
 	enum adopted_status status = c->encoding->change(&c->s, lane_first(c->lane)->create, &c->plan);
 
@@ -257,13 +257,13 @@ static void change_read(struct adopted *c)
 			adopted_end(c, OUTCOME_MISSING);
 			return;
 		}
-		gather_all(c, change_read);
+		gather_all(c, operations_on_change_read);
 		return;
 	}
 	if (status == ADOPTED_NEEDS_ALL)
-		adopted_read(c, &c->s, FOR_ALL, change_read);
+		adopted_read(c, &c->s, FOR_ALL, operations_on_change_read);
 	else if (!ended(c, status))
-		adopted_run(c, planned_run, change_lost);
+		adopted_run(c, operations_on_planned_run, operations_on_change_lost);
 }
 
 /* --- answer --- */
@@ -361,7 +361,7 @@ static bool may_compact(const struct snapshot *s)
 }
 
 /* Each operation is finished before the next one takes memory for its answer. */
-static void answer_batch(struct lane *lane, const struct result *r)
+static void operations_answer_batch(struct lane *lane, const struct result *r)
 {
 	struct adopted *c = lane->work;
 	struct result main = main_item(c)->reply;
@@ -369,24 +369,24 @@ static void answer_batch(struct lane *lane, const struct result *r)
 	(void)r;
 	main.cas = cas_of(&c->s);
 	for (lane_drop_abandoned(lane); lane_first(lane); lane_drop_abandoned(lane)) {
-		bool done = answer(c, lane_first(lane)->set);
+		bool operations_on_done = answer(c, lane_first(lane)->set);
 		const struct set_request *asked = lane_first(lane)->set;
 		size_t steps = set_answer_steps(asked);
-		if (done)
+		if (operations_on_done)
 			lane_end_first(lane,
 				&(struct outcome){ .status = asked->too_large ? OUTCOME_OVERFLOW : OUTCOME_DONE,
 					.result = &main });
 		else
 			lane_use(lane, set_answer_memory(&c->view, asked));
-		if ((!done || lane_is_over(lane, steps)) && lane_first(lane)) {
-			lane_pause(lane, answer_batch);
+		if ((!operations_on_done || lane_is_over(lane, steps)) && lane_first(lane)) {
+			lane_pause(lane, operations_answer_batch);
 			return;
 		}
 	}
 	adopted_end(c, OUTCOME_DONE);
 }
 
-static void answer_all(struct adopted *c)
+static void operations_answer_all(struct adopted *c)
 {
 	enum { LEAST = 512 };
 
@@ -401,7 +401,7 @@ static void answer_all(struct adopted *c)
 	if (bytes_of(&c->s) >= LEAST && waste_of(c) > c->s.rule->compact_waste && may_compact(&c->s))
 		lane_request_compaction(c->lane);
 	lend(c);
-	answer_batch(c->lane, NULL);
+	operations_answer_batch(c->lane, NULL);
 }
 
 /* --- replace --- */
@@ -420,7 +420,7 @@ static void plan_log(struct adopted *c, struct slice log)
 		(struct members_text){ .write = operation_write_element, .text = { .text = log, .kind = WORDS_LOG } });
 }
 
-static void replace_read(struct adopted *c)
+static void operations_on_replace_read(struct adopted *c)
 {
 	enum adopted_status status = fold_all(c);
 	enum outcome_status condition;
@@ -440,7 +440,7 @@ static void replace_read(struct adopted *c)
 		status = c->encoding->replace(&c->s, &c->change, &c->plan);
 	}
 	if (!ended(c, status))
-		adopted_run(c, planned_run, lost);
+		adopted_run(c, operations_on_planned_run, operations_on_lost);
 }
 
 /* --- take --- */
@@ -449,7 +449,7 @@ static void operation_take(struct adopted *c)
 {
 	c->next = operation_take;
 	if (!ended(c, c->encoding->take(&c->s, &c->change, &c->plan)))
-		adopted_run(c, planned_run, lost);
+		adopted_run(c, operations_on_planned_run, operations_on_lost);
 }
 
 /* Chooses the members to take. */
@@ -480,7 +480,7 @@ static void operation_choose(struct adopted *c)
 	begin_gathering(c, buf_slice(&c->text), NULL, operation_take);
 }
 
-static void take_read(struct adopted *c)
+static void operations_on_take_read(struct adopted *c)
 {
 	if (!ended(c, fold_all(c)))
 		operation_choose(c);
@@ -488,41 +488,41 @@ static void take_read(struct adopted *c)
 
 /* --- compact --- */
 
-static void prepare_compact(struct adopted *c)
+static void operations_prepare_compact(struct adopted *c)
 {
 	c->lane->compaction_requested = false;
 	c->s.forced = lane_first(c->lane)->all;
 	operation_read_first(c);
 }
 
-static void compact_run(struct adopted *c)
+static void operations_on_compact_run(struct adopted *c)
 {
 	c->lane->lanes->stats.compactions++;
 	if (c->plan.again)
-		read_again(c);
+		operations_read_again(c);
 	else
 		adopted_end(c, OUTCOME_DONE);
 }
 
-static void compact_read(struct adopted *c)
+static void operations_on_compact_read(struct adopted *c)
 {
 	if (ended(c, fold_all(c)) || (may_compact(&c->s) && ended(c, c->encoding->compact(&c->s, &c->plan))))
 		return;
 	if (c->plan.count == 0)
 		adopted_end(c, OUTCOME_DONE);
 	else
-		adopted_run(c, compact_run, lost);
+		adopted_run(c, operations_on_compact_run, operations_on_lost);
 }
 
 /* --- pushes to a list --- */
 
 /* A push that was not stored did not take effect, so it may be retried. */
-static void push_lost(struct adopted *c)
+static void operations_on_push_lost(struct adopted *c)
 {
 	if (c->full && c->s.attempt > 1)
 		adopted_end(c, OUTCOME_TOO_LARGE);
 	else
-		lost(c);
+		operations_on_lost(c);
 }
 
 static void plan_push(struct adopted *c, enum call_verb verb)
@@ -530,11 +530,11 @@ static void plan_push(struct adopted *c, enum call_verb verb)
 	lane_merge_log(c->lane);
 	plan_add(&c->plan, verb, c->s.items[0], NULL);
 	plan_log(c, lane_log(c->lane));
-	adopted_run(c, done, push_lost);
+	adopted_run(c, operations_on_done, operations_on_push_lost);
 }
 
 /* The first snapshot, FOR_WRITE, names the item without reading it. */
-static void push_read(struct adopted *c)
+static void operations_on_push_read(struct adopted *c)
 {
 	if (c->s.purpose == FOR_WRITE || c->s.items[0]->there)
 		plan_push(c, lane_first(c->lane)->front ? CALL_PREPEND : CALL_APPEND);
@@ -546,13 +546,13 @@ static void push_read(struct adopted *c)
 
 /* --- lists --- */
 
-static void answer_list(struct adopted *c)
+static void operations_answer_list(struct adopted *c)
 {
 	lane_answer_lists(c->lane, buf_slice(&c->text), &c->s.items[0]->reply);
 	adopted_end(c, OUTCOME_DONE);
 }
 
-static void answer_reads(struct lane *lane, const struct result *r)
+static void operations_answer_reads(struct lane *lane, const struct result *r)
 {
 	struct adopted *c = lane->work;
 
@@ -560,7 +560,7 @@ static void answer_reads(struct lane *lane, const struct result *r)
 	if (lane_answer_list_reads(lane, segmented_list_read_slice, &c->list, &c->text, &c->s.items[0]->reply))
 		adopted_end(c, OUTCOME_DONE);
 	else
-		lane_pause(lane, answer_reads);
+		lane_pause(lane, operations_answer_reads);
 }
 
 static void operation_rewrite_list(struct adopted *c)
@@ -576,7 +576,7 @@ static void operation_rewrite_list(struct adopted *c)
 			return;
 		}
 	}
-	adopted_run(c, answer_list, lost);
+	adopted_run(c, operations_answer_list, operations_on_lost);
 }
 
 /* Carries out the requests after c->gathered, one by one. */
@@ -594,7 +594,7 @@ static void operation_change_list(struct adopted *c)
 		}
 	}
 	if (!c->changed) {
-		answer_list(c);
+		operations_answer_list(c);
 		return;
 	}
 	c->reached = 0;
@@ -610,7 +610,7 @@ static void carry_out_list(struct adopted *c)
 	c->gathered = NULL;
 	c->changed = false;
 	if (lane_reads_list(c->lane))
-		answer_reads(c->lane, NULL);
+		operations_answer_reads(c->lane, NULL);
 	else
 		operation_change_list(c);
 }
@@ -638,7 +638,7 @@ static void operation_read_elements(struct adopted *c)
 		carry_out_list(c);
 }
 
-static void list_read(struct adopted *c)
+static void operations_on_list_read(struct adopted *c)
 {
 	const struct snapshot_item *item = c->s.items[0];
 
@@ -687,29 +687,29 @@ static void plan_step_for(struct adopted *c, struct snapshot_item *item)
 }
 
 /* Additions and removals change the main item only. */
-static void touch_checked(struct adopted *c)
+static void operations_on_touch_checked(struct adopted *c)
 {
 	const struct snapshot_item *main = main_item(c);
 
 	for (size_t i = 0; i < c->now.count; i++) {
 		const struct snapshot_item *item = c->now.items[i], *before = snapshot_find(&c->s, item->role);
 		if (item->there && (!before->there || (item->reply.cas != before->reply.cas && before != main))) {
-			lost(c);
+			operations_on_lost(c);
 			return;
 		}
 	}
-	done(c);
+	operations_on_done(c);
 }
 
-static void round_run(struct adopted *c)
+static void operations_on_round_run(struct adopted *c)
 {
 	if (c->kind == OP_TOUCH && c->encoding->vital_item && !c->missing)
-		adopted_read(c, &c->now, FOR_ALL, touch_checked);
+		adopted_read(c, &c->now, FOR_ALL, operations_on_touch_checked);
 	else
-		done(c);
+		operations_on_done(c);
 }
 
-static void run_round(struct adopted *c)
+static void operations_run_round(struct adopted *c)
 {
 	size_t end = 3 * c->s.count;
 
@@ -720,17 +720,17 @@ static void run_round(struct adopted *c)
 		if (item)
 			plan_step_for(c, item);
 	}
-	adopted_run(c, c->reached < end ? run_round : round_run, done);
+	adopted_run(c, c->reached < end ? operations_run_round : operations_on_round_run, operations_on_done);
 }
 
 /*
  * Another delete was first. Its proxy may have been killed, so the remaining items
  * are removed anyway.
  */
-static void deleted_before(struct adopted *c)
+static void operations_deleted_before(struct adopted *c)
 {
 	c->missing = true;
-	run_round(c);
+	operations_run_round(c);
 }
 
 /* Of several concurrent deletes, the one that removes this item has deleted the collection. */
@@ -740,16 +740,16 @@ static void delete_first(struct adopted *c, struct snapshot_item *item)
 	plan_step_for(c, item);
 	c->plan.must = true;
 	item->there = false;
-	adopted_run(c, run_round, c->plan.steps[0].expire ? lost : deleted_before);
+	adopted_run(c, operations_run_round, c->plan.steps[0].expire ? operations_on_lost : operations_deleted_before);
 }
 
-static void delete_read(struct adopted *c)
+static void operations_on_delete_read(struct adopted *c)
 {
 	struct snapshot_item *first = c->encoding->vital_item ? c->encoding->vital_item(&c->s) : item_under_key(c);
 	enum adopted_status status;
 
 	if (!snapshot_fold(&c->s)) {
-		adopted_pause(c, delete_read);
+		adopted_pause(c, operations_on_delete_read);
 		return;
 	}
 	status = c->s.status;
@@ -760,38 +760,38 @@ static void delete_read(struct adopted *c)
 	c->missing = status == ADOPTED_MISSING || (status == ADOPTED_LOST && c->encoding->vital_item);
 	c->reached = 0;
 	if (status == ADOPTED_MISSING && c->encoding->vital_item)
-		done(c);
+		operations_on_done(c);
 	else if (first->there)
 		delete_first(c, first);
 	else
-		run_round(c);
+		operations_run_round(c);
 }
 
-static void touch_read(struct adopted *c)
+static void operations_on_touch_read(struct adopted *c)
 {
 	if (!snapshot_fold(&c->s)) {
-		adopted_pause(c, touch_read);
+		adopted_pause(c, operations_on_touch_read);
 		return;
 	}
 	c->missing = c->s.status == ADOPTED_MISSING;
 	c->reached = 0;
-	run_round(c);
+	operations_run_round(c);
 }
 
 /* --- all --- */
 
 void adopted_start(struct lane *lane, enum op_kind kind)
 {
-	static const struct flow push = { lane_count_appends, NULL, FOR_WRITE, push_read };
+	static const struct flow push = { lane_count_appends, NULL, FOR_WRITE, operations_on_push_read };
 	static const struct flow flows[] = {
-		[OP_APPEND] = { lane_count_appends, operation_prepare_change, FOR_WRITE, change_read },
-		[OP_READ] = { lane_count_reads, NULL, FOR_ALL, answer_all },
-		[OP_REPLACE] = { NULL, operation_prepare_change, FOR_REWRITE, replace_read },
-		[OP_POP] = { NULL, NULL, FOR_REWRITE, take_read },
-		[OP_COMPACT] = { NULL, prepare_compact, FOR_REWRITE, compact_read },
-		[OP_LIST] = { NULL, NULL, FOR_REWRITE, list_read },
-		[OP_TOUCH] = { NULL, NULL, FOR_ALL, touch_read },
-		[OP_DELETE] = { NULL, NULL, FOR_ALL, delete_read },
+		[OP_APPEND] = { lane_count_appends, operation_prepare_change, FOR_WRITE, operations_on_change_read },
+		[OP_READ] = { lane_count_reads, NULL, FOR_ALL, operations_answer_all },
+		[OP_REPLACE] = { NULL, operation_prepare_change, FOR_REWRITE, operations_on_replace_read },
+		[OP_POP] = { NULL, NULL, FOR_REWRITE, operations_on_take_read },
+		[OP_COMPACT] = { NULL, operations_prepare_compact, FOR_REWRITE, operations_on_compact_read },
+		[OP_LIST] = { NULL, NULL, FOR_REWRITE, operations_on_list_read },
+		[OP_TOUCH] = { NULL, NULL, FOR_ALL, operations_on_touch_read },
+		[OP_DELETE] = { NULL, NULL, FOR_ALL, operations_on_delete_read },
 	};
 	struct adopted *c = adopted_create(lane, kind);
 

@@ -17,8 +17,8 @@
 #include "collection/lane/batch.h"
 #include "collection/rewrite/ahead.h"
 
-static lane_step appended, size_read, added;
-static lane_after compacted;
+static lane_step append_on_reply, append_on_size_read, append_on_added;
+static lane_after append_on_compacted;
 
 /* Returns the next chunk of the log to append. */
 static struct slice next_chunk(struct lane *lane)
@@ -56,7 +56,7 @@ static void append(struct lane *lane)
 	lane->written = log.n;
 	lane_forget_behind(lane);
 	lane_call(lane, (struct call){ .verb = lane_first(lane)->front ? CALL_PREPEND : CALL_APPEND, .value = log },
-		appended);
+		append_on_reply);
 	if (is_last(lane, log)) {
 		ahead_appends(lane);
 		lane_read_along(lane);
@@ -88,7 +88,7 @@ static void chunk_done(struct lane *lane)
 		append(lane);
 }
 
-static void appended(struct lane *lane, const struct result *r)
+static void append_on_reply(struct lane *lane, const struct result *r)
 {
 	/*
 	 * A refused append stored nothing, so the base that was read after it lacks the
@@ -98,7 +98,7 @@ static void appended(struct lane *lane, const struct result *r)
 	if (r->status == RESULT_DONE)
 		chunk_done(lane);
 	else if (r->status == RESULT_NOT_STORED)
-		lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_SIZE }, size_read);
+		lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_SIZE }, append_on_size_read);
 	else
 		fail(lane, OUTCOME_FAILED, r);
 }
@@ -116,11 +116,11 @@ static void create(struct lane *lane)
 		BUF_ADD(&value, OPLOG_LIST_MARK);
 	buf_add_slice(&value, next_chunk(lane));
 	lane_call(lane, (struct call){ .verb = CALL_ADD, .value = buf_slice(&value), .exptime = lane_first(lane)->ttl },
-		added);
+		append_on_added);
 	buf_free(&value);
 }
 
-static void size_read(struct lane *lane, const struct result *r)
+static void append_on_size_read(struct lane *lane, const struct result *r)
 {
 	if (r->status == RESULT_MISS)
 		create(lane);
@@ -129,12 +129,12 @@ static void size_read(struct lane *lane, const struct result *r)
 	else if (!lane_may_retry(lane))
 		fail(lane, OUTCOME_TOO_LARGE, r);
 	else if (r->size > lane_log_size(lane))
-		compact_run(lane, compacted);
+		compact_run(lane, append_on_compacted);
 	else
 		append(lane);
 }
 
-static void added(struct lane *lane, const struct result *r)
+static void append_on_added(struct lane *lane, const struct result *r)
 {
 	lane->created = r->status == RESULT_DONE;
 	if (lane->created)
@@ -145,7 +145,7 @@ static void added(struct lane *lane, const struct result *r)
 		append(lane);
 }
 
-static void compacted(struct lane *lane, enum outcome_status status, const struct result *failure)
+static void append_on_compacted(struct lane *lane, enum outcome_status status, const struct result *failure)
 {
 	if (status == OUTCOME_FAILED)
 		fail(lane, OUTCOME_FAILED, failure);

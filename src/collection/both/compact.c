@@ -28,9 +28,9 @@
 #include "collection/ttl.h"
 #include "util/alloc.h"
 
-static lane_step base_read, merge_all;
-static lane_after committed, op_compacted;
-static void runs_written(void *arg);
+static lane_step compact_on_base_read, compact_merge_all;
+static lane_after compact_on_committed, compact_on_op_compacted;
+static void compact_on_runs_written(void *arg);
 
 struct compaction {
 	struct base_rewrite rewrite;
@@ -82,33 +82,34 @@ void compact_run(struct lane *lane, lane_after *after)
 		c->merges_only = lane_first(lane)->merges_only;
 	}
 	lane->work = c;
-	lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_CAS | WANT_TTL }, base_read);
+	lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_CAS | WANT_TTL },
+		compact_on_base_read);
 }
 
 /* --- a spill: each step does a portion, and pauses when the slice is over --- */
 
-static void fill_log(struct lane *lane, const struct result *r)
+static void compact_fill_log(struct lane *lane, const struct result *r)
 {
 	struct compaction *c = lane->work;
 
 	(void)r;
-	if (!run_writer_fill_slice(&c->log_run, lane, fill_log))
+	if (!run_writer_fill_slice(&c->log_run, lane, compact_fill_log))
 		return;
 	run_writer_finish(&c->head_run);
 	run_writer_finish(&c->log_run);
-	runs_written(lane);
+	compact_on_runs_written(lane);
 }
 
-static void fill_head(struct lane *lane, const struct result *r)
+static void compact_fill_head(struct lane *lane, const struct result *r)
 {
 	struct compaction *c = lane->work;
 
 	(void)r;
-	if (!run_writer_fill_slice(&c->head_run, lane, fill_head))
+	if (!run_writer_fill_slice(&c->head_run, lane, compact_fill_head))
 		return;
 	run_writer_fill(&c->log_run, &c->log,
 		c->loading || c->base.ref_count || c->head_run.table.count || c->head_run.run.tables);
-	fill_log(lane, NULL);
+	compact_fill_log(lane, NULL);
 }
 
 /* Only additions of the head matter, since it is older than all runs. */
@@ -116,10 +117,10 @@ static void spill(struct lane *lane)
 {
 	struct compaction *c = lane->work;
 
-	run_writer_init(&c->head_run, lane->lanes, lane->waiter.key, c->exptime, runs_written, lane);
-	run_writer_init(&c->log_run, lane->lanes, lane->waiter.key, c->exptime, runs_written, lane);
+	run_writer_init(&c->head_run, lane->lanes, lane->waiter.key, c->exptime, compact_on_runs_written, lane);
+	run_writer_init(&c->log_run, lane->lanes, lane->waiter.key, c->exptime, compact_on_runs_written, lane);
 	run_writer_fill_from_log(&c->head_run, c->base.head);
-	fill_head(lane, NULL);
+	compact_fill_head(lane, NULL);
 }
 
 /* --- the decision --- */
@@ -140,7 +141,8 @@ static void shorten(struct lane *lane, const struct fold *log)
 	buf_add_slice(&c->replacement, c->base.block);
 	fold_encode(log, c->base.ref_count > 0, &c->replacement);
 	c->read.value = buf_slice(&c->prefix);
-	base_rewrite_head(&c->rewrite, lane, buf_slice(&c->prefix), buf_slice(&c->replacement), &c->read, committed);
+	base_rewrite_head(
+		&c->rewrite, lane, buf_slice(&c->prefix), buf_slice(&c->replacement), &c->read, compact_on_committed);
 }
 
 /* Returns whether a rewrite saves a tenth, or shortens a base that is too long. */
@@ -180,7 +182,8 @@ static void rewrite_words(struct lane *lane)
 	lease_write(&c->words, SLICE(""), &c->replacement);
 	buf_free(&log);
 	c->read.value = buf_slice(&c->prefix);
-	base_rewrite_head(&c->rewrite, lane, buf_slice(&c->prefix), buf_slice(&c->replacement), &c->read, committed);
+	base_rewrite_head(
+		&c->rewrite, lane, buf_slice(&c->prefix), buf_slice(&c->replacement), &c->read, compact_on_committed);
 }
 
 static void words_folded(struct lane *lane)
@@ -246,7 +249,7 @@ static void folded(struct lane *lane)
 	end(lane, OUTCOME_DONE, NULL);
 }
 
-static void fold_log_of(struct lane *lane, const struct result *r)
+static void compact_fold_log_of(struct lane *lane, const struct result *r)
 {
 	struct compaction *c = lane->work;
 
@@ -256,7 +259,7 @@ static void fold_log_of(struct lane *lane, const struct result *r)
 			end(lane, lane_unreadable(lane, OPLOG_CORRUPT), NULL);
 			return;
 		}
-		if (lane_pauses(lane, FOLD_STEPS, fold_log_of))
+		if (lane_pauses(lane, FOLD_STEPS, compact_fold_log_of))
 			return;
 	}
 	if (c->loading)
@@ -301,7 +304,7 @@ static void keep_base(struct compaction *c, const struct result *r)
 	c->rest = c->loading ? c->words.log : c->base.log;
 }
 
-static void base_read(struct lane *lane, const struct result *r)
+static void compact_on_base_read(struct lane *lane, const struct result *r)
 {
 	struct compaction *c = lane->work;
 	struct base base = base_sort(lane, r);
@@ -322,7 +325,7 @@ static void base_read(struct lane *lane, const struct result *r)
 	} else {
 		keep_base(c, r);
 		if (!was_folded(lane))
-			fold_log_of(lane, NULL);
+			compact_fold_log_of(lane, NULL);
 	}
 }
 
@@ -336,7 +339,7 @@ static void refer_to_runs(struct compaction *c)
 	run_writer_ref(&c->log_run, &c->replacement);
 }
 
-static void runs_written(void *arg)
+static void compact_on_runs_written(void *arg)
 {
 	struct lane *lane = arg;
 	struct compaction *c = lane->work;
@@ -356,10 +359,11 @@ static void runs_written(void *arg)
 	else
 		refer_to_runs(c);
 	c->read.value = buf_slice(&c->prefix);
-	base_rewrite_head(&c->rewrite, lane, buf_slice(&c->prefix), buf_slice(&c->replacement), &c->read, committed);
+	base_rewrite_head(
+		&c->rewrite, lane, buf_slice(&c->prefix), buf_slice(&c->replacement), &c->read, compact_on_committed);
 }
 
-static void committed(struct lane *lane, enum outcome_status status, const struct result *failure)
+static void compact_on_committed(struct lane *lane, enum outcome_status status, const struct result *failure)
 {
 	struct compaction *c = lane->work;
 	struct lanes *lanes = lane->lanes;
@@ -386,7 +390,7 @@ static void committed(struct lane *lane, enum outcome_status status, const struc
 
 void compact_start(struct lane *lane)
 {
-	compact_run(lane, op_compacted);
+	compact_run(lane, compact_on_op_compacted);
 }
 
 /* Removes the operation from the lane, so that the lane can continue. */
@@ -400,7 +404,7 @@ static void again(struct lane *lane)
 	lane_next(lane);
 }
 
-static void op_compacted(struct lane *lane, enum outcome_status status, const struct result *failure)
+static void compact_on_op_compacted(struct lane *lane, enum outcome_status status, const struct result *failure)
 {
 	struct op *op = lane_first(lane);
 
@@ -411,7 +415,7 @@ static void op_compacted(struct lane *lane, enum outcome_status status, const st
 	else if (status == OUTCOME_FAILED)
 		lane_end(lane, OUTCOME_FAILED, failure);
 	else if (status == OUTCOME_DONE && op->all)
-		lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_TTL }, merge_all);
+		lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_TTL }, compact_merge_all);
 	else
 		lane_end(lane, status, NULL);
 }
@@ -420,7 +424,7 @@ static void op_compacted(struct lane *lane, enum outcome_status status, const st
  * Passes the operation on to a merge of all runs, so that the lane can continue. The commit of
  * the merge checks the head itself.
  */
-static void merge_all(struct lane *lane, const struct result *r)
+static void compact_merge_all(struct lane *lane, const struct result *r)
 {
 	struct op *op = lane_first(lane);
 	struct base base = base_sort(lane, r);

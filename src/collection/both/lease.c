@@ -76,8 +76,8 @@ struct taking {
 	char token[LEASE_TOKEN];
 };
 
-static lane_step key_read, added;
-static void taken_over(struct cas *cas, const struct result *r);
+static lane_step lease_on_key_read, lease_on_added;
+static void lease_on_taken_over(struct cas *cas, const struct result *r);
 
 /* On success the first operation of the batch has the lease. */
 static void end_taking(struct lane *lane, enum outcome_status status, const struct result *failure)
@@ -99,7 +99,7 @@ static void end_taking(struct lane *lane, enum outcome_status status, const stru
 static void try_again(struct lane *lane)
 {
 	if (may_retry(lane))
-		lane_call(lane, read_all(), key_read);
+		lane_call(lane, read_all(), lease_on_key_read);
 	else
 		end_taking(lane, OUTCOME_BUSY, NULL);
 }
@@ -111,7 +111,7 @@ void lease_start(struct lane *lane)
 	t->lane = lane;
 	lease_new_token(&lane_env(lane)->random, t->token);
 	lane->work = t;
-	lane_call(lane, read_all(), key_read);
+	lane_call(lane, read_all(), lease_on_key_read);
 }
 
 static void set_lease(struct lane *lane, struct lease_base *base)
@@ -132,11 +132,11 @@ static void create(struct lane *lane)
 	set_lease(lane, &base);
 	lease_write(&base, SLICE(""), &value);
 	lane_call(lane, (struct call){ .verb = CALL_ADD, .value = buf_slice(&value), .exptime = lane_first(lane)->ttl },
-		added);
+		lease_on_added);
 	buf_free(&value);
 }
 
-static void added(struct lane *lane, const struct result *r)
+static void lease_on_added(struct lane *lane, const struct result *r)
 {
 	if (result_failed(r))
 		end_taking(lane, OUTCOME_FAILED, r);
@@ -163,11 +163,11 @@ static void take_over(struct lane *lane, const struct result *r, struct lease_ba
 	base->loaded = SLICE("");
 	set_lease(lane, base);
 	lease_write(base, SLICE(""), &value);
-	cas_replace(&t->cas, lane_env(lane), lane->waiter.key, buf_slice(&value), r, exptime, taken_over);
+	cas_replace(&t->cas, lane_env(lane), lane->waiter.key, buf_slice(&value), r, exptime, lease_on_taken_over);
 	buf_free(&value);
 }
 
-static void taken_over(struct cas *cas, const struct result *r)
+static void lease_on_taken_over(struct cas *cas, const struct result *r)
 {
 	struct taking *t = (struct taking *)cas;
 	struct lane *lane = t->lane;
@@ -186,7 +186,7 @@ static void taken_over(struct cas *cas, const struct result *r)
  * Reads report a set that has lost a part as missing, and some keep its base. Without this, it
  * could not be loaded again.
  */
-static void parts_looked_for(struct parts *parts)
+static void lease_on_parts_checked(struct parts *parts)
 {
 	struct lane *lane = parts->arg;
 	struct taking *t = lane->work;
@@ -213,10 +213,10 @@ static void look_for_parts(struct lane *lane, const struct result *r, struct sli
 	buf_consume(&t->base, buf_size(&t->base));
 	buf_add_slice(&t->base, r->value);
 	parts_call_all(lane->lanes, lane->waiter.key, refs,
-		(struct call){ .verb = CALL_GET, .account = lane_account(lane) }, parts_looked_for, lane);
+		(struct call){ .verb = CALL_GET, .account = lane_account(lane) }, lease_on_parts_checked, lane);
 }
 
-static void key_read(struct lane *lane, const struct result *r)
+static void lease_on_key_read(struct lane *lane, const struct result *r)
 {
 	struct base base = base_sort_whole(lane, r);
 
@@ -255,8 +255,8 @@ struct loading {
 	bool sent;       /* a CAS was sent, and was not refused */
 };
 
-static lane_step base_read;
-static void parts_written(void *arg), stored(struct cas *cas, const struct result *r);
+static lane_step lease_on_base_read;
+static void lease_on_parts_written(void *arg), lease_on_stored(struct cas *cas, const struct result *r);
 
 static struct part_writer *writer_of(struct loading *l)
 {
@@ -292,7 +292,7 @@ static void read_base(struct lane *lane)
 	struct loading *l = lane->work;
 
 	l->sent = false;
-	lane_call(lane, read_all(), base_read);
+	lane_call(lane, read_all(), lease_on_base_read);
 }
 
 void load_start(struct lane *lane)
@@ -304,12 +304,12 @@ void load_start(struct lane *lane)
 	read_base(lane);
 }
 
-static void fill_run(struct lane *lane, const struct result *r)
+static void lease_fill_run(struct lane *lane, const struct result *r)
 {
 	struct loading *l = lane->work;
 
 	(void)r;
-	if (!run_writer_fill_slice(&l->run, lane, fill_run))
+	if (!run_writer_fill_slice(&l->run, lane, lease_fill_run))
 		return;
 	run_writer_finish(&l->run);
 	run_writer_ref(&l->run, &l->refs);
@@ -322,13 +322,13 @@ static void write_parts(struct lane *lane)
 
 	l->writes = true;
 	if (op_is_list(op)) {
-		part_writer_init(&l->segments, lane->lanes, lane->waiter.key, l->exptime, parts_written, lane);
+		part_writer_init(&l->segments, lane->lanes, lane->waiter.key, l->exptime, lease_on_parts_written, lane);
 		list_write_segments(&l->segments, op->log, &l->refs);
 		return;
 	}
-	run_writer_init(&l->run, lane->lanes, lane->waiter.key, l->exptime, parts_written, lane);
+	run_writer_init(&l->run, lane->lanes, lane->waiter.key, l->exptime, lease_on_parts_written, lane);
 	run_writer_fill_from_log(&l->run, op->log);
-	fill_run(lane, NULL);
+	lease_fill_run(lane, NULL);
 }
 
 /*
@@ -356,11 +356,12 @@ static void commit(struct lane *lane, struct lease_base *base)
 	}
 	l->has_parts = l->writes || base->loaded.n || base->runs.n;
 	l->sent = true;
-	cas_replace(&l->cas, lane_env(lane), lane->waiter.key, buf_slice(&value), &l->read, l->exptime, stored);
+	cas_replace(
+		&l->cas, lane_env(lane), lane->waiter.key, buf_slice(&value), &l->read, l->exptime, lease_on_stored);
 	buf_free(&value);
 }
 
-static void base_read(struct lane *lane, const struct result *r)
+static void lease_on_base_read(struct lane *lane, const struct result *r)
 {
 	struct loading *l = lane->work;
 	const struct op *op = lane_first(lane);
@@ -385,7 +386,7 @@ static void base_read(struct lane *lane, const struct result *r)
 	}
 }
 
-static void parts_written(void *arg)
+static void lease_on_parts_written(void *arg)
 {
 	struct lane *lane = arg;
 	struct loading *l = lane->work;
@@ -413,7 +414,7 @@ static void was_stored(struct lane *lane)
 		lane_request_compaction(lane);
 }
 
-static void stored(struct cas *cas, const struct result *r)
+static void lease_on_stored(struct cas *cas, const struct result *r)
 {
 	struct loading *l = (struct loading *)cas;
 	struct lane *lane = l->lane;

@@ -28,8 +28,8 @@ struct replacement {
 	struct buf old_refs; /* references of the old base */
 };
 
-static lane_step base_read, written;
-static void run_written(void *arg);
+static lane_step replace_on_base_read, replace_on_written;
+static void replace_on_run_written(void *arg);
 
 /*
  * Deletes the old parts after success. After a failure deletes the new run, if no
@@ -59,15 +59,15 @@ static void read_base(struct lane *lane)
 	struct replacement *p = lane->work;
 
 	p->sent = false;
-	lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_CAS }, base_read);
+	lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_CAS }, replace_on_base_read);
 }
 
-static void fill_run(struct lane *lane, const struct result *r)
+static void replace_fill_run(struct lane *lane, const struct result *r)
 {
 	struct replacement *p = lane->work;
 
 	(void)r;
-	if (!run_writer_fill_slice(&p->writer, lane, fill_run))
+	if (!run_writer_fill_slice(&p->writer, lane, replace_fill_run))
 		return;
 	run_writer_finish(&p->writer);
 }
@@ -77,16 +77,17 @@ static void folded(struct lane *lane)
 	struct replacement *p = lane->work;
 
 	if (fold_log_size(&p->fold, false) > lane_log_size(lane)) {
-		run_writer_init(&p->writer, lane->lanes, lane->waiter.key, lane_first(lane)->ttl, run_written, lane);
+		run_writer_init(
+			&p->writer, lane->lanes, lane->waiter.key, lane_first(lane)->ttl, replace_on_run_written, lane);
 		run_writer_fill(&p->writer, &p->fold, false);
-		fill_run(lane, NULL);
+		replace_fill_run(lane, NULL);
 	} else {
 		fold_encode(&p->fold, false, &p->base);
 		read_base(lane);
 	}
 }
 
-static void fold_some(struct lane *lane, const struct result *r)
+static void replace_fold_some(struct lane *lane, const struct result *r)
 {
 	struct replacement *p = lane->work;
 
@@ -96,7 +97,7 @@ static void fold_some(struct lane *lane, const struct result *r)
 			end(lane, OUTCOME_CORRUPT, NULL);
 			return;
 		}
-		if (lane_pauses(lane, FOLD_STEPS, fold_some))
+		if (lane_pauses(lane, FOLD_STEPS, replace_fold_some))
 			return;
 	}
 	folded(lane);
@@ -119,11 +120,11 @@ void replace_start(struct lane *lane)
 		buf_add_slice(&p->base, op->log);
 		read_base(lane);
 	} else {
-		fold_some(lane, NULL);
+		replace_fold_some(lane, NULL);
 	}
 }
 
-static void run_written(void *arg)
+static void replace_on_run_written(void *arg)
 {
 	struct lane *lane = arg;
 	struct replacement *p = lane->work;
@@ -151,7 +152,7 @@ static enum outcome_status condition(struct lane *lane, const struct result *r, 
 	return lane_condition(lane, kind != BASE_MISSING && !loading, r->cas);
 }
 
-static void base_read(struct lane *lane, const struct result *r)
+static void replace_on_base_read(struct lane *lane, const struct result *r)
 {
 	struct replacement *p = lane->work;
 	const struct op *op = lane_first(lane);
@@ -181,11 +182,11 @@ static void base_read(struct lane *lane, const struct result *r)
 			lease_add_refs(r->value, &p->old_refs);
 		}
 		p->sent = true;
-		lane_call(lane, call, written);
+		lane_call(lane, call, replace_on_written);
 	}
 }
 
-static void written(struct lane *lane, const struct result *r)
+static void replace_on_written(struct lane *lane, const struct result *r)
 {
 	const struct op *op = lane_first(lane);
 

@@ -42,10 +42,11 @@ struct touch_delete {
 	struct failure failure;
 };
 
-static lane_step base_read, base_touched, base_seen, deleted;
-static void parts_touched(struct parts *parts);
-static void part_seen(struct waiter *waiter, const struct result *r);
-static void read_beside_delete(struct waiter *waiter, const struct result *r);
+static lane_step touch_delete_on_base_read, touch_delete_on_base_touched, touch_delete_on_base_seen,
+	touch_delete_on_deleted;
+static void touch_delete_on_parts_touched(struct parts *parts);
+static void touch_delete_on_part_seen(struct waiter *waiter, const struct result *r);
+static void touch_delete_read_beside_delete(struct waiter *waiter, const struct result *r);
 
 static struct touch_delete *start(struct lane *lane)
 {
@@ -69,7 +70,7 @@ static void end(struct lane *lane, enum outcome_status status, const struct resu
 	lane_next(lane);
 }
 
-static void end_with(struct lane *lane, const struct result *r)
+static void touch_delete_end_with(struct lane *lane, const struct result *r)
 {
 	if (result_failed(r))
 		end(lane, OUTCOME_FAILED, r);
@@ -79,7 +80,7 @@ static void end_with(struct lane *lane, const struct result *r)
 
 static void read_base(struct lane *lane)
 {
-	lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_TTL }, base_read);
+	lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_TTL }, touch_delete_on_base_read);
 }
 
 void touch_start(struct lane *lane)
@@ -92,7 +93,7 @@ static void touch_base(struct lane *lane)
 {
 	struct call call = { .verb = CALL_GAT, .want = WANT_VALUE, .exptime = lane_first(lane)->ttl };
 
-	lane_call(lane, call, base_touched);
+	lane_call(lane, call, touch_delete_on_base_touched);
 }
 
 static void touch_parts(struct lane *lane)
@@ -101,7 +102,7 @@ static void touch_parts(struct lane *lane)
 
 	t->reached = true;
 	parts_touch_all(lane->lanes, lane->waiter.key, buf_slice(&t->refs), t->exptime, lane_account(lane),
-		parts_touched, lane);
+		touch_delete_on_parts_touched, lane);
 }
 
 /* Stores the references of the base that was read. Returns whether they have changed. */
@@ -117,18 +118,19 @@ static bool take_refs(struct touch_delete *t, struct slice value)
 	return changed;
 }
 
-static void base_read(struct lane *lane, const struct result *r)
+static void touch_delete_on_base_read(struct lane *lane, const struct result *r)
 {
 	struct base base = base_sort(lane, r);
 	struct touch_delete *t = lane->work;
 
 	if (base.kind == BASE_FAILED || base.kind == BASE_MISSING) {
-		end_with(lane, r);
+		touch_delete_end_with(lane, r);
 	} else if (base.form == OPLOG_NEWER) {
 		/* Its parts cannot be found, so they would expire before the base. */
 		end(lane, OUTCOME_NEWER, NULL);
 	} else if (base.kind == BASE_FOREIGN || base.kind == BASE_OUTDATED) {
-		lane_call(lane, (struct call){ .verb = CALL_TOUCH, .exptime = lane_first(lane)->ttl }, end_with);
+		lane_call(lane, (struct call){ .verb = CALL_TOUCH, .exptime = lane_first(lane)->ttl },
+			touch_delete_end_with);
 	} else if (!take_refs(t, r->value) && t->incomplete) {
 		end(lane, OUTCOME_MISSING, NULL);
 	} else if (buf_size(&t->refs) && (t->touched || ttl_prolongs(lane_env(lane), lane_first(lane)->ttl, r->ttl))) {
@@ -138,7 +140,7 @@ static void base_read(struct lane *lane, const struct result *r)
 	}
 }
 
-static void parts_touched(struct parts *parts)
+static void touch_delete_on_parts_touched(struct parts *parts)
 {
 	struct lane *lane = parts->arg;
 	struct touch_delete *t = lane->work;
@@ -153,7 +155,7 @@ static void parts_touched(struct parts *parts)
 	else if (t->incomplete)
 		end(lane, OUTCOME_BUSY, NULL);
 	else if (t->touched)
-		lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_TTL }, base_seen);
+		lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_TTL }, touch_delete_on_base_seen);
 	else
 		touch_base(lane);
 	parts_destroy(parts);
@@ -163,7 +165,7 @@ static void parts_touched(struct parts *parts)
  * Touches the parts, if that has not been done yet or if a compaction has replaced
  * them after the read.
  */
-static void base_touched(struct lane *lane, const struct result *r)
+static void touch_delete_on_base_touched(struct lane *lane, const struct result *r)
 {
 	struct touch_delete *t = lane->work;
 
@@ -171,15 +173,15 @@ static void base_touched(struct lane *lane, const struct result *r)
 	if (t->touched && (take_refs(t, r->value) || !t->reached) && buf_size(&t->refs)) {
 		touch_parts(lane);
 	} else if (t->touched && buf_size(&t->refs)) {
-		t->read = (struct waiter){ part_seen, buf_slice(&t->part) };
+		t->read = (struct waiter){ touch_delete_on_part_seen, buf_slice(&t->part) };
 		env_get(lane_env(lane), WANT_TTL, &t->read);
 	} else {
-		end_with(lane, r);
+		touch_delete_end_with(lane, r);
 	}
 }
 
 /* The touch is done. It does not fail if the check is impossible. */
-static void part_seen(struct waiter *waiter, const struct result *r)
+static void touch_delete_on_part_seen(struct waiter *waiter, const struct result *r)
 {
 	const struct touch_delete *t = (struct touch_delete *)((char *)waiter - offsetof(struct touch_delete, read));
 	struct lane *lane = t->lane;
@@ -203,7 +205,7 @@ static int64_t expected(const struct touch_delete *t)
 	return t->exptime == 0 ? TTL_NEVER : NEAR + (ttl_is_date(t->exptime) ? t->exptime - date : t->exptime);
 }
 
-static void base_seen(struct lane *lane, const struct result *r)
+static void touch_delete_on_base_seen(struct lane *lane, const struct result *r)
 {
 	struct touch_delete *t = lane->work;
 	struct env *env = lane_env(lane);
@@ -227,7 +229,7 @@ struct followers {
 	struct buf value;
 };
 
-static void followers_touched(struct parts *parts)
+static void touch_delete_on_followers_touched(struct parts *parts)
 {
 	struct followers *f = parts->arg;
 
@@ -256,7 +258,7 @@ bool touch_followers(
 	buf_add_slice(&f->value, r->value);
 	account_use(account, sizeof(*f) + f->value.cap, 0);
 	lanes->background++;
-	parts_touch_all(lanes, waiter->key, buf_slice(&refs), exptime, account, followers_touched, f);
+	parts_touch_all(lanes, waiter->key, buf_slice(&refs), exptime, account, touch_delete_on_followers_touched, f);
 	buf_free(&refs);
 	return true;
 }
@@ -266,9 +268,9 @@ void delete_start(struct lane *lane)
 	struct touch_delete *t = start(lane);
 
 	t->pending = 2;
-	t->read = (struct waiter){ read_beside_delete, lane->waiter.key };
+	t->read = (struct waiter){ touch_delete_read_beside_delete, lane->waiter.key };
 	env_get(lane_env(lane), WANT_VALUE, &t->read);
-	lane_call(lane, (struct call){ .verb = CALL_DELETE }, deleted);
+	lane_call(lane, (struct call){ .verb = CALL_DELETE }, touch_delete_on_deleted);
 }
 
 /* If a call cannot be sent, its result may precede the reply to an earlier call. */
@@ -280,10 +282,10 @@ static void count_answer(struct touch_delete *t)
 		return;
 	if (t->deletion.status == RESULT_DONE)
 		parts_forget_all(lane->lanes, lane->waiter.key, buf_slice(&t->refs));
-	end_with(lane, t->failure.happened ? &t->failure.result : &t->deletion);
+	touch_delete_end_with(lane, t->failure.happened ? &t->failure.result : &t->deletion);
 }
 
-static void read_beside_delete(struct waiter *waiter, const struct result *r)
+static void touch_delete_read_beside_delete(struct waiter *waiter, const struct result *r)
 {
 	struct touch_delete *t = (struct touch_delete *)((char *)waiter - offsetof(struct touch_delete, read));
 
@@ -292,7 +294,7 @@ static void read_beside_delete(struct waiter *waiter, const struct result *r)
 	count_answer(t);
 }
 
-static void deleted(struct lane *lane, const struct result *r)
+static void touch_delete_on_deleted(struct lane *lane, const struct result *r)
 {
 	struct touch_delete *t = lane->work;
 

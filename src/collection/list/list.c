@@ -127,7 +127,7 @@ static bool take_segment(struct list_store *store, struct list_piece *piece, str
 }
 
 /* The segments were requested in the order of their pieces. */
-static void take_segments(struct lane *lane, const struct result *r)
+static void list_take_segments(struct lane *lane, const struct result *r)
 {
 	enum { BYTES = 64 /* of a segment that are processed in one step */ };
 	struct list_store *store = lane->work;
@@ -142,13 +142,13 @@ static void take_segments(struct lane *lane, const struct result *r)
 		segment = &store->segments->list[store->taken];
 		size = buf_size(&segment->data);
 		good = take_segment(store, &store->list.pieces[i], segment);
-		if (++store->taken < store->segments->count && lane_pauses(lane, size / BYTES, take_segments))
+		if (++store->taken < store->segments->count && lane_pauses(lane, size / BYTES, list_take_segments))
 			return;
 	}
 	store->done(lane, good ? OUTCOME_DONE : OUTCOME_CORRUPT, NULL);
 }
 
-static void segments_read(struct parts *segments)
+static void list_on_segments_read(struct parts *segments)
 {
 	struct lane *lane = segments->arg;
 	struct list_store *store = lane->work;
@@ -159,7 +159,7 @@ static void segments_read(struct parts *segments)
 	else if (segments->missing)
 		store->done(lane, OUTCOME_MISSING, NULL);
 	else
-		take_segments(lane, NULL);
+		list_take_segments(lane, NULL);
 }
 
 /* Loads the segments that are marked as needed. */
@@ -181,14 +181,14 @@ static void store_load(struct list_store *store, lane_after *done)
 		parts_call(store->segments,
 			(struct call){
 				.verb = CALL_GET, .want = WANT_VALUE, .account = lane_account(store->open.lane) },
-			segments_read, store->open.lane);
+			list_on_segments_read, store->open.lane);
 	}
 	buf_free(&refs);
 }
 
 /* --- writing segments --- */
 
-static void segment_written(void *arg)
+static void list_on_segment_written(void *arg)
 {
 	struct lane *lane = arg;
 	struct list_store *store = lane->work;
@@ -247,7 +247,8 @@ static void store_write(struct list_store *store, int64_t exptime, lane_after *d
 		if (!piece->rewritten || piece->ref.keep == 0)
 			continue;
 		if (!store->writes)
-			part_writer_init(&store->writer, lane->lanes, lane->waiter.key, exptime, segment_written, lane);
+			part_writer_init(
+				&store->writer, lane->lanes, lane->waiter.key, exptime, list_on_segment_written, lane);
 		store->writes = true;
 		write_piece(store, piece);
 	}
@@ -287,7 +288,7 @@ struct list_work {
 	struct buf text; /* the answers to the operations */
 };
 
-static lane_step found;
+static lane_step list_on_found;
 
 static void end_work(struct lane *lane)
 {
@@ -319,7 +320,7 @@ static bool was_ahead(struct lane *lane)
 }
 
 /* `result` may be a part of the work, which is freed last. */
-static void end(struct lane *lane, enum outcome_status status, const struct result *result)
+static void list_end(struct lane *lane, enum outcome_status status, const struct result *result)
 {
 	if (status != OUTCOME_FAILED && was_ahead(lane))
 		return;
@@ -337,7 +338,7 @@ static void answer(struct lane *lane)
 	end_work(lane);
 }
 
-static void stored(struct cas *cas, const struct result *r)
+static void list_on_stored(struct cas *cas, const struct result *r)
 {
 	struct list_work *w = (struct list_work *)((char *)cas - offsetof(struct list_work, cas));
 	struct lane *lane = w->store.open.lane;
@@ -347,7 +348,7 @@ static void stored(struct cas *cas, const struct result *r)
 		store_committed(&w->store, cas->ttl);
 		answer(lane);
 	} else if (result_failed(r)) {
-		end(lane, OUTCOME_FAILED, r);
+		list_end(lane, OUTCOME_FAILED, r);
 	} else {
 		lane->lanes->stats.conflicts += r->status == RESULT_EXISTS;
 		store_undo(&w->store);
@@ -355,19 +356,19 @@ static void stored(struct cas *cas, const struct result *r)
 	}
 }
 
-static void segments_written(struct lane *lane, enum outcome_status status, const struct result *failure)
+static void list_on_segments_written(struct lane *lane, enum outcome_status status, const struct result *failure)
 {
 	struct list_work *w = lane->work;
 	struct buf value = BUF_EMPTY;
 
 	if (status != OUTCOME_DONE) {
-		end(lane, OUTCOME_FAILED, failure);
+		list_end(lane, OUTCOME_FAILED, failure);
 		return;
 	}
 	segmented_list_encode(&w->store.list, buf_slice(&w->store.refs), &value);
 	lane_charge(lane, buf_size(&value));
-	cas_replace(
-		&w->cas, lane_env(lane), lane->waiter.key, buf_slice(&value), &w->store.open.read, w->exptime, stored);
+	cas_replace(&w->cas, lane_env(lane), lane->waiter.key, buf_slice(&value), &w->store.open.read, w->exptime,
+		list_on_stored);
 	ahead_rewrites(lane, w->exptime);
 	buf_free(&value);
 }
@@ -378,17 +379,17 @@ static void rewrite(struct lane *lane)
 	struct segmented_list *list = &w->store.list;
 
 	if (w->store.open.read.cas == 0 || !ttl_exptime(lane_env(lane), w->store.open.read.ttl, &w->exptime)) {
-		end(lane, w->store.open.read.cas ? OUTCOME_BUSY : OUTCOME_NO_CAS, NULL);
+		list_end(lane, w->store.open.read.cas ? OUTCOME_BUSY : OUTCOME_NO_CAS, NULL);
 		return;
 	}
 	if (list->settled)
 		segmented_list_spill(list, lane_env(lane)->options->base_size);
-	store_write(&w->store, w->exptime, segments_written);
+	store_write(&w->store, w->exptime, list_on_segments_written);
 }
 
 /* --- the operations --- */
 
-static void answer_reads(struct lane *lane, const struct result *r)
+static void list_answer_reads(struct lane *lane, const struct result *r)
 {
 	struct list_work *w = lane->work;
 
@@ -396,7 +397,7 @@ static void answer_reads(struct lane *lane, const struct result *r)
 	if (lane_answer_list_reads(lane, segmented_list_read_slice, &w->store.list, &w->text, &w->store.open.read))
 		end_work(lane);
 	else
-		lane_pause(lane, answer_reads);
+		lane_pause(lane, list_answer_reads);
 }
 
 static void carry_out(struct lane *lane)
@@ -409,7 +410,7 @@ static void carry_out(struct lane *lane)
 	settle(&w->store);
 	limit(&w->store);
 	if (lane_reads_list(lane)) {
-		answer_reads(lane, NULL);
+		list_answer_reads(lane, NULL);
 		return;
 	}
 	STAILQ_FOREACH(op, &lane->batch, link)
@@ -420,21 +421,21 @@ static void carry_out(struct lane *lane)
 		answer(lane);
 }
 
-static void loaded(struct lane *lane, enum outcome_status status, const struct result *failure)
+static void list_on_loaded(struct lane *lane, enum outcome_status status, const struct result *failure)
 {
 	struct list_work *w = lane->work;
 
 	if (status == OUTCOME_DONE) {
 		carry_out(lane);
 	} else if (status == OUTCOME_FAILED) {
-		end(lane, OUTCOME_FAILED, failure);
+		list_end(lane, OUTCOME_FAILED, failure);
 	} else if (status == OUTCOME_MISSING) {
 		w->missing = true;
 		w->store.open.missing_on = w->store.segments->missing_on;
 		opening_again(&w->store.open);
 	} else {
 		lane->lanes->stats.corrupt_values++;
-		end(lane, OUTCOME_CORRUPT, NULL);
+		list_end(lane, OUTCOME_CORRUPT, NULL);
 	}
 }
 
@@ -468,7 +469,7 @@ static void request_compaction(struct lane *lane, const struct segmented_list *l
 		lane_request_compaction(lane);
 }
 
-static void found(struct lane *lane, const struct result *r)
+static void list_on_found(struct lane *lane, const struct result *r)
 {
 	struct list_work *w = lane->work;
 	struct segmented_list *list = &w->store.list;
@@ -476,12 +477,12 @@ static void found(struct lane *lane, const struct result *r)
 
 	forget(w);
 	if (r->status == RESULT_MISS) {
-		end(lane, OUTCOME_MISSING, NULL);
+		list_end(lane, OUTCOME_MISSING, NULL);
 	} else if (r->status != RESULT_HIT) {
 		if (!was_ahead(lane))
-			end(lane, OUTCOME_FAILED, r);
+			list_end(lane, OUTCOME_FAILED, r);
 	} else if (!segmented_list_read(list, r->value)) {
-		end(lane, list->is_set ? OUTCOME_IS_SET : lane_unreadable(lane, list->form), NULL);
+		list_end(lane, list->is_set ? OUTCOME_IS_SET : lane_unreadable(lane, list->form), NULL);
 	} else {
 		list->is_list |= lane_is_list(lane, &(struct oplog_base){ .is_list = list->is_list });
 		request_compaction(lane, list, r);
@@ -499,7 +500,7 @@ static void found(struct lane *lane, const struct result *r)
 		if (broken)
 			opening_give_up(&w->store.open, r);
 		else
-			store_load(&w->store, loaded);
+			store_load(&w->store, list_on_loaded);
 	}
 }
 
@@ -507,8 +508,9 @@ void list_start(struct lane *lane)
 {
 	struct list_work *w = xcalloc(1, sizeof(*w));
 	lane->work = w;
-	w->store.open =
-		(struct opening){ .lane = lane, .rewrites = !lane_reads_list(lane), .found = found, .ended = end };
+	w->store.open = (struct opening){
+		.lane = lane, .rewrites = !lane_reads_list(lane), .found = list_on_found, .ended = list_end
+	};
 	lane_count_reads(lane);
 	opening_start(&w->store.open);
 }
@@ -535,7 +537,7 @@ static void end_compaction(struct lane *lane, enum outcome_status status, const 
 	free(c);
 }
 
-static void compaction_committed(struct lane *lane, enum outcome_status status, const struct result *failure)
+static void list_on_compaction_committed(struct lane *lane, enum outcome_status status, const struct result *failure)
 {
 	struct list_compaction *c = lane->work;
 
@@ -549,7 +551,7 @@ static void compaction_committed(struct lane *lane, enum outcome_status status, 
 	end_compaction(lane, status, failure);
 }
 
-static void logs_written(struct lane *lane, enum outcome_status status, const struct result *failure)
+static void list_on_logs_written(struct lane *lane, enum outcome_status status, const struct result *failure)
 {
 	struct list_compaction *c = lane->work;
 	struct slice base = buf_slice(&c->store.list.base);
@@ -564,12 +566,14 @@ static void logs_written(struct lane *lane, enum outcome_status status, const st
 	 * may have happened in between.
 	 */
 	if (c->store.list.removes)
-		base_rewrite_head(&c->rewrite, lane, base, buf_slice(&c->replacement), NULL, compaction_committed);
+		base_rewrite_head(
+			&c->rewrite, lane, base, buf_slice(&c->replacement), NULL, list_on_compaction_committed);
 	else
-		base_rewrite_anywhere(&c->rewrite, lane, base, buf_slice(&c->replacement), compaction_committed);
+		base_rewrite_anywhere(
+			&c->rewrite, lane, base, buf_slice(&c->replacement), list_on_compaction_committed);
 }
 
-static void beside_loaded(struct lane *lane, enum outcome_status status, const struct result *failure)
+static void list_on_beside_loaded(struct lane *lane, enum outcome_status status, const struct result *failure)
 {
 	struct list_compaction *c = lane->work;
 	const struct collection_options *options = lane_env(lane)->options;
@@ -588,7 +592,7 @@ static void beside_loaded(struct lane *lane, enum outcome_status status, const s
 	settle(&c->store);
 	limit(&c->store);
 	segmented_list_compact(list, options->base_size);
-	store_write(&c->store, c->exptime, logs_written);
+	store_write(&c->store, c->exptime, list_on_logs_written);
 }
 
 void list_compact(struct lane *lane, const struct result *r, lane_after *after)
@@ -612,5 +616,5 @@ void list_compact(struct lane *lane, const struct result *r, lane_after *after)
 		!segmented_list_plan(list, options->base_size, options->segment_size, true))
 		end_compaction(lane, OUTCOME_DONE, NULL);
 	else
-		store_load(&c->store, beside_loaded);
+		store_load(&c->store, list_on_beside_loaded);
 }

@@ -8,8 +8,8 @@
 #include "util/pool.h"
 
 static void base_read(struct waiter *waiter, const struct result *r);
-static void stored(struct cas *cas, const struct result *r);
-static lane_after committed;
+static void base_on_stored(struct cas *cas, const struct result *r);
+static lane_after base_on_committed;
 
 static void end(struct base_rewrite *rewrite, enum outcome_status status, const struct result *failure)
 {
@@ -82,7 +82,8 @@ static void found(struct base_rewrite *rewrite, const struct result *r)
 		buf_add_slice(value, rewrite->replacement);
 		buf_add_slice(value, slice_skip(r->value, at + rewrite->old.n));
 		lane_charge(rewrite->lane, buf_size(value));
-		cas_replace(&rewrite->cas, env, rewrite->lane->waiter.key, buf_slice(value), r, exptime, stored);
+		cas_replace(
+			&rewrite->cas, env, rewrite->lane->waiter.key, buf_slice(value), r, exptime, base_on_stored);
 	}
 }
 
@@ -91,7 +92,7 @@ static void base_read(struct waiter *waiter, const struct result *r)
 	found((struct base_rewrite *)((char *)waiter - offsetof(struct base_rewrite, cas.waiter)), r);
 }
 
-static void stored(struct cas *cas, const struct result *r)
+static void base_on_stored(struct cas *cas, const struct result *r)
 {
 	struct base_rewrite *rewrite = (struct base_rewrite *)cas;
 	struct lane *lane = rewrite->lane;
@@ -139,13 +140,13 @@ void base_commit_start(struct lane *lane)
 
 	lane->work = rewrite;
 	if (op->anywhere)
-		base_rewrite_anywhere(rewrite, lane, op->prefix, op->log, committed);
+		base_rewrite_anywhere(rewrite, lane, op->prefix, op->log, base_on_committed);
 	else
-		base_rewrite_head(rewrite, lane, op->prefix, op->log, NULL, committed);
+		base_rewrite_head(rewrite, lane, op->prefix, op->log, NULL, base_on_committed);
 }
 
 /* The outcome's result carries the time to live of the base. */
-static void committed(struct lane *lane, enum outcome_status status, const struct result *failure)
+static void base_on_committed(struct lane *lane, enum outcome_status status, const struct result *failure)
 {
 	struct base_rewrite *rewrite = lane->work;
 	struct result base = { .status = RESULT_HIT, .ttl = rewrite->cas.ttl };

@@ -38,12 +38,13 @@
  */
 enum { COMPARE_MIN = 512, CALM = 2, PRESENCE_EVERY_MS = 60 * 1000 };
 
-static lane_step token_read, base_read, fold, answer, view_updated;
-static lane_after reads_done;
-static void loaded(struct parts *parts), parts_checked(struct parts *parts), list_read(struct parts *parts);
+static lane_step fetch_on_token_read, fetch_on_base_read, fetch_fold, fetch_answer, fetch_on_view_updated;
+static lane_after fetch_on_reads_done;
+static void fetch_on_loaded(struct parts *parts), fetch_on_parts_checked(struct parts *parts),
+	fetch_on_list_read(struct parts *parts);
 static void take_list(struct lane *lane, struct slice segments);
 
-static void finish(struct lane *lane, enum outcome_status status, const struct result *failure)
+static void fetch_finish(struct lane *lane, enum outcome_status status, const struct result *failure)
 {
 	struct fetch *f = lane->work;
 
@@ -87,7 +88,7 @@ void fetch_begin(struct fetch *f, struct lane *lane, struct set_request *only, b
 {
 	lane_count_reads(lane);
 	*f = (struct fetch){
-		.open = { .lane = lane, .rewrites = rewrites, .found = base_read, .ended = finish },
+		.open = { .lane = lane, .rewrites = rewrites, .found = fetch_on_base_read, .ended = fetch_finish },
 		.only = only,
 		.after = after,
 	};
@@ -99,11 +100,11 @@ void fetch_begin(struct fetch *f, struct lane *lane, struct set_request *only, b
 		rules_behind(lane->rule) && f->entry->view.run_count && f->entry->connects != lane_env(lane)->connects;
 	f->entry->connects = lane_env(lane)->connects;
 	lane->work = f;
-	if (!rewrites && lane->reads_along && lane_await_behind(lane, base_read))
+	if (!rewrites && lane->reads_along && lane_await_behind(lane, fetch_on_base_read))
 		lane->reads_along = false;
 	else if (!rewrites && should_compare_token(f->entry))
 		lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_CAS | WANT_TTL, .only_reads = true },
-			token_read);
+			fetch_on_token_read);
 	else
 		opening_start(&f->open);
 }
@@ -117,17 +118,17 @@ static void saw(struct lane *lane, const struct result *r, struct slice base)
 		ahead_saw(lane, r, base);
 }
 
-static void token_read(struct lane *lane, const struct result *r)
+static void fetch_on_token_read(struct lane *lane, const struct result *r)
 {
 	struct fetch *f = lane->work;
 
 	if (r->status != RESULT_HIT) {
-		base_read(lane, r);
+		fetch_on_base_read(lane, r);
 	} else if (is_current(&f->entry->view, r)) {
 		lane->lanes->stats.cache_hits++;
 		f->open.read = result_bare(r);
 		saw(lane, r, buf_slice(&f->entry->view.base));
-		answer(lane, NULL);
+		fetch_answer(lane, NULL);
 	} else {
 		f->entry->churning = CALM;
 		opening_read(&f->open);
@@ -148,7 +149,7 @@ static bool is_broken(const struct fetch *f)
 	return false;
 }
 
-static void view_updated(struct lane *lane, const struct result *r)
+static void fetch_on_view_updated(struct lane *lane, const struct result *r)
 {
 	struct fetch *f = lane->work;
 	struct set_view *view = &f->entry->view;
@@ -173,26 +174,26 @@ static void view_updated(struct lane *lane, const struct result *r)
 		parts_destroy(f->parts);
 		f->parts = parts_create_of_list(lane->lanes, lane->waiter.key, view->split.refs);
 		parts_call(f->parts,
-			(struct call){ .verb = CALL_GET, .want = WANT_VALUE, .account = lane_account(lane) }, list_read,
-			lane);
+			(struct call){ .verb = CALL_GET, .want = WANT_VALUE, .account = lane_account(lane) },
+			fetch_on_list_read, lane);
 	} else if (f->entry->suspect && view->run_count) {
 		parts_destroy(f->parts);
 		f->parts = NULL;
 		parts_call_all(lane->lanes, lane->waiter.key, view->split.refs,
-			(struct call){ .verb = CALL_GET, .account = lane_account(lane) }, parts_checked, lane);
+			(struct call){ .verb = CALL_GET, .account = lane_account(lane) }, fetch_on_parts_checked, lane);
 	} else {
 		f->entry->suspect = false;
-		answer(lane, NULL);
+		fetch_answer(lane, NULL);
 	}
 }
 
 static void finish_unreadable(struct lane *lane, enum oplog_form form)
 {
-	finish(lane, lane_unreadable(lane, form), NULL);
+	fetch_finish(lane, lane_unreadable(lane, form), NULL);
 }
 
 /* Folds the rest of the base in slices, and continues with `f->folded`. */
-static void fold(struct lane *lane, const struct result *r)
+static void fetch_fold(struct lane *lane, const struct result *r)
 {
 	struct fetch *f = lane->work;
 	struct set_view *view = &f->entry->view;
@@ -203,13 +204,13 @@ static void fold(struct lane *lane, const struct result *r)
 			finish_unreadable(lane, OPLOG_CORRUPT);
 			return;
 		}
-		if (lane_pauses(lane, FOLD_STEPS, fold))
+		if (lane_pauses(lane, FOLD_STEPS, fetch_fold))
 			return;
 	}
 	f->folded(lane, &f->open.read);
 }
 
-static void base_read(struct lane *lane, const struct result *r)
+static void fetch_on_base_read(struct lane *lane, const struct result *r)
 {
 	struct fetch *f = lane->work;
 	enum oplog_form form;
@@ -217,9 +218,9 @@ static void base_read(struct lane *lane, const struct result *r)
 	set_view_end_wants(&f->entry->view);
 	f->loading = false;
 	if (r->status == RESULT_MISS) {
-		finish(lane, OUTCOME_MISSING, NULL);
+		fetch_finish(lane, OUTCOME_MISSING, NULL);
 	} else if (r->status != RESULT_HIT) {
-		finish(lane, OUTCOME_FAILED, r);
+		fetch_finish(lane, OUTCOME_FAILED, r);
 	} else {
 		f->open.read = result_bare(r);
 		if (is_current(&f->entry->view, r)) {
@@ -232,8 +233,8 @@ static void base_read(struct lane *lane, const struct result *r)
 		f->loading = form == OPLOG_LOADING;
 		if (form == OPLOG_GOOD) {
 			saw(lane, r, r->value);
-			f->folded = view_updated;
-			fold(lane, NULL);
+			f->folded = fetch_on_view_updated;
+			fetch_fold(lane, NULL);
 		} else if (form == OPLOG_OUTDATED) {
 			opening_remove(&f->open, r);
 		} else {
@@ -254,7 +255,7 @@ static void load(struct lane *lane)
 	f->parts = parts_create(lane->lanes, lane->waiter.key, buf_slice(&ids));
 	buf_free(&ids);
 	parts_call(f->parts, (struct call){ .verb = CALL_GET, .want = WANT_VALUE, .account = lane_account(lane) },
-		loaded, lane);
+		fetch_on_loaded, lane);
 }
 
 /* A read that finds a base too large, or with much waste, requests its compaction. */
@@ -269,7 +270,7 @@ static void request_compaction(struct lane *lane, const struct set_view *view)
 		lane_request_compaction(lane);
 }
 
-static void present(struct parts *parts)
+static void fetch_on_present(struct parts *parts)
 {
 	struct lanes *lanes = parts->lanes;
 	struct slice key = parts_key(parts);
@@ -300,7 +301,7 @@ static void check_presence(struct lanes *lanes, struct slice key, struct cache_e
 		return;
 	entry->asking = true;
 	lanes->background++;
-	parts_call_all(lanes, key, entry->view.split.refs, (struct call){ .verb = CALL_GET }, present, NULL);
+	parts_call_all(lanes, key, entry->view.split.refs, (struct call){ .verb = CALL_GET }, fetch_on_present, NULL);
 }
 
 static void answered(struct lane *lane)
@@ -313,7 +314,7 @@ static void answered(struct lane *lane)
 	if (!f->is_list && lane_is_measured(lane))
 		lane_measured_runs(lane, view->head.live + view->overlay.live, buf_size(&view->base), view->split.refs);
 	check_presence(lane->lanes, lane->waiter.key, f->entry);
-	finish(lane, f->only && f->only->too_large ? OUTCOME_OVERFLOW : OUTCOME_DONE, NULL);
+	fetch_finish(lane, f->only && f->only->too_large ? OUTCOME_OVERFLOW : OUTCOME_DONE, NULL);
 }
 
 /* The view of a list was made of one log; replaces its description by that of the stored form. */
@@ -365,7 +366,7 @@ static bool answer_batch(struct lane *lane)
 	return lane_first(lane) == NULL;
 }
 
-static void answer(struct lane *lane, const struct result *r)
+static void fetch_answer(struct lane *lane, const struct result *r)
 {
 	struct fetch *f = lane->work;
 	struct set_view *view = &f->entry->view;
@@ -375,7 +376,7 @@ static void answer(struct lane *lane, const struct result *r)
 	if (f->only ? set_answer(view, f->only) : answer_batch(lane))
 		answered(lane);
 	else if (view->slices != slices)
-		lane_pause(lane, answer);
+		lane_pause(lane, fetch_answer);
 	else if (view->want_count)
 		load(lane);
 	else
@@ -383,7 +384,7 @@ static void answer(struct lane *lane, const struct result *r)
 		finish_unreadable(lane, OPLOG_CORRUPT);
 }
 
-static void take_loaded(struct lane *lane, const struct result *r)
+static void fetch_take_loaded(struct lane *lane, const struct result *r)
 {
 	enum { BYTES = 64 /* of a table that are checked in one step */ };
 	struct fetch *f = lane->work;
@@ -395,7 +396,7 @@ static void take_loaded(struct lane *lane, const struct result *r)
 		const struct set_want *want = &view->wants[f->checked];
 		if (!part->missing && set_view_load(view, want, buf_slice(&part->data))) {
 			f->checked++;
-			if (lane_pauses(lane, buf_size(&part->data) / BYTES, take_loaded))
+			if (lane_pauses(lane, buf_size(&part->data) / BYTES, fetch_take_loaded))
 				return;
 			continue;
 		}
@@ -405,29 +406,29 @@ static void take_loaded(struct lane *lane, const struct result *r)
 		return;
 	}
 	set_view_end_wants(view);
-	answer(lane, NULL);
+	fetch_answer(lane, NULL);
 }
 
-static void loaded(struct parts *parts)
+static void fetch_on_loaded(struct parts *parts)
 {
 	struct lane *lane = parts->arg;
 	struct fetch *f = lane->work;
 
 	f->checked = 0;
 	if (parts->failure.happened)
-		finish(lane, OUTCOME_FAILED, &parts->failure.result);
+		fetch_finish(lane, OUTCOME_FAILED, &parts->failure.result);
 	else
-		take_loaded(lane, NULL);
+		fetch_take_loaded(lane, NULL);
 }
 
-static void parts_checked(struct parts *parts)
+static void fetch_on_parts_checked(struct parts *parts)
 {
 	struct lane *lane = parts->arg;
 	struct fetch *f = lane->work;
 
 	f->parts = parts;
 	if (parts->failure.happened) {
-		finish(lane, OUTCOME_FAILED, &parts->failure.result);
+		fetch_finish(lane, OUTCOME_FAILED, &parts->failure.result);
 	} else if (parts->missing) {
 		f->open.missing_on = parts->missing_on;
 		f->missing_refs = check_of(f->entry->view.split.refs);
@@ -435,7 +436,7 @@ static void parts_checked(struct parts *parts)
 	} else {
 		f->entry->suspect = false;
 		f->entry->present = lane_env(lane)->now;
-		answer(lane, NULL);
+		fetch_answer(lane, NULL);
 	}
 }
 
@@ -463,14 +464,14 @@ static void take_list(struct lane *lane, struct slice segments)
 	good = good && set_view_update(view, buf_slice(rule->max ? &kept : &all)) == OPLOG_GOOD;
 	buf_free(&all);
 	buf_free(&kept);
-	f->folded = answer;
+	f->folded = fetch_answer;
 	if (good)
-		fold(lane, NULL);
+		fetch_fold(lane, NULL);
 	else
 		finish_unreadable(lane, OPLOG_CORRUPT);
 }
 
-static void list_read(struct parts *parts)
+static void fetch_on_list_read(struct parts *parts)
 {
 	struct lane *lane = parts->arg;
 	struct fetch *f = lane->work;
@@ -480,7 +481,7 @@ static void list_read(struct parts *parts)
 	struct oplog_ref ref;
 
 	if (parts->failure.happened) {
-		finish(lane, OUTCOME_FAILED, &parts->failure.result);
+		fetch_finish(lane, OUTCOME_FAILED, &parts->failure.result);
 		return;
 	}
 	if (parts->missing) {
@@ -500,10 +501,10 @@ static void list_read(struct parts *parts)
 
 void fetch_start(struct lane *lane)
 {
-	fetch_begin(pool_get(lane_env(lane)->pool, sizeof(struct fetch)), lane, NULL, false, reads_done);
+	fetch_begin(pool_get(lane_env(lane)->pool, sizeof(struct fetch)), lane, NULL, false, fetch_on_reads_done);
 }
 
-static void reads_done(struct lane *lane, enum outcome_status status, const struct result *failure)
+static void fetch_on_reads_done(struct lane *lane, enum outcome_status status, const struct result *failure)
 {
 	struct fetch *f = lane->work;
 	struct outcome outcome = { .status = status, .result = status == OUTCOME_DONE ? &f->open.read : failure };
@@ -522,7 +523,7 @@ struct suspicion {
 	struct cache_entry *entry;
 };
 
-static void found_out(struct op *op, const struct outcome *outcome)
+static void fetch_on_found_out(struct op *op, const struct outcome *outcome)
 {
 	struct suspicion *s = (struct suspicion *)op;
 
@@ -543,7 +544,7 @@ void fetch_suspect(struct lanes *lanes, struct slice key)
 		.kind = OP_READ,
 		.key = slice_of(s->entry->key, s->entry->key_size),
 		.set = &s->request,
-		.done = found_out,
+		.done = fetch_on_found_out,
 	};
 	s->request = (struct set_request){ .verb = SET_TEST, .members = slice_of("", 0) };
 	lanes_submit(lanes, &s->op);

@@ -163,7 +163,7 @@ static enum adopted_status find(const struct snapshot *s, struct lists *l)
 	return s->rule->pointer ? find_by_pointer(s, l) : find_by_mark(s, l);
 }
 
-static void name_items(struct snapshot *s)
+static void flip_name_items(struct snapshot *s)
 {
 	const struct snapshot_item *pointer = snapshot_find(s, POINTER);
 	int role = pointer ? named(s, pointer) : -1;
@@ -201,7 +201,7 @@ static bool flip_text(const struct snapshot *s, size_t i, struct words *out)
 	return i < 2;
 }
 
-static const struct snapshot_item *main_item(const struct snapshot *s)
+static const struct snapshot_item *flip_main_item(const struct snapshot *s)
 {
 	struct lists l;
 
@@ -209,7 +209,7 @@ static const struct snapshot_item *main_item(const struct snapshot *s)
 	return l.active;
 }
 
-static struct snapshot_item *vital_item(const struct snapshot *s)
+static struct snapshot_item *flip_vital_item(const struct snapshot *s)
 {
 	struct lists l;
 
@@ -338,7 +338,7 @@ static void plan_words(
 		point_to(s, l->pointer, l->active, NULL, plan);
 }
 
-static enum adopted_status change(struct snapshot *s, bool create, struct plan *plan)
+static enum adopted_status flip_change(struct snapshot *s, bool create, struct plan *plan)
 {
 	struct lists l = { 0 };
 	enum adopted_status status;
@@ -386,13 +386,13 @@ static bool is_in_place(const struct snapshot *s, const struct snapshot *now)
 		slice_starts(snapshot_item_value(l.active), snapshot_item_value(then.active));
 }
 
-static enum adopted_status check(struct snapshot *s, struct snapshot *now)
+static enum adopted_status flip_check(struct snapshot *s, struct snapshot *now)
 {
 	return is_in_place(s, now) ? ADOPTED_OK : ADOPTED_LOST;
 }
 
 /* The active list gets all members, and removals of the others that the inactive list has. */
-static enum adopted_status replace(struct snapshot *s, const struct fold *members, struct plan *plan)
+static enum adopted_status flip_replace(struct snapshot *s, const struct fold *members, struct plan *plan)
 {
 	struct lists l;
 
@@ -448,7 +448,7 @@ static enum adopted_status plan_move(struct snapshot *s, const struct lists *l, 
  * While the inactive list has words, a CAS on it that was planned before the flip may take the
  * same members.
  */
-static enum adopted_status take(struct snapshot *s, const struct fold *taken, struct plan *plan)
+static enum adopted_status flip_take(struct snapshot *s, const struct fold *taken, struct plan *plan)
 {
 	struct lists l;
 
@@ -504,7 +504,7 @@ static void plan_flip(struct snapshot *s, const struct lists *l, struct plan *pl
 	}
 }
 
-static enum adopted_status compact(struct snapshot *s, struct plan *plan)
+static enum adopted_status flip_compact(struct snapshot *s, struct plan *plan)
 {
 	const struct fold *all = &s->all.fold;
 	enum adopted_status status = ADOPTED_OK;
@@ -524,7 +524,7 @@ static enum adopted_status compact(struct snapshot *s, struct plan *plan)
  * A list or the pointer is lost, so the remaining words are not a set. The pointer is
  * kept, for a new set.
  */
-static void clear(const struct snapshot *s, struct plan *plan)
+static void flip_clear(const struct snapshot *s, struct plan *plan)
 {
 	for (size_t i = 0; i < s->count; i++) {
 		if (s->items[i]->there && s->items[i]->role != POINTER)
@@ -536,15 +536,15 @@ const struct encoding encoding_flip = {
 	.name = "flip",
 	.reserved = "+-",
 	.guard = '^',
-	.name_items = name_items,
+	.name_items = flip_name_items,
 	.state = flip_state,
 	.text = flip_text,
-	.main_item = main_item,
-	.vital_item = vital_item,
-	.change = change,
-	.replace = replace,
-	.take = take,
-	.compact = compact,
-	.clear = clear,
-	.check = check,
+	.main_item = flip_main_item,
+	.vital_item = flip_vital_item,
+	.change = flip_change,
+	.replace = flip_replace,
+	.take = flip_take,
+	.compact = flip_compact,
+	.clear = flip_clear,
+	.check = flip_check,
 };

@@ -48,7 +48,7 @@ static void name_lists(struct snapshot *s)
 	fold_free(&names);
 }
 
-static void name_items(struct snapshot *s)
+static void indexed_name_items(struct snapshot *s)
 {
 	if (s->count == 0)
 		snapshot_add(s, INDEX, s->key, SLICE(""), SLICE(""), false)->pivot = true;
@@ -151,7 +151,7 @@ static void add_names(uint64_t first, uint64_t count, struct buf *index)
 	}
 }
 
-static enum adopted_status change(struct snapshot *s, bool create, struct plan *plan)
+static enum adopted_status indexed_change(struct snapshot *s, bool create, struct plan *plan)
 {
 	enum adopted_status status = s->purpose == FOR_WRITE && s->count > LISTS ? ADOPTED_OK : indexed_state(s);
 	uint64_t number;
@@ -177,7 +177,7 @@ static enum adopted_status change(struct snapshot *s, bool create, struct plan *
 }
 
 /* The index must still name the list: it may be the index of another collection by now. */
-static enum adopted_status check(struct snapshot *s, struct snapshot *now)
+static enum adopted_status indexed_check(struct snapshot *s, struct snapshot *now)
 {
 	const struct snapshot_item *before = s->items[INDEX], *index = now->items[INDEX];
 	bool same = index->there && slice_starts(snapshot_item_value(index), snapshot_item_value(before));
@@ -202,7 +202,7 @@ static size_t cut(struct slice text, size_t max)
  * then the set may have been deleted, and a new one may have a list of the same number. So they
  * are removed by CAS.
  */
-static enum adopted_status replace(struct snapshot *s, const struct fold *members, struct plan *plan)
+static enum adopted_status indexed_replace(struct snapshot *s, const struct fold *members, struct plan *plan)
 {
 	struct snapshot_item *index = s->items[INDEX];
 	size_t old = s->count, most = s->options->segment_size;
@@ -252,7 +252,7 @@ static enum adopted_status plan_seals(struct snapshot *s, struct plan *plan)
 	return ADOPTED_OK;
 }
 
-static enum adopted_status take(struct snapshot *s, const struct fold *taken, struct plan *plan)
+static enum adopted_status indexed_take(struct snapshot *s, const struct fold *taken, struct plan *plan)
 {
 	struct snapshot_item *last = s->items[s->count - 1];
 
@@ -312,7 +312,7 @@ static void plan_new_list(struct snapshot *s, const struct snapshot_item *last, 
 	add_names(number, 1, index);
 }
 
-static enum adopted_status compact(struct snapshot *s, struct plan *plan)
+static enum adopted_status indexed_compact(struct snapshot *s, struct plan *plan)
 {
 	if (compress(s, plan) == ADOPTED_PAUSED)
 		return ADOPTED_PAUSED;
@@ -323,7 +323,7 @@ static enum adopted_status compact(struct snapshot *s, struct plan *plan)
 	return ADOPTED_OK;
 }
 
-static void clear(const struct snapshot *s, struct plan *plan)
+static void indexed_clear(const struct snapshot *s, struct plan *plan)
 {
 	plan_expire(plan, s->items[INDEX]);
 }
@@ -332,13 +332,13 @@ const struct encoding encoding_indexed = {
 	.name = "indexed",
 	.reserved = "+-",
 	.guard = '^',
-	.name_items = name_items,
+	.name_items = indexed_name_items,
 	.state = indexed_state,
 	.text = indexed_text,
-	.change = change,
-	.replace = replace,
-	.take = take,
-	.compact = compact,
-	.clear = clear,
-	.check = check,
+	.change = indexed_change,
+	.replace = indexed_replace,
+	.take = indexed_take,
+	.compact = indexed_compact,
+	.clear = indexed_clear,
+	.check = indexed_check,
 };

@@ -432,7 +432,7 @@ static bool written(const struct fold_member *m, const struct counted *before, c
 	return net <= 0 || (is.removed >= was.removed + net && is.added <= is.removed);
 }
 
-static enum adopted_status check(struct snapshot *s, struct snapshot *now)
+static enum adopted_status texts_check(struct snapshot *s, struct snapshot *now)
 {
 	enum { STEPS = 16 };
 
@@ -465,4 +465,4 @@ static enum adopted_status check(struct snapshot *s, struct snapshot *now)
 ENCODING_OF_TEXTS(signed, .reserved = "+-");
 ENCODING_OF_TEXTS(csv, .reserved = "", .delimited = true);
 ENCODING_OF_TEXTS(tombstone, .reserved = "|", .delimited = true);
-ENCODING_OF_TEXTS(paired, .reserved = "", .delimited = true, .check = check);
+ENCODING_OF_TEXTS(paired, .reserved = "", .delimited = true, .check = texts_check);

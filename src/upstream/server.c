@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "upstream/news.h"
+#include "upstream/server_tell.h"
 #include "util/alloc.h"
 #include "util/log.h"
 #include "util/random.h"
@@ -304,51 +305,6 @@ static void server_on_room(struct loop_job *job)
 		send_next(s, &s->room.large);
 }
 
-/* --- news for all workers --- */
-
-/* Reports that the worker has lost its connection, or failed to establish one. */
-static void tell_failure(struct server *s, const char *why)
-{
-	bool is_news = news_fail(s->told.news, s->told.lost, s->loop->now, why);
-	size_t calls = s->link->pipeline.count;
-	const char *fail = calls == 1 ? "call failed" : "calls failed";
-
-	if (is_news && !s->told.refused)
-		log_warn("upstream %s: down: %s; %zu %s", s->name, why, calls, fail);
-	else
-		log_debug("upstream %s: %s; %zu %s", s->name, why, calls, fail);
-	s->told.lost = true;
-}
-
-/*
- * Reports that the worker is connected. If that is news, missing features of the server are
- * logged as well.
- */
-static void tell_connected(struct server *s)
-{
-	const struct greeting *g = &s->abilities;
-	unsigned major = g->version >> 16, minor = g->version >> 8 & 255, patch = g->version & 255;
-	uint64_t since;
-	enum news_arrival which = news_arrive(s->told.news, s->told.lost, &since);
-
-	s->told.lost = false;
-	if (which == NEWS_NONE)
-		return;
-	if (which == NEWS_BACK)
-		log_warn("upstream %s: up again after %.3f s, version %u.%u.%u", s->name,
-			(double)(s->loop->now - since) / 1000, major, minor, patch);
-	else
-		log_info("upstream %s: up, version %u.%u.%u%s%s", s->name, major, minor, patch,
-			g->meta ? "" : ", no meta commands", g->cas ? "" : ", no cas ids");
-	if (g->item_max > s->options->value_max)
-		log_warn(
-			"upstream %s: stores items of up to %llu bytes, but max_value is %zu: a larger item closes the "
-			"connection",
-			s->name, (unsigned long long)g->item_max, s->options->value_max);
-	if (!g->cas)
-		log_warn("upstream %s: returns no cas ids (memcached -C): sets and lists cannot be rewritten", s->name);
-}
-
 /* --- the connection --- */
 
 /* Called at the end of the first attempt. */
@@ -371,7 +327,7 @@ static void come_up(struct server *s, const struct greeting *g)
 	s->told.refused = false;
 	s->told.refusal[0] = '\0';
 	atomic_store_explicit(&s->stats.version, g->version, memory_order_relaxed);
-	tell_connected(s);
+	server_tell_connected(&s->told, s->name, s->loop->now, &s->abilities, s->options->value_max);
 	set_state(s, SERVER_UP);
 	k->probes = false;
 	k->progress = k->first_since = s->loop->now;
@@ -498,24 +454,14 @@ static void server_on_written(struct stream *stream, size_t n)
 	pipeline_changed(k);
 }
 
-/*
- * Logs a TLS failure, once for each reason. A server that was down for another reason may
- * return with a certificate that is refused.
- */
-static void log_refusal(struct server *s, const char *why)
-{
-	if (s->state != SERVER_UP && !s->link->probes && !s->settled.done && strcmp(s->told.refusal, why) != 0)
-		log_warn("upstream %s: %s", s->name, why);
-	snprintf(s->told.refusal, sizeof(s->told.refusal), "%s", why);
-}
-
 static void server_on_ended(struct stream *stream, int error)
 {
 	struct server_link *k = link_of(stream);
+	struct server *s = k->server;
 	const char *why = error ? stream_error(stream, error) : "closed by the server";
 
-	if (error == EPROTO && k != k->server->former)
-		log_refusal(k->server, why);
+	if (error == EPROTO && k != s->former)
+		server_tell_refusal(&s->told, s->name, s->state == SERVER_UP || k->probes || s->settled.done, why);
 	fail(k, RESULT_LOST, why);
 }
 
@@ -693,7 +639,7 @@ static void fail(struct server_link *k, enum result_status sent, const char *why
 		connect_again(s, why);
 		return;
 	}
-	tell_failure(s, why);
+	server_tell_failure(&s->told, s->name, s->loop->now, s->link->pipeline.count, why);
 	if (sent == RESULT_TIMED_OUT)
 		bump(&s->stats.timeouts);
 	else if (s->state == SERVER_UP)

@@ -26,6 +26,7 @@
 #include "upstream/greeting.h"
 #include "upstream/pipeline.h"
 #include "upstream/ring.h"
+#include "upstream/server_tell.h"
 #include "util/histogram.h"
 
 struct news;
@@ -77,14 +78,6 @@ struct server_link {
 	uint64_t progress;
 	/* Milliseconds: when the oldest call became the oldest, or the link a former one. */
 	uint64_t first_since;
-};
-
-/* What was reported about a server, in the log and to other workers. */
-struct server_told {
-	struct news_entry *news;
-	bool lost;         /* The loss of the connection was reported to `news`. */
-	bool refused;      /* The refusal of the login was logged. */
-	char refusal[160]; /* Last TLS failure since the server was up; "" for none. */
 };
 
 /* `done` is called once, after the first attempt to connect, and is NULL from then on. */

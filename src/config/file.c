@@ -35,7 +35,7 @@ static struct reading {
  * rule is compared with all others, each unknown option makes another parse necessary, and each
  * error is a line of the log.
  */
-enum { FILE_MAX = 1 << 20, LIST_MAX = 1000, RULES_MAX = 1000, FAULTS_MAX = 20 };
+enum { FILE_MAX = 1 << 20, LIST_MAX = 1024, RULES_MAX = 1000, FAULTS_MAX = 20 };
 
 /* --- errors --- */
 

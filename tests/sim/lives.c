@@ -1,5 +1,6 @@
 #include "lives.h"
 
+#include "collection/lane/lane.h"
 #include "lists.h"
 #include "protocol/commands.h"
 #include "world.h"
@@ -183,7 +184,6 @@ static void rewritten(struct world *w, const struct message *m, int i, const str
 		take_ahead(w, by);
 		by->corrects = true;
 		by->broke = by->mixed = by->doubts = false;
-		by->empty = false;
 		by->wrote = second(w);
 		by->exact = m->call.exptime > MONTH;
 		by->known = by->looked;
@@ -349,12 +349,10 @@ static void touched(struct world *w, const struct message *m, struct life *life,
 	}
 }
 
-static void read_by(struct world *w, const struct message *m, struct rewriter *by, const struct memcached_item *item)
+static void read_by(struct world *w, const struct message *m, struct rewriter *by)
 {
 	const unsigned whole = WANT_CAS | WANT_TTL;
 
-	if (m->call.want & WANT_VALUE)
-		by->empty = buf_size(&item->value) == 0;
 	if (m->call.want & WANT_TTL)
 		by->looked = second(w);
 	if ((m->call.want & whole) != whole)
@@ -391,7 +389,7 @@ void lives_executed(struct world *w, const struct message *m, const struct memca
 	if (!item || w->mutation == MUTATION_STALE_CAS)
 		return;
 	if (m->call.verb == CALL_GET && m->proxy)
-		read_by(w, m, &life->by[m->proxy->index], item);
+		read_by(w, m, &life->by[m->proxy->index]);
 	else if (m->call.verb == CALL_ADD && done)
 		created(w, m, life, item);
 	else if (m->call.verb == CALL_CAS && done)
@@ -416,7 +414,6 @@ static bool names(const struct sim_op *op, struct slice key)
 	return list >= 0 ? op->list && op->list->list == list : !op->list && op->key == index_of(key);
 }
 
-/* A base that has nothing in it is touched without GAT. */
 static bool may_send(const struct sim_op *op, const struct call *call)
 {
 	switch (call->verb) {
@@ -426,9 +423,6 @@ static bool may_send(const struct sim_op *op, const struct call *call)
 		if (op->command == COMMAND_GAT && op->exptime == call->exptime)
 			return true;
 		return op->command == COMMAND_TOUCH && op->exptime == call->exptime;
-	case CALL_TOUCH:
-		return op->command == COMMAND_TOUCH && op->exptime == call->exptime &&
-			op->world->lives[index_of(call->key)].by[op->proxy->index].empty;
 	default:
 		return false;
 	}
@@ -443,15 +437,38 @@ static bool is_behind(struct world *w, const struct message *m)
 		(last->call.verb == CALL_CAS || last->call.verb == CALL_APPEND || last->call.verb == CALL_PREPEND);
 }
 
+/* Returns the client whose operation a lane carries out with this call; NULL if it is not known. */
+static const struct account *sender(const struct message *m)
+{
+	const struct lanes *lanes = m->proxy->host.lanes;
+
+	for (size_t i = 0; i < lanes->bucket_count; i++) {
+		for (const struct lane *lane = lanes->buckets[i]; lane; lane = lane->next) {
+			if (&lane->waiter == m->waiter)
+				return lane_first(lane) ? lane_first(lane)->account : NULL;
+		}
+	}
+	return NULL;
+}
+
+static bool is_from(const struct sim_op *op, const struct account *client)
+{
+	return !client || client == &op->account || client == &op->world->clients[op->client].account;
+}
+
 void lives_sent(struct world *w, struct message *m)
 {
+	const struct account *client;
 	struct sim_op *op;
 
 	if (index_of(m->call.key) < 0)
 		return;
 	note(m)->behind = is_behind(w, m);
+	if (m->call.verb != CALL_GAT && m->call.verb != CALL_DELETE)
+		return;
+	client = sender(m);
 	TAILQ_FOREACH(op, &w->ops, link) {
-		if (op->proxy != m->proxy || !names(op, m->call.key) || !may_send(op, &m->call))
+		if (op->proxy != m->proxy || !names(op, m->call.key) || !is_from(op, client) || !may_send(op, &m->call))
 			continue;
 		note(m)->asked = op->number;
 		if (op->command == COMMAND_TOUCH && op->touches) {

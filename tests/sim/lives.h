@@ -53,11 +53,6 @@ struct life {
 		/* it lost its connection in between: the correction may follow, or never arrive */
 		bool broke;
 		/*
-		 * its last read of the base was with nothing in flight, and it has not written it
-		 * since
-		 */
-		bool empty;
-		/*
 		 * the last read was sent after a write, so that its next CAS may be sent without
 		 * one
 		 */

@@ -278,7 +278,7 @@ class Conversation(BinaryTest):
         self.assertEqual(self.conn.request(DECR, "Err", bytes(20)).status, 4)
         for key in (b"q|sadd|s ann", b"q|scard|s\r\nflush_all", b"Err\r\nflush_all"):
             for opcode, extras in ((SET, bytes(8)), (GET, b""), (INCR, bytes(20))):
-                self.answers(4, b"key with spaces or control characters, which is no plain item", opcode, key, extras)
+                self.answers(4, b"only plain items may have keys with spaces or control characters", opcode, key, extras)
         self.answers(0, b"1", GET, "q|scard|s")
 
     def test_parts_of_sets(self):

@@ -246,9 +246,9 @@ class Limits(WireTest):
     def test_length_of_a_list(self):
         lists = {"listen": "127.0.0.1:%d", "admin_hosts": "h%d", "socket_users": "%d"}
         for name, form in lists.items():
-            rows = [f'{name} += {{"{form % i}"}}\n' for i in range(1, 1002)]
+            rows = [f'{name} += {{"{form % i}"}}\n' for i in range(1, 1026)]
             self.assert_taken(SERVERS + "".join(rows[:-1]))
-            self.assert_error(SERVERS + "".join(rows), f":1002: {name}: more than 1000 elements")
+            self.assert_error(SERVERS + "".join(rows), f":1026: {name}: more than 1024 elements")
 
     def test_number_of_errors(self):
         """Each unknown option needs another parse, and a reload logs each error."""

@@ -336,6 +336,11 @@ class Rewrites(WireTest):
     def calls(self):
         return stat(self.watcher, "stats upstream", f"{self.servers[0].name}:calls")
 
+    def is_quiet(self):
+        before = self.calls()
+        time.sleep(0.2)
+        return self.calls() == before
+
     def is_sent(self, more):
         """A call to the stopped server."""
         wait_until("it is sent", lambda: self.calls() > more)
@@ -343,7 +348,8 @@ class Rewrites(WireTest):
     def test_who_rewrites_waits(self):
         for number in range(self.ROUNDS):
             self.assertEqual(self.writer.ask(f"lset L {self.ITEMS // 2} x{number}"), "STORED")
-        self.assertEqual(self.watcher.ask("llen L"), str(self.ITEMS))       # after everything that follows the last one
+        self.assertEqual(self.watcher.ask("llen L"), str(self.ITEMS))
+        wait_until("nothing follows the last one", self.is_quiet)
         with self.servers[0].process.paused():
             before = self.calls()
             self.reader.send(b"get large\r\n")      # takes all the capacity of the server

@@ -187,9 +187,9 @@ ANSWERS = {
     "HTTP/1.0, to be kept": (b"GET /healthz HTTP/1.0\r\nHost: localhost\r\nConnection: keep-alive\r\n\r\n", 200, b"alive"),
     "close among others": (HEAD + b"Connection: x, close\r\n\r\n", 200, b"alive"),
     "HTTP/2": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505, b"Only HTTP/1.1"),
-    "HTTP/0.9": (b"GET /\r\n", 400, b"no request of HTTP/1.1"),
-    "memcached": (b"get x\r\n", 400, b"no request of HTTP/1.1"),
-    "two spaces": (b"GET  / HTTP/1.1\r\n", 400, b"no request of HTTP/1.1"),
+    "HTTP/0.9": (b"GET /\r\n", 400, b"not an HTTP/1.1 request"),
+    "memcached": (b"get x\r\n", 400, b"not an HTTP/1.1 request"),
+    "two spaces": (b"GET  / HTTP/1.1\r\n", 400, b"not an HTTP/1.1 request"),
     "TLS": (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\n", 400, b"control character"),
 }
 

@@ -23,10 +23,11 @@ static struct reply usage(const struct request *request)
  * Returns the end of a group of memcached's item statistics, for tools that read them, or an
  * error. The proxy holds no items, so the groups are empty.
  */
-static struct reply end_of_items(const struct request *request, struct slice group, struct slice rest)
+static struct reply end_of_items(
+	const struct request *request, struct slice group, struct slice rest)
 {
-	static const struct slice groups[] = { { "items", 5 }, { "slabs", 5 }, { "sizes", 5 }, { "conns", 5 },
-		{ "cachedump", 9 }, { "extstore", 8 } };
+	static const struct slice groups[] = { { "items", 5 }, { "slabs", 5 }, { "sizes", 5 },
+		{ "conns", 5 }, { "cachedump", 9 }, { "extstore", 8 } };
 	struct slice what = slice_token(&rest);
 	struct reply unknown = usage(request);
 
@@ -55,7 +56,8 @@ static struct reply admin_stats(struct worker *w, const struct request *request,
 	if (slice_equal(group, SLICE("reset"))) {
 		collect_reset(d);
 		return reply_word(WORD_RESET);
-	} else if (slice_equal(group, SLICE("slow")) && slice_equal(slice_token(&rest), SLICE("reset"))) {
+	} else if (slice_equal(group, SLICE("slow")) &&
+		slice_equal(slice_token(&rest), SLICE("reset"))) {
 		collect_reset_slow(d);
 		return reply_word(WORD_RESET);
 	} else if (slice_equal(group, SLICE("settings"))) {
@@ -67,13 +69,15 @@ static struct reply admin_stats(struct worker *w, const struct request *request,
 }
 
 /* memcached-tool reads up to the end of a list of keys. The list is always empty. */
-static struct reply admin_lru_crawler(struct worker *w, const struct request *request, struct buf *out)
+static struct reply admin_lru_crawler(
+	struct worker *w, const struct request *request, struct buf *out)
 {
 	struct slice rest = request->rest;
 
 	(void)w;
 	(void)out;
-	return slice_equal(slice_token(&rest), SLICE("metadump")) ? reply_word(WORD_END) : error("ERROR");
+	return slice_equal(slice_token(&rest), SLICE("metadump")) ? reply_word(WORD_END)
+								  : error("ERROR");
 }
 
 /* --- help --- */
@@ -118,7 +122,8 @@ static void help_on(const struct command *command, const char *indent, struct bu
 	buf_printf(out, "%s%-46s  %s\r\n", indent, command->usage, command->summary);
 }
 
-static void help_on_group(enum group group, const char *name, const struct command_set *denied, struct buf *out)
+static void help_on_group(
+	enum group group, const char *name, const struct command_set *denied, struct buf *out)
 {
 	buf_printf(out, "%s:\r\n", name);
 	for (int id = 0; id < COMMAND_COUNT; id++) {
@@ -142,8 +147,8 @@ static struct reply help_near(struct slice name, struct buf *out)
 
 static struct reply admin_help(struct worker *w, const struct request *request, struct buf *out)
 {
-	const struct slice names[GROUPS] = { SLICE("sets"), SLICE("lists"), SLICE("events"), SLICE("items"),
-		SLICE("proxy") };
+	const struct slice names[GROUPS] = { SLICE("sets"), SLICE("lists"), SLICE("events"),
+		SLICE("items"), SLICE("proxy") };
 	struct slice rest = request->rest, name = slice_token(&rest);
 	const struct command_set *denied = &worker_config(w)->deny;
 	const struct command *command = find_command(name);
@@ -193,7 +198,8 @@ static struct reply admin_route(struct worker *w, const struct request *request,
 	return reply_line(buf_slice(out));
 }
 
-static struct reply admin_verbosity(struct worker *w, const struct request *request, struct buf *out)
+static struct reply admin_verbosity(
+	struct worker *w, const struct request *request, struct buf *out)
 {
 	struct slice rest = request->rest, word = slice_token(&rest);
 	uint32_t level;
@@ -235,7 +241,8 @@ static struct reply admin_quit(struct worker *w, const struct request *request, 
 
 struct reply admin_answer(struct worker *w, const struct request *request, struct buf *out)
 {
-	static struct reply (*const starts[COMMAND_COUNT])(struct worker *, const struct request *, struct buf *) = {
+	static struct reply (*const starts[COMMAND_COUNT])(
+		struct worker *, const struct request *, struct buf *) = {
 #define PROXY_COMMAND(id, name, grammar, start, ...) [COMMAND_##id] = start,
 #define COMMAND(...)
 #include "protocol/commands.def"

@@ -195,5 +195,6 @@ bool auth_is_late(const struct client *c)
 {
 	uint64_t time = client_config(c)->request_read_timeout;
 
-	return c->auth && !client_is_closing(c) && c->clients->loop->now - c->auth->since >= (time ? time : TIME_MS);
+	return c->auth && !client_is_closing(c) &&
+		c->clients->loop->now - c->auth->since >= (time ? time : TIME_MS);
 }

@@ -25,8 +25,8 @@ static struct binary_asked *asked_of(struct parsed *parsed)
 	return (struct binary_asked *)(void *)parsed->asked;
 }
 
-enum request_status client_binary_parse(
-	struct slice in, const struct request_limits *limits, struct request_progress *progress, struct parsed *out)
+enum request_status client_binary_parse(struct slice in, const struct request_limits *limits,
+	struct request_progress *progress, struct parsed *out)
 {
 	return binary_parse(in, limits, progress, &out->request, &out->reply, asked_of(out));
 }
@@ -34,7 +34,8 @@ enum request_status client_binary_parse(
 /* --- authentication --- */
 
 /* Sends a response to SASL. */
-static void respond_text(struct client *c, struct parsed *request, unsigned status, struct slice text)
+static void respond_text(
+	struct client *c, struct parsed *request, unsigned status, struct slice text)
 {
 	struct task *task = task_new(client_host(c), &request->request, c, sizeof(*task));
 
@@ -78,13 +79,14 @@ static void fail_for_good(struct client *c, struct parsed *request)
 static bool has_message(struct parsed *request, bool is_begun)
 {
 	return slice_equal(request->request.key, mechanism) &&
-		(asked_of(request)->opcode == BINARY_SASL_STEP ? is_begun : request->request.data.n > 0);
+		(asked_of(request)->opcode == BINARY_SASL_STEP ? is_begun
+							       : request->request.data.n > 0);
 }
 
 static bool begins(struct parsed *request)
 {
-	return asked_of(request)->opcode == BINARY_SASL_AUTH && slice_equal(request->request.key, mechanism) &&
-		request->request.data.n == 0;
+	return asked_of(request)->opcode == BINARY_SASL_AUTH &&
+		slice_equal(request->request.key, mechanism) && request->request.data.n == 0;
 }
 
 /* `waiting` is the number of bytes received after the request. */
@@ -122,7 +124,8 @@ static void start_sasl(struct client *c, struct parsed *request)
 }
 
 /* Refuses a malformed request, as if the client were authenticated. */
-static void refuse_before_login(struct client *c, struct parsed *request, enum request_status status)
+static void refuse_before_login(
+	struct client *c, struct parsed *request, enum request_status status)
 {
 	task_start_refused(client_host(c), &request->request, c);
 	if (status == REQUEST_FATAL || request->request.skip.bytes > LOGIN_BLOCK_MAX)
@@ -152,7 +155,8 @@ size_t client_binary_authenticate(struct client *c, struct slice in)
 		return in.n;
 	}
 	/* Refuse a forbidden opcode before its body arrives. */
-	if (in.n >= BINARY_HEADER && !is_sasl((unsigned char)in.p[1]) && in.p[1] != BINARY_VERSION) {
+	if (in.n >= BINARY_HEADER && !is_sasl((unsigned char)in.p[1]) &&
+		in.p[1] != BINARY_VERSION) {
 		client_count(c, COUNT_cmd_refused, 1);
 		fail_for_good(c, &b);
 		return in.n;
@@ -194,7 +198,8 @@ static const char *key_refusal(const struct host *host, const struct request *re
 static bool touches_adopted(struct client *c, const struct request *request)
 {
 	return !request->extras.odd_key &&
-		rules_collection(client_host(c)->env.rules, request->key)->encoding != ENCODING_OPLOG;
+		rules_collection(client_host(c)->env.rules, request->key)->encoding !=
+		ENCODING_OPLOG;
 }
 
 /*

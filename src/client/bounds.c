@@ -27,9 +27,9 @@ struct bounds {
 	const struct bounds_ops *ops;
 	struct client_list checked;
 	struct loop_job tick;
-	struct client_list
-		ranks[RANKS]; /* Lists of clients by the bytes that they hold, in powers of two; the first is empty. */
-	uint64_t ranks_used;  /* A bit for each list that is not empty. */
+	/* Lists of clients by the bytes that they hold, in powers of two; the first is empty. */
+	struct client_list ranks[RANKS];
+	uint64_t ranks_used; /* A bit for each list that is not empty. */
 	struct loop_job reclaim;
 	/* Bytes held by all clients; a text that several of them share counts for each. */
 	size_t held;
@@ -87,14 +87,16 @@ static void publish_held(struct clients *all, size_t change)
 	own->held += change;
 	own->counted = own->held > again ? own->held - again : 0;
 	change = own->counted - before;
-	total = atomic_fetch_add_explicit(&all->total->bytes, change, memory_order_relaxed) + change;
+	total = atomic_fetch_add_explicit(&all->total->bytes, change, memory_order_relaxed) +
+		change;
 	if (all->config->client_memory && total > all->config->client_memory)
 		loop_later(all->loop, &own->reclaim);
 }
 
 static bool is_flooded(const struct client *c)
 {
-	return stream_waiting(&c->stream) + c->account.held > SLOW_FACTOR * client_config(c)->client_buffer;
+	return stream_waiting(&c->stream) + c->account.held >
+		SLOW_FACTOR * client_config(c)->client_buffer;
 }
 
 void bounds_weigh(struct client *c)
@@ -164,13 +166,15 @@ struct client *bounds_first_idle(struct clients *all, uint64_t ms)
 
 	for (c = TAILQ_FIRST(&all->all); c && looked_at < LOOK_AT; c = next, looked_at++) {
 		next = TAILQ_NEXT(c, link);
-		if (client_now(c) - c->bounds.listed < ms || (found && c->bounds.listed > found->bounds.active))
+		if (client_now(c) - c->bounds.listed < ms ||
+			(found && c->bounds.listed > found->bounds.active))
 			break;
 		if (is_busy(c))
 			relist(c);
 		else if (client_now(c) - c->bounds.active < ms || c->state == CLIENT_LINGERING)
 			continue;
-		else if ((!found || c->bounds.active < found->bounds.active) && !stream_is_ready(&c->stream))
+		else if ((!found || c->bounds.active < found->bounds.active) &&
+			!stream_is_ready(&c->stream))
 			found = c;
 	}
 	return found;
@@ -252,7 +256,8 @@ bool bounds_has_lingered(const struct client *c)
 	if (c->state != CLIENT_LINGERING || time < time_to_linger(c))
 		return false;
 	/* At a shutdown, the worker closes all clients at its own timeout. */
-	return (time >= LINGER_UNREAD_MS && !c->clients->draining) || stream_has_delivered(&c->stream);
+	return (time >= LINGER_UNREAD_MS && !c->clients->draining) ||
+		stream_has_delivered(&c->stream);
 }
 
 bool bounds_is_late(struct client *c, bool is_late)

@@ -57,8 +57,8 @@ struct client_input {
 	struct request_progress progress; /* Progress of an incomplete request. */
 	/* Of a refused request; or bytes while the client lingers. */
 	struct request_skip skip;
-	struct client_refused
-		*refused; /* The request whose data are skipped, unless it was answered at once; or NULL. */
+	/* The request whose data are skipped, unless it was answered at once; or NULL. */
+	struct client_refused *refused;
 	const struct protocol *protocol; /* NULL until the first byte is received. */
 	bool has_ended;                  /* The client sends no more. */
 	bool is_settled;                 /* A lingering client has sent nothing meanwhile. */

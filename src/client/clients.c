@@ -59,13 +59,15 @@ void clients_reclaim(struct clients *all)
 	/* A reload may have removed the limit meanwhile. */
 	if (all->config->client_memory == 0)
 		return;
-	while (atomic_load_explicit(&all->total->bytes, memory_order_relaxed) > all->config->client_memory) {
+	while (atomic_load_explicit(&all->total->bytes, memory_order_relaxed) >
+		all->config->client_memory) {
 		if (all->ops->reclaim(all->arg))
 			return;
 		c = bounds_largest(all);
 		if (!c)
 			return;
-		close_for(c, COUNT_closed_memory_clients, "client_memory is exceeded, and this client uses the most");
+		close_for(c, COUNT_closed_memory_clients,
+			"client_memory is exceeded, and this client uses the most");
 	}
 	give_back(all);
 }
@@ -124,12 +126,14 @@ bool clients_replace(struct clients *all)
 	struct client *c = auth_oldest(all, IDLE_LEAST_MS);
 
 	if (c) {
-		close_for(c, COUNT_replaced_clients, "max_connections is reached, and it is not authenticated");
+		close_for(c, COUNT_replaced_clients,
+			"max_connections is reached, and it is not authenticated");
 		return true;
 	}
 	c = all->config->replace_idle ? bounds_first_idle(all, IDLE_LEAST_MS) : NULL;
 	if (c)
-		close_for(c, COUNT_replaced_clients, "max_connections is reached, and it was idle the longest");
+		close_for(c, COUNT_replaced_clients,
+			"max_connections is reached, and it was idle the longest");
 	return c;
 }
 

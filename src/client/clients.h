@@ -17,7 +17,8 @@
 extern const struct host clients_functions;
 
 /* Initializes `clients`. The owner has set the members before `config`; the others are zero. */
-void clients_init(struct clients *clients, const struct config *config, struct generation *generation);
+void clients_init(
+	struct clients *clients, const struct config *config, struct generation *generation);
 
 /* Requires that no client is left. The generation must still exist. */
 void clients_fini(struct clients *clients);

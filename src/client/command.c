@@ -36,7 +36,8 @@ static void command_on_sums(struct clients_wait *wait)
 	if (task_is_abandoned(&command->task))
 		task_done(&command->task);
 	else
-		finish_command(command, &(struct request){ .command = command->task.command, .rest = SLICE("") });
+		finish_command(command,
+			&(struct request){ .command = command->task.command, .rest = SLICE("") });
 }
 
 /*

@@ -20,8 +20,11 @@ enum {
 	KERNEL_PART = 4,
 	KERNEL_LEAST = 16 << 10, /* Minimum bytes for one client. */
 	KERNEL_MOST = 256 << 10,
-	REFUSED_LINE =
-		2048 /* Bytes of a line that is kept until its data were discarded; a longer one is refused at once. */
+	/*
+	 * Bytes of a line that is kept until its data were discarded; a longer one is refused
+	 * at once.
+	 */
+	REFUSED_LINE = 2048
 };
 
 static struct client *client_of(struct stream *stream)
@@ -103,8 +106,8 @@ static bool is_answered(const struct client *c)
 /* Returns whether the client can move, as another worker would need none of its state. */
 static bool is_quiet(const struct client *c)
 {
-	return is_answered(c) && buf_size(&c->stream.in) == 0 && !client_is_skipping(c) && !c->pauses &&
-		c->state == CLIENT_OPEN && !c->input.has_ended && !c->auth;
+	return is_answered(c) && buf_size(&c->stream.in) == 0 && !client_is_skipping(c) &&
+		!c->pauses && c->state == CLIENT_OPEN && !c->input.has_ended && !c->auth;
 }
 
 static void move_when_quiet(struct client *c)
@@ -197,7 +200,8 @@ static void refuse_after_data(struct client *c, const struct parsed *parsed, str
 	kept->parsed.request.rest = moved_slice(request->rest, in.p, kept->line);
 	if (request->reply) {
 		kept->parsed.reply = *request->reply;
-		kept->parsed.reply.asked = memcpy(kept->parsed.asked, parsed->asked, sizeof(parsed->asked));
+		kept->parsed.reply.asked =
+			memcpy(kept->parsed.asked, parsed->asked, sizeof(parsed->asked));
 		kept->parsed.request.reply = &kept->parsed.reply;
 	}
 }
@@ -250,7 +254,8 @@ static enum request_status check_denied(
  * Logs input that is not a command, or that closes the client. Not inline, as its arrays would
  * slow down every request.
  */
-static __attribute__((noinline)) void log_nonsense(const struct client *c, struct slice in, bool closes)
+static __attribute__((noinline)) void log_nonsense(
+	const struct client *c, struct slice in, bool closes)
 {
 	enum { SHOWN = 40 };
 	char name[CLIENT_NAME], text[ESCAPE_SIZE(SHOWN)];
@@ -549,7 +554,8 @@ static const struct stream_ops ops = {
 static void bound_kernel(struct client *c)
 {
 	size_t limit = client_config(c)->client_memory;
-	size_t share = limit / KERNEL_PART / ((size_t)atomic_load(&c->clients->total->connections) + 1);
+	size_t share =
+		limit / KERNEL_PART / ((size_t)atomic_load(&c->clients->total->connections) + 1);
 
 	if (!limit || share > KERNEL_MOST)
 		share = KERNEL_MOST;

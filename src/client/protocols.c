@@ -5,8 +5,8 @@
 
 /* --- the text protocol --- */
 
-enum request_status client_text_parse(
-	struct slice in, const struct request_limits *limits, struct request_progress *progress, struct parsed *out)
+enum request_status client_text_parse(struct slice in, const struct request_limits *limits,
+	struct request_progress *progress, struct parsed *out)
 {
 	return request_parse(in, limits, progress, &out->request);
 }

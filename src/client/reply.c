@@ -41,7 +41,8 @@ static void reply_restart(struct task *task)
 
 static bool reply_has_ended(const void *owner, bool ask)
 {
-	return client_has_ended(owner) || (ask && stream_has_ended(&((const struct client *)owner)->stream));
+	return client_has_ended(owner) ||
+		(ask && stream_has_ended(&((const struct client *)owner)->stream));
 }
 
 /* Counts the bytes that a task has added to its spill. */

@@ -28,7 +28,8 @@ struct server_turns {
  */
 static void turns_on_turn(struct loop_job *job)
 {
-	struct server_turns *at = (struct server_turns *)((char *)job - offsetof(struct server_turns, job));
+	struct server_turns *at =
+		(struct server_turns *)((char *)job - offsetof(struct server_turns, job));
 	struct client *c;
 
 	if (turns_are_empty(&at->turns))
@@ -50,9 +51,11 @@ void client_turns_open(struct clients *all, void (*take)(struct client *client))
 
 	all->turns = xcalloc((size_t)count, sizeof(*all->turns));
 	for (int i = 0; i < count; i++) {
-		all->turns[i] = (struct server_turns){
-			.job.run = turns_on_turn, .loop = all->loop, .servers = servers, .server = i, .take = take
-		};
+		all->turns[i] = (struct server_turns){ .job.run = turns_on_turn,
+			.loop = all->loop,
+			.servers = servers,
+			.server = i,
+			.take = take };
 		turns_init(&all->turns[i].turns, TURN_BYTES);
 	}
 }
@@ -91,7 +94,8 @@ static bool must_wait_at(const struct client *c, const struct server_turns *at)
 {
 	if (has_turn(c) && at == c->turn.at)
 		return false;
-	return !servers_have_room(at->servers, at->server) || (!has_turn(c) && !turns_are_empty(&at->turns));
+	return !servers_have_room(at->servers, at->server) ||
+		(!has_turn(c) && !turns_are_empty(&at->turns));
 }
 
 /*
@@ -107,8 +111,8 @@ static struct server_turns *turns_of(const struct clients *all, struct slice key
 }
 
 /*
- * Each value is expected to have `size` bytes, or the request has so many. Bytes that servers wrote for the client's
- * earlier rewrites count, too.
+ * Each value is expected to have `size` bytes, or the request has so many. Bytes that servers
+ * wrote for the client's earlier rewrites count, too.
  */
 static bool must_await_turn(struct client *c, const struct request *request, uint64_t size)
 {

@@ -81,7 +81,8 @@ void window_task_begin(struct client *c, struct task *task)
 	else if (task->sent.values == 0 || task->sent.values > VALUES_MOST)
 		task->sent.values = task->sent.values ? VALUES_MOST : 1;
 	c->window.values += task->sent.values;
-	task->expected = task->sent.values && task->sent.command->reads_values ? window_expected(c) : 0;
+	task->expected =
+		task->sent.values && task->sent.command->reads_values ? window_expected(c) : 0;
 	c->account.used += task->size + task->sent.bytes;
 }
 
@@ -127,7 +128,8 @@ unsigned window_has_room(const struct client *c)
 
 	if (stream_waiting(&c->stream) > window_buffer(c) / 2)
 		return 0;
-	if (c->order.tasks > config->max_pipeline / 2 || c->order.calls > client_host(c)->calls_max / 2 ||
+	if (c->order.tasks > config->max_pipeline / 2 ||
+		c->order.calls > client_host(c)->calls_max / 2 ||
 		(c->order.tasks > 0 && demand(c) > config->client_buffer / 2))
 		return PAUSE_BACKLOG;
 	return PAUSE_BACKLOG | PAUSE_WINDOW;

@@ -38,7 +38,8 @@ struct account {
 	bool gone;        /* The client has disconnected; outcomes are discarded. */
 	bool is_changed;  /* The account is in the list `changed`. */
 	TAILQ_ENTRY(account) link;
-	struct call_turn *calls; /* Its calls that are queued for servers; see upstream/call_turns.h. */
+	struct call_turn
+		*calls; /* Its calls that are queued for servers; see upstream/call_turns.h. */
 	/* Accounts for the owner to process; NULL if it processes none. */
 	struct account_list *changed;
 };

@@ -102,7 +102,11 @@ static inline bool env_is_over(struct env *env, size_t steps)
 /* Sends a GET of the waiter's key; `want` are the fields to return. */
 static inline void env_get(struct env *env, unsigned want, struct waiter *waiter)
 {
-	env->call(env, &(struct call){ .verb = CALL_GET, .want = want, .server = CALL_ANY_SERVER, .key = waiter->key },
+	env->call(env,
+		&(struct call){ .verb = CALL_GET,
+			.want = want,
+			.server = CALL_ANY_SERVER,
+			.key = waiter->key },
 		waiter);
 }
 

@@ -24,8 +24,8 @@ static inline void large_mark(struct large_filter *filter, struct slice key)
 	uint64_t hash = hash_key(key, 0);
 
 	if (filter)
-		atomic_store_explicit(
-			&filter->slots[hash % LARGE_SLOTS], (unsigned)(hash >> 32) | 1, memory_order_relaxed);
+		atomic_store_explicit(&filter->slots[hash % LARGE_SLOTS],
+			(unsigned)(hash >> 32) | 1, memory_order_relaxed);
 }
 
 static inline bool large_seen(struct large_filter *filter, struct slice key)

@@ -10,12 +10,12 @@ enum list_verb {
 	LIST_POSITION,  /* the index of an `item`, as selected by `find`, or MISSING */
 	LIST_POP_FRONT, /* remove and return the first `count` elements */
 	LIST_POP_BACK,  /* remove and return the last `count` elements, the last one first */
-	LIST_REMOVE,    /* remove `start` elements equal to `item`; negative: from the tail; 0: all */
-	LIST_SET,       /* replace the element at index `start` by `item` */
-	LIST_TRIM,      /* remove all elements outside of `start` to `stop` */
-	LIST_INSERT,    /* insert `item` before the first `pivot`, after it if `start`; or MISSING */
-	LIST_TAKE,      /* if `item` is the element at `start`, 0 or -1, remove it; else CHANGED */
-	LIST_ROTATE     /* move the element at `start`, 0 or -1, to `stop`, 0 or -1; return it */
+	LIST_REMOVE, /* remove `start` elements equal to `item`; negative: from the tail; 0: all */
+	LIST_SET,    /* replace the element at index `start` by `item` */
+	LIST_TRIM,   /* remove all elements outside of `start` to `stop` */
+	LIST_INSERT, /* insert `item` before the first `pivot`, after it if `start`; or MISSING */
+	LIST_TAKE,   /* if `item` is the element at `start`, 0 or -1, remove it; else CHANGED */
+	LIST_ROTATE  /* move the element at `start`, 0 or -1, to `stop`, 0 or -1; return it */
 };
 
 /* Returns whether such a request may change the list. */

@@ -27,7 +27,8 @@ static machine *const oplog[] = {
  */
 static bool reads_ahead(enum op_kind kind)
 {
-	return kind == OP_APPEND || kind == OP_READ || kind == OP_POP || kind == OP_CLAIM || kind == OP_LIST;
+	return kind == OP_APPEND || kind == OP_READ || kind == OP_POP || kind == OP_CLAIM ||
+		kind == OP_LIST;
 }
 
 /* A rule's encoding applies to sets and lists; counters have none. */
@@ -72,7 +73,8 @@ static size_t machines_log_size(const struct lane *lane)
 	const struct cache_entry *entry;
 	uint64_t bytes = 0;
 
-	if (lane->pushes || lane->rule->type == COLLECTION_LIST || lane->rule->encoding != ENCODING_OPLOG)
+	if (lane->pushes || lane->rule->type == COLLECTION_LIST ||
+		lane->rule->encoding != ENCODING_OPLOG)
 		return options->base_size;
 	entry = cache_find(lane->lanes->cache, lane->waiter.key, lane->hash);
 	if (!entry)
@@ -91,5 +93,6 @@ const struct lane_machines machines = {
 
 size_t machines_cache_memory(const struct lanes *lanes)
 {
-	return cache_memory(lanes->cache) + segment_cache_memory(lanes->segment_cache) + aheads_memory(lanes->aheads);
+	return cache_memory(lanes->cache) + segment_cache_memory(lanes->segment_cache) +
+		aheads_memory(lanes->aheads);
 }

@@ -26,10 +26,10 @@ enum op_kind {
 	OP_LIST,    /* read or rewrite a list: see `list` */
 	OP_CLAIM,   /* add the member of `log`; the `number` is 1 if it was added, else 0 */
 	OP_LEASE,   /* take the lease of a missing set or list for `count` seconds */
-	OP_LOAD,    /* add `log` to the load with the lease `token`; if it `completes`, complete it */
-	OP_TOUCH,   /* set the time to live of a collection and all its parts to `ttl` */
-	OP_DELETE,  /* delete a collection and all its parts */
-	OP_CALL     /* a plain call, queued after earlier operations on its key */
+	OP_LOAD,  /* add `log` to the load with the lease `token`; if it `completes`, complete it */
+	OP_TOUCH, /* set the time to live of a collection and all its parts to `ttl` */
+	OP_DELETE, /* delete a collection and all its parts */
+	OP_CALL    /* a plain call, queued after earlier operations on its key */
 };
 
 enum outcome_status {
@@ -85,13 +85,14 @@ struct op {
 		};
 		struct {                         /* READ; the last three are set by gather.c */
 			struct set_request *set; /* receives the answer */
-			bool early;              /* an append of the client after this read is carried out before it */
-			bool made;               /* an append that creates a missing set was gathered before it */
-			struct op *before;       /* the previous read of this client */
+			/* an append of the client after this read is carried out before it */
+			bool early;
+			bool made; /* an append that creates a missing set was gathered before it */
+			struct op *before; /* the previous read of this client */
 		};
 		struct { /* REPLACE */
 			enum replace_mode mode;
-			bool built;     /* `log` is the base of a set whose run is already written */
+			bool built; /* `log` is the base of a set whose run is already written */
 			uint32_t flags; /* the client's flags */
 			uint64_t cas;   /* for REPLACE_SAME */
 		};

@@ -95,8 +95,10 @@ static bool same_event(const struct event_rule *a, const struct event_rule *b)
 
 bool rules_same(const struct rules *a, const struct rules *b)
 {
-	bool same = a->collection_count == b->collection_count && a->event_count == b->event_count &&
-		slice_equal(a->commands.prefix, b->commands.prefix) && a->commands.delimiter == b->commands.delimiter;
+	bool same = a->collection_count == b->collection_count &&
+		a->event_count == b->event_count &&
+		slice_equal(a->commands.prefix, b->commands.prefix) &&
+		a->commands.delimiter == b->commands.delimiter;
 
 	for (size_t i = 0; same && i < a->collection_count; i++)
 		same = same_collection(&a->collections[i], &b->collections[i]);

@@ -81,9 +81,11 @@ bool rules_same(const struct rules *a, const struct rules *b);
 void rules_free(struct rules *rules);
 
 /* The same as rules_find_collection, with a fast path for a configuration without rules. */
-static inline const struct collection_rule *rules_collection(const struct rules *rules, struct slice key)
+static inline const struct collection_rule *rules_collection(
+	const struct rules *rules, struct slice key)
 {
-	return rules->collection_count ? rules_find_collection(rules, key) : &rules_default_collection;
+	return rules->collection_count ? rules_find_collection(rules, key)
+				       : &rules_default_collection;
 }
 
 /* Returns how many servers following that of the base may store new parts of a collection. */

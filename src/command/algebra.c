@@ -147,7 +147,8 @@ static void read_block(struct algebra_part *part)
 	free_block(part);
 	part->request = (struct set_request){
 		.verb = SET_RANGE,
-		.range = { .from = slice_of(part->from, part->from_size), .after = part->request.range.after },
+		.range = { .from = slice_of(part->from, part->from_size),
+			.after = part->request.range.after },
 		.bytes = a->block,
 		.count = a->block / MEMBER_USUAL,
 	};
@@ -160,7 +161,8 @@ static void read_block(struct algebra_part *part)
 static void algebra_read_more(struct waiter *waiter, const struct result *r)
 {
 	enum { STEPS = 32 };
-	struct algebra_task *a = (struct algebra_task *)((char *)waiter - offsetof(struct algebra_task, pause));
+	struct algebra_task *a =
+		(struct algebra_task *)((char *)waiter - offsetof(struct algebra_task, pause));
 
 	(void)r;
 	while (a->next < a->count) {
@@ -203,7 +205,8 @@ static void seek(struct algebra_part *part, struct slice member)
 {
 	while (!is_used_up(part) && member_compare(part->member, member) < 0)
 		step(part);
-	if (is_used_up(part) && !part->ended && member_compare(slice_of(part->from, part->from_size), member) < 0) {
+	if (is_used_up(part) && !part->ended &&
+		member_compare(slice_of(part->from, part->from_size), member) < 0) {
 		memcpy(part->from, member.p, member.n);
 		part->from_size = (uint16_t)member.n;
 		part->request.range.after = false;
@@ -293,7 +296,8 @@ static enum merged algebra_unite(struct algebra_task *a)
 			struct algebra_part *part = &a->parts[i];
 			if (is_used_up(part) && !part->ended)
 				return MERGED_BLOCK;
-			if (!is_used_up(part) && (!low || member_compare(part->member, low->member) < 0))
+			if (!is_used_up(part) &&
+				(!low || member_compare(part->member, low->member) < 0))
 				low = part;
 		}
 		if (!low)
@@ -352,7 +356,8 @@ static void merge(struct algebra_task *a)
 
 static void algebra_on_room(struct store *store)
 {
-	struct algebra_task *a = (struct algebra_task *)((char *)store - offsetof(struct algebra_task, store));
+	struct algebra_task *a =
+		(struct algebra_task *)((char *)store - offsetof(struct algebra_task, store));
 
 	if (a->store.held && !store_is_full(store)) {
 		a->store.held = false;
@@ -376,7 +381,10 @@ static void add_set(struct algebra_task *a, struct slice key)
 	a->count++;
 	*part = (struct algebra_part){
 		.algebra = a,
-		.op = { .kind = OP_READ, .key = key, .set = &part->request, .done = algebra_on_read },
+		.op = { .kind = OP_READ,
+			.key = key,
+			.set = &part->request,
+			.done = algebra_on_read },
 	};
 	task_owns(&a->task, &part->op);
 }
@@ -391,7 +399,8 @@ static size_t block_size(const struct collection_options *options, size_t sets)
 static void algebra_add_sets(struct waiter *waiter, const struct result *r)
 {
 	enum { STEPS = 32 };
-	struct algebra_task *a = (struct algebra_task *)((char *)waiter - offsetof(struct algebra_task, pause));
+	struct algebra_task *a =
+		(struct algebra_task *)((char *)waiter - offsetof(struct algebra_task, pause));
 	struct slice key;
 
 	(void)r;
@@ -406,7 +415,8 @@ static void algebra_add_sets(struct waiter *waiter, const struct result *r)
 		}
 	}
 	fold_free(&a->keys);
-	(void)task_keys(&a->task, slice_of(a->list, (size_t)(a->at - 1 - a->list)), a->count + (a->stores ? 1 : 0));
+	(void)task_keys(&a->task, slice_of(a->list, (size_t)(a->at - 1 - a->list)),
+		a->count + (a->stores ? 1 : 0));
 	a->block = block_size(a->task.host->env.options, a->count);
 	read_blocks(a);
 }
@@ -415,14 +425,17 @@ static enum merged (*merge_of(command_id id))(struct algebra_task *a)
 {
 	if (id == COMMAND_SINTER || id == COMMAND_SINTERCARD || id == COMMAND_SINTERSTORE)
 		return algebra_intersect;
-	return id == COMMAND_SDIFF || id == COMMAND_SDIFFCARD || id == COMMAND_SDIFFSTORE ? algebra_subtract
-											  : algebra_unite;
+	return id == COMMAND_SDIFF || id == COMMAND_SDIFFCARD || id == COMMAND_SDIFFSTORE
+		? algebra_subtract
+		: algebra_unite;
 }
 
-static void start_algebra(struct host *host, const struct request *request, void *owner, bool stores)
+static void start_algebra(
+	struct host *host, const struct request *request, void *owner, bool stores)
 {
 	size_t size = sizeof(struct algebra_task) + request->keys * sizeof(struct algebra_part);
-	struct algebra_task *a = task_new(host, request, owner, size + request->key.n + request->rest.n + 2);
+	struct algebra_task *a =
+		task_new(host, request, owner, size + request->key.n + request->rest.n + 2);
 	char *at = (char *)a + size;
 	struct slice key;
 
@@ -439,12 +452,14 @@ static void start_algebra(struct host *host, const struct request *request, void
 	*at++ = ' ';
 	/* The first key is the target, which is not one of the sets that are read. */
 	if (stores) {
-		store_init(&a->store, &a->task, key, task_ttl(request, rules_collection(host->env.rules, key)->ttl),
+		store_init(&a->store, &a->task, key,
+			task_ttl(request, rules_collection(host->env.rules, key)->ttl),
 			algebra_on_room);
 		a->at = at;
 	}
 	(void)task_keep(&at, request->rest);
-	a->words = stores ? slice_of(a->at, request->rest.n) : slice_of(a->list, (size_t)(at - a->list));
+	a->words = stores ? slice_of(a->at, request->rest.n)
+			  : slice_of(a->list, (size_t)(at - a->list));
 	a->pause.done = algebra_add_sets;
 	algebra_add_sets(&a->pause, NULL);
 }

@@ -13,7 +13,8 @@ static const char long_member[] = "CLIENT_ERROR member too long";
 static const char long_item[] = "CLIENT_ERROR element too long";
 static const char bad_count[] = "CLIENT_ERROR invalid count";
 
-const char args_part_refusal[] = "CLIENT_ERROR the key is a part of a set or list, and can only be read";
+const char args_part_refusal[] =
+	"CLIENT_ERROR the key is a part of a set or list, and can only be read";
 const char args_no_list[] = "CLIENT_ERROR the encoding of this key is only for sets";
 
 bool args_allow_lists(const struct collection_rule *rule)
@@ -248,7 +249,8 @@ static const char *args_take_list_move(struct slice rest, struct args *out)
 {
 	struct slice word[3];
 
-	if (!split(rest, 3, word) || !parse_end(word[1], &out->first) || !parse_end(word[2], &out->last))
+	if (!split(rest, 3, word) || !parse_end(word[1], &out->first) ||
+		!parse_end(word[2], &out->last))
 		return bad_form;
 	return parse_list_target(word[0], out);
 }
@@ -295,7 +297,8 @@ static const char *args_take_insert(struct slice rest, struct args *out)
 static const char *parse_option(struct slice name, struct slice word, struct list_find *find)
 {
 	if (slice_equal(name, SLICE("rank")))
-		return num_parse_i64(word, &find->rank) && find->rank ? NULL : "CLIENT_ERROR invalid rank";
+		return num_parse_i64(word, &find->rank) && find->rank ? NULL
+								      : "CLIENT_ERROR invalid rank";
 	if (slice_equal(name, SLICE("maxlen")))
 		return num_parse_u64(word, &find->most) ? NULL : "CLIENT_ERROR invalid maxlen";
 	if (!slice_equal(name, SLICE("count")))
@@ -322,7 +325,9 @@ static const char *args_take_position(struct slice rest, struct args *out)
 /* Returns the error line if sets and lists of the rule have no leases, else NULL. */
 static const char *refuse_lease(const struct args *args)
 {
-	return args->rule->encoding == ENCODING_OPLOG ? NULL : "CLIENT_ERROR the encoding of this key has no leases";
+	return args->rule->encoding == ENCODING_OPLOG
+		? NULL
+		: "CLIENT_ERROR the encoding of this key has no leases";
 }
 
 /* If the number is missing, it is 0, and an option sets the duration. */
@@ -330,7 +335,8 @@ static const char *args_take_lease(struct slice rest, struct args *out)
 {
 	const char *error = refuse_lease(out);
 	struct slice word = slice_token(&rest);
-	bool good = word.n == 0 || (num_parse_u64(word, &out->count) && out->count && out->count <= LEASE_SECONDS_MAX);
+	bool good = word.n == 0 ||
+		(num_parse_u64(word, &out->count) && out->count && out->count <= LEASE_SECONDS_MAX);
 
 	if (error || slice_token(&rest).n)
 		return error ? error : bad_form;

@@ -47,13 +47,15 @@ static struct slice popped_words(struct slice removals, struct buf *out)
 }
 
 /* Returns the members or elements that were read or removed, separated by spaces. */
-static struct slice values_of(const struct op *op, const struct outcome *outcome, struct buf *scratch)
+static struct slice values_of(
+	const struct op *op, const struct outcome *outcome, struct buf *scratch)
 {
 	struct slice values;
 
 	if (op->kind == OP_LIST)
 		return outcome->log;
-	values = op->kind == OP_POP ? popped_words(outcome->log, scratch) : buf_slice(&op->set->text);
+	values = op->kind == OP_POP ? popped_words(outcome->log, scratch)
+				    : buf_slice(&op->set->text);
 	values.n -= values.n > 0;
 	return values;
 }
@@ -121,7 +123,10 @@ void append_words_start(struct host *host, const struct request *request, void *
 		[COMMAND_SREM] = { .sign = '-' },
 		[COMMAND_RPUSH] = { .sign = '+', .create = true, .type = COLLECTION_LIST },
 		[COMMAND_RPUSHX] = { .sign = '+', .type = COLLECTION_LIST },
-		[COMMAND_LPUSH] = { .sign = '+', .create = true, .front = true, .type = COLLECTION_LIST },
+		[COMMAND_LPUSH] = { .sign = '+',
+			.create = true,
+			.front = true,
+			.type = COLLECTION_LIST },
 		[COMMAND_LPUSHX] = { .sign = '+', .front = true, .type = COLLECTION_LIST },
 	};
 	const struct append *how = &appends[request->command->id];
@@ -173,7 +178,8 @@ void spop_start(struct host *host, const struct request *request, void *owner)
 
 void claim_member_start(struct host *host, const struct request *request, void *owner)
 {
-	struct op_task *t = op_task_new(host, request, owner, OP_CLAIM, collection_on_count, request->args->bytes);
+	struct op_task *t = op_task_new(
+		host, request, owner, OP_CLAIM, collection_on_count, request->args->bytes);
 
 	(void)write_token(t->more, '+', request->args->words);
 	t->op.log = slice_of(t->more, request->args->bytes);
@@ -318,7 +324,8 @@ static void collection_on_single_read(struct op *op, const struct outcome *outco
 
 static void collection_on_part_read(struct op *op, const struct outcome *outcome)
 {
-	struct members_part *part = (struct members_part *)((char *)op - offsetof(struct members_part, op));
+	struct members_part *part =
+		(struct members_part *)((char *)op - offsetof(struct members_part, op));
 	struct fan *fan = part->part.fan;
 
 	if (outcome->status == OUTCOME_DONE) {
@@ -334,7 +341,8 @@ static void collection_on_part_read(struct op *op, const struct outcome *outcome
 
 static bool collection_ask_part(struct fan *fan, struct fan_part *fan_part)
 {
-	read_next((struct members_task *)fan->task, (struct members_part *)fan_part, collection_on_part_read);
+	read_next((struct members_task *)fan->task, (struct members_part *)fan_part,
+		collection_on_part_read);
 	return true;
 }
 
@@ -342,7 +350,8 @@ void members_start(struct host *host, const struct request *request, void *owner
 {
 	size_t ring = request->keys < FAN_RING ? request->keys : FAN_RING;
 	size_t size = sizeof(struct members_task) + ring * sizeof(struct members_part);
-	struct slice keys = slice_of(request->key.p, (size_t)(request->rest.p + request->rest.n - request->key.p));
+	struct slice keys = slice_of(
+		request->key.p, (size_t)(request->rest.p + request->rest.n - request->key.p));
 	struct members_task *members = task_new(host, request, owner, size + keys.n);
 	char *at = (char *)members + size;
 
@@ -383,7 +392,8 @@ struct info_task {
 static void describe(struct info_task *info, struct buf *out)
 {
 	const struct set_info *i = &info->request.info;
-	const struct collection_rule *rule = rules_collection(info->task.host->env.rules, info->read.key);
+	const struct collection_rule *rule =
+		rules_collection(info->task.host->env.rules, info->read.key);
 
 	reply_add_stat_text(out, "encoding", encoding_name(rule->encoding));
 	reply_add_stat_text(out, "server", info->server);
@@ -425,7 +435,8 @@ static void end_one(struct info_task *info)
 
 static void collection_on_length(struct op *op, const struct outcome *outcome)
 {
-	struct info_task *info = (struct info_task *)((char *)op - offsetof(struct info_task, length));
+	struct info_task *info =
+		(struct info_task *)((char *)op - offsetof(struct info_task, length));
 
 	info->is_list = outcome->status == OUTCOME_DONE;
 	info->items = outcome->number;
@@ -434,7 +445,8 @@ static void collection_on_length(struct op *op, const struct outcome *outcome)
 
 static void collection_on_info(struct op *op, const struct outcome *outcome)
 {
-	struct info_task *info = (struct info_task *)((char *)op - offsetof(struct info_task, read));
+	struct info_task *info =
+		(struct info_task *)((char *)op - offsetof(struct info_task, read));
 
 	if (outcome->status == OUTCOME_DONE) {
 		info->server = outcome->result->server;
@@ -457,8 +469,12 @@ void sinfo_start(struct host *host, const struct request *request, void *owner)
 	info->is_list = info->is_missing = false;
 	info->request = (struct set_request){ .verb = SET_INFO };
 	info->list = (struct list_request){ .verb = LIST_LENGTH };
-	info->read = (struct op){ .kind = OP_READ, .key = key, .set = &info->request, .done = collection_on_info };
-	info->length = (struct op){ .kind = OP_LIST, .key = key, .list = &info->list, .done = collection_on_length };
+	info->read = (struct op){
+		.kind = OP_READ, .key = key, .set = &info->request, .done = collection_on_info
+	};
+	info->length = (struct op){
+		.kind = OP_LIST, .key = key, .list = &info->list, .done = collection_on_length
+	};
 	task_owns(&info->task, &info->read);
 	task_owns(&info->task, &info->length);
 	info->pending = may_be_list ? 2 : 1;

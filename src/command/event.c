@@ -70,7 +70,9 @@ static void event_on_read(struct waiter *waiter, const struct result *r)
 {
 	struct event_reading *reading = (struct event_reading *)waiter;
 	struct waiter *asker = reading->asker;
-	const struct result none = { .status = RESULT_HIT, .value = SLICE("0"), .ttl = TTL_UNKNOWN };
+	const struct result none = {
+		.status = RESULT_HIT, .value = SLICE("0"), .ttl = TTL_UNKNOWN
+	};
 
 	pool_put(reading->pool, reading, reading->size);
 	asker->done(asker, r->status == RESULT_MISS ? &none : r);
@@ -80,7 +82,8 @@ void event_plain_read(const struct task *task, const struct call *call, struct w
 {
 	struct host *host = task->host;
 	const struct event_rule *rule = rules_event(host->env.rules, call->key);
-	size_t size = sizeof(struct event_reading) + call->key.n + rule->separator.n + TIME_BUCKET_NAME_MAX;
+	size_t size = sizeof(struct event_reading) + call->key.n + rule->separator.n +
+		TIME_BUCKET_NAME_MAX;
 	struct event_reading *reading = pool_get(host->env.pool, size);
 	int64_t bucket = time_bucket_of(rule->bucket, host->env.unix_time);
 	char *end = time_bucket_write_key(&host->bucket, rule, call->key, bucket, reading->key);

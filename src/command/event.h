@@ -9,8 +9,8 @@
  * Starts a command on a type of events. Returns NULL, or the error line with which to refuse
  * the request.
  */
-typedef const char *event_starter(
-	struct host *host, const struct request *request, void *owner, const struct event_rule *rule);
+typedef const char *event_starter(struct host *host, const struct request *request, void *owner,
+	const struct event_rule *rule);
 
 /* evincr, evadd; evlimit; evcount, evrange, evlast. */
 event_starter event_count_start, event_store_start, event_limit_start;

@@ -43,7 +43,8 @@ static void event_count_on_counted(struct op *op, const struct outcome *outcome)
 
 static void event_count_on_stored(struct waiter *waiter, const struct result *r)
 {
-	struct event_task *event = (struct event_task *)((char *)waiter - offsetof(struct event_task, waiter));
+	struct event_task *event =
+		(struct event_task *)((char *)waiter - offsetof(struct event_task, waiter));
 	struct reply reply;
 
 	if (result_failed(r)) {
@@ -53,7 +54,9 @@ static void event_count_on_stored(struct waiter *waiter, const struct result *r)
 	} else if (event->task.command->id == COMMAND_SET) {
 		task_say_word(&event->task, WORD_STORED);
 	} else {
-		reply = (struct reply){ .kind = REPLY_WORD, .word = WORD_EVENT, .bytes = waiter->key };
+		reply = (struct reply){
+			.kind = REPLY_WORD, .word = WORD_EVENT, .bytes = waiter->key
+		};
 		task_say(&event->task, &reply);
 	}
 }
@@ -71,7 +74,8 @@ static void event_count_on_numbered(struct op *op, const struct outcome *outcome
 		return;
 	at = slice_write(at, event->separator);
 	at += num_format_u64(at, outcome->number);
-	event->waiter = (struct waiter){ event_count_on_stored, slice_of(event->bytes, (size_t)(at - event->bytes)) };
+	event->waiter = (struct waiter){ event_count_on_stored,
+		slice_of(event->bytes, (size_t)(at - event->bytes)) };
 	lanes_call(event->task.host->lanes, event->task.account,
 		&(struct call){
 			.verb = CALL_SET,
@@ -88,7 +92,8 @@ static struct event_task *new_event(struct host *host, const struct request *req
 	const struct event_rule *rule, uint64_t time, op_done *done)
 {
 	size_t behind = rule->separator.n + NUM_U64_MAX;
-	size_t bytes = request->key.n + rule->separator.n + TIME_BUCKET_NAME_MAX + behind + request->data.n;
+	size_t bytes = request->key.n + rule->separator.n + TIME_BUCKET_NAME_MAX + behind +
+		request->data.n;
 	struct event_task *event = task_new(host, request, owner, sizeof(*event) + bytes);
 	int64_t bucket = time_bucket_of(rule->bucket, (int64_t)time);
 	char *at = time_bucket_write_key(&host->bucket, rule, request->key, bucket, event->bytes);
@@ -96,7 +101,9 @@ static struct event_task *new_event(struct host *host, const struct request *req
 
 	/* The key of the counter begins with the type. */
 	(void)task_keys(&event->task, slice_of(event->bytes, request->key.n), 1);
-	event->op = (struct op){ .kind = OP_COUNT, .key = key, .count = 1, .ttl = rule->ttl, .done = done };
+	event->op = (struct op){
+		.kind = OP_COUNT, .key = key, .count = 1, .ttl = rule->ttl, .done = done
+	};
 	task_owns(&event->task, &event->op);
 	event->flags = request->flags;
 	event->exptime = task_ttl(request, rule->ttl);
@@ -106,8 +113,8 @@ static struct event_task *new_event(struct host *host, const struct request *req
 	return event;
 }
 
-const char *event_count_start(
-	struct host *host, const struct request *request, void *owner, const struct event_rule *rule)
+const char *event_count_start(struct host *host, const struct request *request, void *owner,
+	const struct event_rule *rule)
 {
 	struct slice rest = request->rest, delta = slice_token(&rest), time = slice_token(&rest);
 	uint64_t by = 1, at = (uint64_t)host->env.unix_time;
@@ -128,13 +135,14 @@ const char *event_count_start(
 	return NULL;
 }
 
-const char *event_store_start(
-	struct host *host, const struct request *request, void *owner, const struct event_rule *rule)
+const char *event_store_start(struct host *host, const struct request *request, void *owner,
+	const struct event_rule *rule)
 {
 	uint64_t at = request->has_number ? request->number : (uint64_t)host->env.unix_time;
 
 	if (!time_bucket_valid(at))
 		return bad_time;
-	lanes_submit(host->lanes, &new_event(host, request, owner, rule, at, event_count_on_numbered)->op);
+	lanes_submit(host->lanes,
+		&new_event(host, request, owner, rule, at, event_count_on_numbered)->op);
 	return NULL;
 }

@@ -26,7 +26,8 @@ static bool parse_counter(struct slice value, uint64_t *out)
  */
 static char *counter_key(const struct counters *counters, size_t i)
 {
-	return (char *)(counters->all + (counters->range.last - counters->range.first + 1)) + i * counters->key_size;
+	return (char *)(counters->all + (counters->range.last - counters->range.first + 1)) +
+		i * counters->key_size;
 }
 
 static void make_counter(struct counters *counters, size_t i)
@@ -38,13 +39,15 @@ static void make_counter(struct counters *counters, size_t i)
 		memcpy(at, counter_key(counters, 0), counters->key_size - n);
 	memcpy(at + counters->key_size - n, name, n);
 	counters->all[i] =
-		(struct counter){ { event_counters_on_read, slice_of(at, counters->key_size) }, counters, 0 };
+		(struct counter){ { event_counters_on_read, slice_of(at, counters->key_size) },
+			counters, 0 };
 }
 
 static bool may_ask(const struct counters *counters)
 {
 	enum { MOST = 1024 };
-	size_t share = counters->task->host->calls_max, flying = counters->asked - counters->answered;
+	size_t share = counters->task->host->calls_max,
+	       flying = counters->asked - counters->answered;
 
 	return counters->asked < counters->count && flying < MOST && (!share || flying < share);
 }
@@ -68,7 +71,8 @@ static void ask_counters(struct counters *counters)
 		struct counter *counter = &counters->all[counters->asked];
 		make_counter(counters, counters->asked++);
 		call.key = counter->waiter.key;
-		lanes_call(counters->task->host->lanes, counters->task->account, &call, &counter->waiter);
+		lanes_call(counters->task->host->lanes, counters->task->account, &call,
+			&counter->waiter);
 	}
 }
 
@@ -96,8 +100,8 @@ static void event_counters_on_read(struct waiter *waiter, const struct result *r
 		counters->done(counters);
 }
 
-void counters_read(struct counters *counters, struct task *task, const struct event_rule *rule, struct slice type,
-	struct time_bucket_range range, void (*done)(struct counters *counters))
+void counters_read(struct counters *counters, struct task *task, const struct event_rule *rule,
+	struct slice type, struct time_bucket_range range, void (*done)(struct counters *counters))
 {
 	struct time_bucket_memo name = { 0 };
 	char key[KEY_MAX], *end = time_bucket_write_key(&name, rule, type, range.first, key);

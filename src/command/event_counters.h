@@ -24,8 +24,8 @@ struct counters {
  * move until then; `type` is borrowed for the call. If the task is abandoned, reading ends
  * early as a failure.
  */
-void counters_read(struct counters *counters, struct task *task, const struct event_rule *rule, struct slice type,
-	struct time_bucket_range range, void (*done)(struct counters *counters));
+void counters_read(struct counters *counters, struct task *task, const struct event_rule *rule,
+	struct slice type, struct time_bucket_range range, void (*done)(struct counters *counters));
 
 /* Returns the count of a bucket of the range; 0 if it has no counter. */
 uint64_t counters_get(const struct counters *counters, int64_t bucket);

@@ -44,7 +44,8 @@ static void known(struct limit_task *limit)
 
 static void event_limit_on_counted(struct op *op, const struct outcome *outcome)
 {
-	struct limit_task *limit = (struct limit_task *)((char *)op - offsetof(struct limit_task, op));
+	struct limit_task *limit =
+		(struct limit_task *)((char *)op - offsetof(struct limit_task, op));
 
 	if (outcome->status == OUTCOME_DONE)
 		limit->number = outcome->number;
@@ -58,12 +59,13 @@ static void event_limit_on_before(struct counters *before)
 	known((struct limit_task *)((char *)before - offsetof(struct limit_task, before)));
 }
 
-static void start_limit(struct host *host, const struct request *request, void *owner, const struct event_rule *rule,
-	uint64_t most, struct time_bucket_range range)
+static void start_limit(struct host *host, const struct request *request, void *owner,
+	const struct event_rule *rule, uint64_t most, struct time_bucket_range range)
 {
 	size_t bytes = request->key.n + rule->separator.n + TIME_BUCKET_NAME_MAX;
 	struct limit_task *limit = task_new(host, request, owner, sizeof(*limit) + bytes);
-	char *end = time_bucket_write_key(&host->bucket, rule, request->key, range.last, limit->bytes);
+	char *end =
+		time_bucket_write_key(&host->bucket, rule, request->key, range.last, limit->bytes);
 	/* The key of the counter begins with the type. */
 	struct slice type = task_keys(&limit->task, slice_of(limit->bytes, request->key.n), 1);
 
@@ -82,11 +84,12 @@ static void start_limit(struct host *host, const struct request *request, void *
 	range.last--;
 	lanes_submit(host->lanes, &limit->op);
 	if (range.first <= range.last)
-		counters_read(&limit->before, &limit->task, rule, type, range, event_limit_on_before);
+		counters_read(
+			&limit->before, &limit->task, rule, type, range, event_limit_on_before);
 }
 
-const char *event_limit_start(
-	struct host *host, const struct request *request, void *owner, const struct event_rule *rule)
+const char *event_limit_start(struct host *host, const struct request *request, void *owner,
+	const struct event_rule *rule)
 {
 	struct slice rest = request->rest, most = slice_token(&rest), word = slice_token(&rest);
 	struct time_bucket_range range;
@@ -99,7 +102,8 @@ const char *event_limit_start(
 		return "CLIENT_ERROR invalid limit";
 	if (!num_parse_u64(word, &seconds) || seconds == 0)
 		return "CLIENT_ERROR invalid seconds";
-	time = time_bucket_last(rule->bucket, host->env.unix_time, seconds, ORDER_LIMIT_CALLS, &range);
+	time = time_bucket_last(
+		rule->bucket, host->env.unix_time, seconds, ORDER_LIMIT_CALLS, &range);
 	if (time == 0)
 		return "CLIENT_ERROR too many buckets";
 	/* If a counter expired within that time, too many events would be allowed. */

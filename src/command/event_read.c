@@ -60,13 +60,15 @@ static void end_events(struct events_task *events)
 /* Completes evcount. */
 static void event_read_on_counts(struct counters *counters)
 {
-	struct events_task *events = (struct events_task *)((char *)counters - offsetof(struct events_task, counters));
+	struct events_task *events =
+		(struct events_task *)((char *)counters - offsetof(struct events_task, counters));
 	bool failed = task_has_failed(&events->task);
 	struct reply r = reply_word(WORD_COUNT);
 	char text[TIME_BUCKET_NAME_MAX + 1 + NUM_U64_MAX];
 
 	r.more = true;
-	for (int64_t bucket = counters->range.first; !failed && bucket <= counters->range.last; bucket++) {
+	for (int64_t bucket = counters->range.first; !failed && bucket <= counters->range.last;
+		bucket++) {
 		size_t n = time_bucket_name(counters->bucket, bucket, text);
 		text[n++] = ' ';
 		n += num_format_u64(text + n, counters_get(counters, bucket));
@@ -132,7 +134,8 @@ static void set_prefix(struct events_task *events)
 	char *start = events->bytes + events->type.n;
 	char *at = time_bucket_write_key(&name, events->rule, events->type, events->bucket, start);
 
-	events->prefix = slice_of(start, (size_t)(slice_write(at, events->rule->separator) - start));
+	events->prefix =
+		slice_of(start, (size_t)(slice_write(at, events->rule->separator) - start));
 }
 
 /* Finds the next number to read. Returns false if there is none. */
@@ -162,7 +165,8 @@ static uint32_t expected_bytes(const struct fan *fan)
 
 static void event_read_on_event(struct waiter *waiter, const struct result *r)
 {
-	struct event_part *part = (struct event_part *)((char *)waiter - offsetof(struct event_part, waiter));
+	struct event_part *part =
+		(struct event_part *)((char *)waiter - offsetof(struct event_part, waiter));
 	struct events_task *events = (struct events_task *)part->part.fan->task;
 
 	if (r->status == RESULT_HIT) {
@@ -220,7 +224,8 @@ static void event_read_on_all(struct fan *fan)
 
 static void event_read_on_counters(struct counters *counters)
 {
-	struct events_task *events = (struct events_task *)((char *)counters - offsetof(struct events_task, counters));
+	struct events_task *events =
+		(struct events_task *)((char *)counters - offsetof(struct events_task, counters));
 	struct host *host = events->task.host;
 	size_t align = _Alignof(struct event_part), stride, ring;
 	uint64_t total;
@@ -262,10 +267,12 @@ static void event_read_on_counters(struct counters *counters)
  * The caller changes its fields right after, as no counter has been read yet.
  */
 static struct events_task *new_events(struct host *host, const struct request *request, void *owner,
-	const struct event_rule *rule, struct time_bucket_range range, void (*done)(struct counters *counters))
+	const struct event_rule *rule, struct time_bucket_range range,
+	void (*done)(struct counters *counters))
 {
 	size_t prefix = request->key.n + 2 * rule->separator.n + TIME_BUCKET_NAME_MAX;
-	struct events_task *events = task_new(host, request, owner, sizeof(*events) + request->key.n + prefix);
+	struct events_task *events =
+		task_new(host, request, owner, sizeof(*events) + request->key.n + prefix);
 	char *at = events->bytes;
 
 	events->rule = rule;
@@ -283,15 +290,15 @@ static struct events_task *new_events(struct host *host, const struct request *r
  * Parses the name of a bucket or range, like time_bucket_parse. An empty word means `now`.
  * Returns false if it is invalid.
  */
-static bool parse_buckets(
-	const struct host *host, const struct event_rule *rule, struct slice word, struct time_bucket_range *out)
+static bool parse_buckets(const struct host *host, const struct event_rule *rule, struct slice word,
+	struct time_bucket_range *out)
 {
-	return time_bucket_parse(
-		rule->bucket, word.n ? word : SLICE("now"), time_bucket_of(rule->bucket, host->env.unix_time), out);
+	return time_bucket_parse(rule->bucket, word.n ? word : SLICE("now"),
+		time_bucket_of(rule->bucket, host->env.unix_time), out);
 }
 
-const char *event_counts_start(
-	struct host *host, const struct request *request, void *owner, const struct event_rule *rule)
+const char *event_counts_start(struct host *host, const struct request *request, void *owner,
+	const struct event_rule *rule)
 {
 	struct slice rest = request->rest, from = slice_token(&rest), to = slice_token(&rest);
 	struct time_bucket_range range, end;
@@ -306,8 +313,8 @@ const char *event_counts_start(
 	return NULL;
 }
 
-const char *event_range_start(
-	struct host *host, const struct request *request, void *owner, const struct event_rule *rule)
+const char *event_range_start(struct host *host, const struct request *request, void *owner,
+	const struct event_rule *rule)
 {
 	struct slice rest = request->rest, bucket = slice_token(&rest), from = slice_token(&rest),
 		     to = slice_token(&rest);
@@ -315,8 +322,8 @@ const char *event_range_start(
 	int64_t first = 1, last = -1;
 	struct events_task *events;
 
-	if (bucket.n == 0 || (from.n && !num_parse_i64(from, &first)) || (to.n && !num_parse_i64(to, &last)) ||
-		slice_token(&rest).n)
+	if (bucket.n == 0 || (from.n && !num_parse_i64(from, &first)) ||
+		(to.n && !num_parse_i64(to, &last)) || slice_token(&rest).n)
 		return command_usage(request->command->id);
 	/* Each bucket has its own numbers, so numbers need a single bucket. */
 	if (!parse_buckets(host, rule, bucket, &range) || (from.n && range.first != range.last))
@@ -329,8 +336,8 @@ const char *event_range_start(
 	return NULL;
 }
 
-const char *event_last_start(
-	struct host *host, const struct request *request, void *owner, const struct event_rule *rule)
+const char *event_last_start(struct host *host, const struct request *request, void *owner,
+	const struct event_rule *rule)
 {
 	struct slice rest = request->rest, count = slice_token(&rest), bucket = slice_token(&rest);
 	struct time_bucket_range range;

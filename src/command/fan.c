@@ -32,7 +32,8 @@ static size_t window(const struct fan *fan)
 /* Returns how many parts may be between `written` and `asked`. */
 static size_t span(const struct fan *fan)
 {
-	size_t missing = fan->limit - fan->replied, useful = missing + SPARE + (fan->answered - fan->hits);
+	size_t missing = fan->limit - fan->replied,
+	       useful = missing + SPARE + (fan->answered - fan->hits);
 
 	return missing < fan->ring && useful < fan->ring ? useful : fan->ring;
 }
@@ -45,7 +46,8 @@ static bool may_ask(const struct fan *fan)
 		return false;
 	if (fan->waits && fan->waits(fan))
 		return false;
-	if (fan->complete || fan->asked - fan->answered >= window(fan) || fan->asked - fan->written >= span(fan))
+	if (fan->complete || fan->asked - fan->answered >= window(fan) ||
+		fan->asked - fan->written >= span(fan))
 		return false;
 	if (fan->asked < fan->first)
 		return true;

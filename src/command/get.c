@@ -33,7 +33,8 @@ struct single_task {
 
 static void get_on_single(struct waiter *waiter, const struct result *r)
 {
-	struct single_task *single = (struct single_task *)((char *)waiter - offsetof(struct single_task, waiter));
+	struct single_task *single =
+		(struct single_task *)((char *)waiter - offsetof(struct single_task, waiter));
 	struct task *task = &single->task;
 	struct reply reply;
 
@@ -55,9 +56,11 @@ static void get_on_single(struct waiter *waiter, const struct result *r)
 	task_say(task, &reply);
 }
 
-static void start_single(struct host *host, const struct request *request, void *owner, struct call *call)
+static void start_single(
+	struct host *host, const struct request *request, void *owner, struct call *call)
 {
-	struct single_task *single = task_new(host, request, owner, sizeof(*single) + request->key.n);
+	struct single_task *single =
+		task_new(host, request, owner, sizeof(*single) + request->key.n);
 	char *at = single->key;
 
 	call->key = task_keep_key(&single->task, request, &at);
@@ -114,8 +117,8 @@ static void get_resume_named(struct task *task)
  * Converts the nested task's reply to the reply to a get of the key: a VALUE, END or an ERROR.
  * `line` is memory for it. A nested get counts its own hits and misses.
  */
-static struct reply nested_value(const struct task *outer, const struct command *inside, struct slice key,
-	const struct reply *reply, struct buf *line)
+static struct reply nested_value(const struct task *outer, const struct command *inside,
+	struct slice key, const struct reply *reply, struct buf *line)
 {
 	struct reply r = command_key_read(reply, line);
 
@@ -130,7 +133,8 @@ static void get_on_named_value(struct nest *nest, const struct reply *reply)
 {
 	struct named *named = (struct named *)nest->outer;
 	struct buf line = BUF_EMPTY;
-	const struct reply r = nested_value(&named->task, named->inside, named->task.keys.list, reply, &line);
+	const struct reply r =
+		nested_value(&named->task, named->inside, named->task.keys.list, reply, &line);
 
 	task_say(&named->task, &r);
 	buf_free(&line);
@@ -153,9 +157,12 @@ static void start_named(struct host *host, const struct request *request, void *
 {
 	const struct command_keys *keys = &host->env.rules->commands;
 	size_t room_size = command_key_room(request, request->key), words;
-	char small[2 * KEY_MAX], *room = room_size <= sizeof(small) ? small : pool_get(host->env.pool, room_size), *at;
-	const struct command *command =
-		request->needs ? request->needs->inside : command_key_find(keys, request->key, &words);
+	char small[2 * KEY_MAX],
+		*room = room_size <= sizeof(small) ? small : pool_get(host->env.pool, room_size),
+		*at;
+	const struct command *command = request->needs
+		? request->needs->inside
+		: command_key_find(keys, request->key, &words);
 	bool gets = request->command->grammar == GRAMMAR_KEYS;
 	struct request inside;
 	struct named *named;
@@ -185,7 +192,7 @@ struct part {
 	struct fan_part part;
 	struct waiter waiter; /* Its key is that of the part, even if the key is a command. */
 	enum target target;
-	bool touches;               /* GAT: the other items of a set or list were not touched yet. */
+	bool touches; /* GAT: the other items of a set or list were not touched yet. */
 	struct order_effect effect; /* Set if the fan has `waits`, since some keys are commands. */
 	/* From here on used only for commands. Without commands the parts end here. */
 	struct nest nest;
@@ -216,7 +223,8 @@ static void get_on_item(struct waiter *waiter, const struct result *r)
 	struct many *many = (struct many *)part->part.fan->task;
 	struct reply reply;
 
-	if (part->touches && item_touches(&many->task, part->target, many->call.exptime, waiter, r)) {
+	if (part->touches &&
+		item_touches(&many->task, part->target, many->call.exptime, waiter, r)) {
 		part->touches = false;
 		return;
 	}
@@ -236,7 +244,8 @@ static void get_on_part_value(struct nest *nest, const struct reply *reply)
 {
 	struct part *part = (struct part *)((char *)nest - offsetof(struct part, nest));
 	struct buf line = BUF_EMPTY;
-	const struct reply r = nested_value(nest->outer, part->inside, part->waiter.key, reply, &line);
+	const struct reply r =
+		nested_value(nest->outer, part->inside, part->waiter.key, reply, &line);
 
 	if (r.kind == REPLY_VALUE)
 		fan_say(&part->part, &r);
@@ -254,7 +263,8 @@ static void ask_inside(struct many *many, struct part *part)
 	char room[KEY_MAX + 2];
 	struct request inside;
 	size_t words;
-	bool good = command_key_parse(keys, &get, key, command_key_find(keys, key, &words), room, &inside);
+	bool good = command_key_parse(
+		keys, &get, key, command_key_find(keys, key, &words), room, &inside);
 
 	part->nest = (struct nest){
 		.outer = &many->task,
@@ -297,7 +307,8 @@ static bool get_ask_part(struct fan *fan, struct fan_part *fan_part)
 	 * Sets, lists and events have no keys with control bytes, so the key can only be an
 	 * item.
 	 */
-	if (part->target > TARGET_PART && part->target != TARGET_COMMAND && !request_key_valid(many->call.key, KEY_MAX))
+	if (part->target > TARGET_PART && part->target != TARGET_COMMAND &&
+		!request_key_valid(many->call.key, KEY_MAX))
 		part->target = TARGET_ITEM;
 	if (fan->waits && part_begins(many, part))
 		return true;
@@ -333,7 +344,8 @@ static void get_abandon_parts(struct fan *fan)
 	}
 }
 
-static void start_many(struct host *host, const struct request *request, void *owner, const struct call *call)
+static void start_many(
+	struct host *host, const struct request *request, void *owner, const struct call *call)
 {
 	bool commands = request->target == TARGET_COMMAND;
 	size_t ring = request->keys < FAN_RING ? request->keys : FAN_RING;

@@ -73,8 +73,11 @@ struct host {
 	 */
 	size_t calls_max;
 	struct time_bucket_memo bucket;
-	struct buf
-		spare; /* Memory for the next reply of a nested task, used by task.c. The creator of the host must free it. */
+	/*
+	 * Memory for the next reply of a nested task, used by task.c. The creator of the host
+	 * must free it.
+	 */
+	struct buf spare;
 };
 
 #endif

@@ -45,7 +45,8 @@ static void item_on_answer(struct waiter *waiter, const struct result *r)
 		[RESULT_EXISTS] = WORD_EXISTS,
 		[RESULT_NUMBER] = WORD_NONE,
 	};
-	struct item_task *item = (struct item_task *)((char *)waiter - offsetof(struct item_task, waiter));
+	struct item_task *item =
+		(struct item_task *)((char *)waiter - offsetof(struct item_task, waiter));
 
 	struct reply reply;
 
@@ -60,7 +61,8 @@ static void item_on_answer(struct waiter *waiter, const struct result *r)
 	}
 	reply = (struct reply){
 		.kind = r->status == RESULT_NUMBER ? REPLY_NUMBER : REPLY_WORD,
-		.word = r->status == RESULT_DONE ? task_done_word(&item->task) : refusals[r->status],
+		.word = r->status == RESULT_DONE ? task_done_word(&item->task)
+						 : refusals[r->status],
 		.number = r->number,
 		.cas = r->cas,
 		.ttl = TTL_UNKNOWN,
@@ -74,7 +76,8 @@ static void item_on_answer(struct waiter *waiter, const struct result *r)
  */
 static bool is_flip(const struct item_task *item)
 {
-	return rules_collection(item->task.host->env.rules, item->waiter.key)->encoding == ENCODING_FLIP;
+	return rules_collection(item->task.host->env.rules, item->waiter.key)->encoding ==
+		ENCODING_FLIP;
 }
 
 static void call_touch_or_delete(struct item_task *item)
@@ -109,7 +112,8 @@ static void item_on_touched_or_deleted(struct op *op, const struct outcome *outc
  * A delete that is unlikely to leave segments is a single call; segments that are left only use
  * memory until they are evicted.
  */
-static bool has_other_items(const struct host *host, enum call_verb verb, const struct request *request)
+static bool has_other_items(
+	const struct host *host, enum call_verb verb, const struct request *request)
 {
 	struct slice key = request->key;
 
@@ -117,7 +121,8 @@ static bool has_other_items(const struct host *host, enum call_verb verb, const 
 	if (key.n > COLLECTION_KEY_MAX || request->extras.odd_key || request->extras.compare)
 		return false;
 	if (verb == CALL_DELETE)
-		return large_seen(host->env.large, key) || rules_collection(host->env.rules, key)->prefix.n > 0;
+		return large_seen(host->env.large, key) ||
+			rules_collection(host->env.rules, key)->prefix.n > 0;
 	return verb == CALL_TOUCH;
 }
 
@@ -180,22 +185,26 @@ void item_discard_start(struct host *host, const struct request *request, void *
 	struct item_task *item;
 	char *at;
 
-	if (target_of_write(host->env.rules, key) != TARGET_ITEM || rules_reserve(host->env.rules, key)) {
+	if (target_of_write(host->env.rules, key) != TARGET_ITEM ||
+		rules_reserve(host->env.rules, key)) {
 		task_refuse(host, request, owner, request->error);
 		return;
 	}
 	item = task_new(host, request, owner, sizeof(*item) + key.n);
 	at = item->key;
 	item->verb = CALL_DISCARD;
-	item->waiter = (struct waiter){ item_on_answer, task_keys(&item->task, task_keep(&at, key), 1) };
+	item->waiter =
+		(struct waiter){ item_on_answer, task_keys(&item->task, task_keep(&at, key), 1) };
 	lanes_call(host->lanes, item->task.account,
-		&(struct call){ .verb = CALL_DISCARD, .server = CALL_ANY_SERVER, .key = item->waiter.key },
+		&(struct call){
+			.verb = CALL_DISCARD, .server = CALL_ANY_SERVER, .key = item->waiter.key },
 		&item->waiter);
 }
 
 /* --- reads, for tasks that write the reply --- */
 
-void item_read(const struct task *task, enum target target, const struct call *call, struct waiter *waiter)
+void item_read(
+	const struct task *task, enum target target, const struct call *call, struct waiter *waiter)
 {
 	switch (target) {
 	case TARGET_COLLECTION:
@@ -209,10 +218,11 @@ void item_read(const struct task *task, enum target target, const struct call *c
 	}
 }
 
-bool item_touches(
-	const struct task *task, enum target target, int64_t exptime, struct waiter *waiter, const struct result *r)
+bool item_touches(const struct task *task, enum target target, int64_t exptime,
+	struct waiter *waiter, const struct result *r)
 {
-	if (r->status != RESULT_HIT || waiter->key.n > COLLECTION_KEY_MAX || target == TARGET_COLLECTION)
+	if (r->status != RESULT_HIT || waiter->key.n > COLLECTION_KEY_MAX ||
+		target == TARGET_COLLECTION)
 		return false;
 	return touch_followers(task->host->lanes, task->account, exptime, waiter, r);
 }
@@ -242,7 +252,8 @@ static void item_on_flushed(struct waiter *waiter, const struct result *r)
 
 void flush_start(struct host *host, const struct request *request, void *owner)
 {
-	size_t size = sizeof(struct flush_task) + (size_t)host->env.servers * sizeof(struct flush_part);
+	size_t size =
+		sizeof(struct flush_task) + (size_t)host->env.servers * sizeof(struct flush_part);
 	struct flush_task *flush = task_new(host, request, owner, size);
 	struct call call = { .verb = CALL_FLUSH_ALL, .exptime = request->exptime };
 

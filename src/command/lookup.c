@@ -9,12 +9,18 @@ struct counters {
 	enum lookup_counter hit, miss, changed;
 };
 
-static const struct counters of_get = { true, LOOKUP_get_hits, LOOKUP_get_misses, LOOKUP_get_misses };
-static const struct counters of_touch = { true, LOOKUP_touch_hits, LOOKUP_touch_misses, LOOKUP_touch_misses };
-static const struct counters of_delete = { true, LOOKUP_delete_hits, LOOKUP_delete_misses, LOOKUP_delete_misses };
-static const struct counters of_incr = { true, LOOKUP_incr_hits, LOOKUP_incr_misses, LOOKUP_incr_misses };
-static const struct counters of_decr = { true, LOOKUP_decr_hits, LOOKUP_decr_misses, LOOKUP_decr_misses };
-static const struct counters of_cas = { true, LOOKUP_cas_hits, LOOKUP_cas_misses, LOOKUP_cas_badval };
+static const struct counters of_get = { true, LOOKUP_get_hits, LOOKUP_get_misses,
+	LOOKUP_get_misses };
+static const struct counters of_touch = { true, LOOKUP_touch_hits, LOOKUP_touch_misses,
+	LOOKUP_touch_misses };
+static const struct counters of_delete = { true, LOOKUP_delete_hits, LOOKUP_delete_misses,
+	LOOKUP_delete_misses };
+static const struct counters of_incr = { true, LOOKUP_incr_hits, LOOKUP_incr_misses,
+	LOOKUP_incr_misses };
+static const struct counters of_decr = { true, LOOKUP_decr_hits, LOOKUP_decr_misses,
+	LOOKUP_decr_misses };
+static const struct counters of_cas = { true, LOOKUP_cas_hits, LOOKUP_cas_misses,
+	LOOKUP_cas_badval };
 static const struct counters none = { .counts = false };
 
 static const struct counters *const classic[COMMAND_COUNT] = {
@@ -29,7 +35,8 @@ static const struct counters *const classic[COMMAND_COUNT] = {
 	[COMMAND_TOUCH] = &of_touch,
 };
 
-static void count_lookup(const struct task *task, struct slice key, const struct counters *c, enum lookup_end end)
+static void count_lookup(
+	const struct task *task, struct slice key, const struct counters *c, enum lookup_end end)
 {
 	if (task->host->looked_up && c->counts)
 		task->host->looked_up(task->host,
@@ -83,7 +90,8 @@ void lookup_outcome(const struct task *task, enum outcome_status status)
 		lookup_count(task, task->keys.list, LOOKUP_CHANGED);
 }
 
-static const struct counters *counters_of_meta(command_id id, const struct metaflags *flags, bool decrements)
+static const struct counters *counters_of_meta(
+	command_id id, const struct metaflags *flags, bool decrements)
 {
 	switch (id) {
 	case COMMAND_MG:
@@ -99,12 +107,14 @@ static const struct counters *counters_of_meta(command_id id, const struct metaf
 	}
 }
 
-void lookup_meta(const struct task *task, const struct metaflags *flags, bool decrements, struct slice code)
+void lookup_meta(
+	const struct task *task, const struct metaflags *flags, bool decrements, struct slice code)
 {
 	const struct counters *c = counters_of_meta(task->command->id, flags, decrements);
 
 	/* A quiet `ma` that succeeds has only the reply of the no-op. */
-	if (slice_equal(code, SLICE("HD")) || slice_equal(code, SLICE("VA")) || slice_equal(code, SLICE("MN")))
+	if (slice_equal(code, SLICE("HD")) || slice_equal(code, SLICE("VA")) ||
+		slice_equal(code, SLICE("MN")))
 		count_lookup(task, task->keys.list, c, LOOKUP_HIT);
 	else if (slice_equal(code, SLICE("EN")) || slice_equal(code, SLICE("NF")))
 		count_lookup(task, task->keys.list, c, LOOKUP_MISS);

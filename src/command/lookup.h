@@ -30,6 +30,7 @@ void lookup_result(const struct task *task, struct slice key, const struct resul
 void lookup_outcome(const struct task *task, enum outcome_status status);
 
 /* Counts a meta command with these flags that was answered with this code. */
-void lookup_meta(const struct task *task, const struct metaflags *flags, bool decrements, struct slice code);
+void lookup_meta(
+	const struct task *task, const struct metaflags *flags, bool decrements, struct slice code);
 
 #endif

@@ -39,7 +39,8 @@ static void say_line(struct meta_task *meta, const struct result *r, struct slic
 	};
 
 	if (meta->own_key.n) {
-		metaflags_copy_with_key(r->line, meta->flags.before_key, meta->own_key, &meta->task.scratch);
+		metaflags_copy_with_key(
+			r->line, meta->flags.before_key, meta->own_key, &meta->task.scratch);
 		reply.key = buf_slice(&meta->task.scratch);
 	}
 	task_say(&meta->task, &reply);
@@ -54,7 +55,8 @@ static bool is_kept_back(const struct meta_task *meta, struct slice code)
 
 static void meta_on_answer(struct waiter *waiter, const struct result *r)
 {
-	struct meta_task *meta = (struct meta_task *)((char *)waiter - offsetof(struct meta_task, waiter));
+	struct meta_task *meta =
+		(struct meta_task *)((char *)waiter - offsetof(struct meta_task, waiter));
 	struct slice rest = r->line, code;
 
 	if (result_failed(r)) {
@@ -76,7 +78,8 @@ static size_t line_max(const struct request *request)
 }
 
 /* Writes the line for the server to `at`. */
-static struct slice write_meta_line(const struct meta_task *meta, const struct request *request, char *at)
+static struct slice write_meta_line(
+	const struct meta_task *meta, const struct request *request, char *at)
 {
 	bool debug = request->command->id == COMMAND_ME;
 	char without[4], *end = without, *line = at;
@@ -110,23 +113,27 @@ static unsigned wanted_no_ops(const struct meta_task *meta)
 {
 	if (meta->task.command->id != COMMAND_MA)
 		return 0;
-	return (metaflags_has(&meta->flags, 'T') ? WANT_FLUSH : 0u) | (meta->fenced ? WANT_FENCE : 0u);
+	return (metaflags_has(&meta->flags, 'T') ? WANT_FLUSH : 0u) |
+		(meta->fenced ? WANT_FENCE : 0u);
 }
 
 void meta_start(struct host *host, const struct request *request, void *owner)
 {
-	struct meta_task *meta = task_new(host, request, owner, sizeof(*meta) + 2 * request->key.n + line_max(request));
+	struct meta_task *meta = task_new(
+		host, request, owner, sizeof(*meta) + 2 * request->key.n + line_max(request));
 	char *at = meta->bytes, decoded[KEY_MAX];
 
 	meta->flags = request->meta;
 	/* A base64 key names the same item as its decoded key, which selects the server. */
-	meta->waiter = (struct waiter){ meta_on_answer, task_keep(&at, target_key(request, decoded)) };
+	meta->waiter =
+		(struct waiter){ meta_on_answer, task_keep(&at, target_key(request, decoded)) };
 	meta->own_key = slice_of("", 0);
 	(void)task_keys(&meta->task, meta->waiter.key, 1);
 	if (metaflags_has(&meta->flags, 'k') && metaflags_has(&meta->flags, 'b') &&
 		!request_key_valid(meta->waiter.key, KEY_MAX))
 		meta->own_key = task_keep(&at, request->key);
-	meta->decrements = request->command->id == COMMAND_MA && metaflags_decrements(request->rest);
+	meta->decrements =
+		request->command->id == COMMAND_MA && metaflags_decrements(request->rest);
 	meta->fenced = request->command->id == COMMAND_MA && metaflags_has(&meta->flags, 'q') &&
 		metaflags_has(&meta->flags, 'N');
 	lanes_call(host->lanes, meta->task.account,

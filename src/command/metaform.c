@@ -11,7 +11,8 @@
 #include "command/task.h"
 #include "protocol/metaform.h"
 
-static void start_classic(struct host *host, const struct request *request, void *owner, struct request *classic)
+static void start_classic(
+	struct host *host, const struct request *request, void *owner, struct request *classic)
 {
 	size_t size = metaform_size(request);
 	struct metaform *form = pool_get(host->env.pool, size);

@@ -88,8 +88,8 @@ static struct move *new_move(struct host *host, const struct request *request, v
 	return m;
 }
 
-static void prepare_op(
-	struct move *m, enum op_kind kind, struct slice key, void (*done)(struct op *, const struct outcome *))
+static void prepare_op(struct move *m, enum op_kind kind, struct slice key,
+	void (*done)(struct op *, const struct outcome *))
 {
 	m->op = (struct op){ .kind = kind, .key = key, .done = done };
 	task_owns(&m->task, &m->op);
@@ -224,9 +224,12 @@ static void move_on_taken_back(struct op *op, const struct outcome *outcome)
 {
 	struct move *m = move_of(op);
 
-	if (outcome->status == OUTCOME_CHANGED || (outcome->status == OUTCOME_BUSY && ++m->attempts < ATTEMPTS)) {
+	if (outcome->status == OUTCOME_CHANGED ||
+		(outcome->status == OUTCOME_BUSY && ++m->attempts < ATTEMPTS)) {
 		/* Others have pushed after it, or every attempt had a conflict. */
-		m->list = (struct list_request){ .verb = LIST_REMOVE, .start = m->to ? -1 : 1, .item = moved_word(m) };
+		m->list = (struct list_request){
+			.verb = LIST_REMOVE, .start = m->to ? -1 : 1, .item = moved_word(m)
+		};
 		prepare_op(m, OP_LIST, m->target, move_on_taken_back);
 		submit_op(m);
 	} else if (outcome->status == OUTCOME_DONE || outcome->status == OUTCOME_MISSING) {
@@ -248,7 +251,9 @@ static void move_on_taken(struct op *op, const struct outcome *outcome)
 		reply_element(m, moved_word(m));
 	} else if (outcome->status == OUTCOME_CHANGED || outcome->status == OUTCOME_MISSING ||
 		outcome->status == OUTCOME_BUSY) {
-		m->list = (struct list_request){ .verb = LIST_TAKE, .start = m->to, .item = moved_word(m) };
+		m->list = (struct list_request){
+			.verb = LIST_TAKE, .start = m->to, .item = moved_word(m)
+		};
 		prepare_op(m, OP_LIST, m->target, move_on_taken_back);
 		submit_op(m);
 	} else {
@@ -264,14 +269,16 @@ static void move_on_pushed(struct op *op, const struct outcome *outcome)
 		(void)outcome_ends(outcome, end_move(m));
 		return;
 	}
-	m->list = (struct list_request){ .verb = LIST_TAKE, .start = m->from, .item = moved_word(m) };
+	m->list =
+		(struct list_request){ .verb = LIST_TAKE, .start = m->from, .item = moved_word(m) };
 	prepare_op(m, OP_LIST, m->source, move_on_taken);
 	submit_op(m);
 }
 
 static void push(struct move *m)
 {
-	const char *error = encoding_takes_any(m->rule) ? NULL : encoding_check_member(m->rule, moved_word(m));
+	const char *error =
+		encoding_takes_any(m->rule) ? NULL : encoding_check_member(m->rule, moved_word(m));
 
 	if (error) {
 		task_say_error(end_move(m), error);
@@ -436,7 +443,8 @@ static void move_on_popped(struct op *op, const struct outcome *outcome)
 {
 	struct pops *p = (struct pops *)((char *)op - offsetof(struct pops, op));
 
-	if (outcome->status == OUTCOME_MISSING || (outcome->status == OUTCOME_DONE && outcome->log.n == 0)) {
+	if (outcome->status == OUTCOME_MISSING ||
+		(outcome->status == OUTCOME_DONE && outcome->log.n == 0)) {
 		pop_next(p);
 	} else if (!outcome_ends(outcome, &p->task)) {
 		const struct reply r = reply_value(op->key, outcome->log);
@@ -454,7 +462,9 @@ static void pop_next(struct pops *p)
 	} else if (!args_allow_lists(rules_collection(p->task.host->env.rules, key))) {
 		task_say_error(&p->task, args_no_list);
 	} else {
-		p->op = (struct op){ .kind = OP_LIST, .key = key, .list = &p->list, .done = move_on_popped };
+		p->op = (struct op){
+			.kind = OP_LIST, .key = key, .list = &p->list, .done = move_on_popped
+		};
 		task_owns(&p->task, &p->op);
 		lanes_submit(p->task.host->lanes, &p->op);
 	}
@@ -462,7 +472,8 @@ static void pop_next(struct pops *p)
 
 void pop_keys_start(struct host *host, const struct request *request, void *owner)
 {
-	struct slice keys = slice_of(request->key.p, (size_t)(request->rest.p + request->rest.n - request->key.p));
+	struct slice keys = slice_of(
+		request->key.p, (size_t)(request->rest.p + request->rest.n - request->key.p));
 	struct pops *p = task_new(host, request, owner, sizeof(*p) + keys.n);
 	char *at = p->keys;
 

@@ -51,8 +51,9 @@ static enum reply_word word_of_status(enum outcome_status status, const struct c
 {
 	switch (status) {
 	case OUTCOME_MISSING:
-		return command->grammar == GRAMMAR_STORAGE && command->id != COMMAND_CAS ? WORD_NOT_STORED
-											 : WORD_NOT_FOUND;
+		return command->grammar == GRAMMAR_STORAGE && command->id != COMMAND_CAS
+			? WORD_NOT_STORED
+			: WORD_NOT_FOUND;
 	case OUTCOME_PRESENT:
 		return WORD_NOT_STORED;
 	case OUTCOME_CHANGED:
@@ -90,12 +91,13 @@ struct op_task *op_task_of(struct op *op)
 	return (struct op_task *)((char *)op - offsetof(struct op_task, op));
 }
 
-struct op_task *op_task_new(
-	struct host *host, const struct request *request, void *owner, enum op_kind kind, op_done *done, size_t more)
+struct op_task *op_task_new(struct host *host, const struct request *request, void *owner,
+	enum op_kind kind, op_done *done, size_t more)
 {
 	struct op_task *t = task_new(host, request, owner, sizeof(*t) + more + request->key.n);
-	const struct collection_rule *rule =
-		request->args ? request->args->rule : rules_collection(host->env.rules, request->key);
+	const struct collection_rule *rule = request->args
+		? request->args->rule
+		: rules_collection(host->env.rules, request->key);
 	char *at = t->more + more;
 
 	t->op = (struct op){

@@ -65,8 +65,8 @@ struct op_task *op_task_of(struct op *op);
  * If the operation creates the collection, its time to live is that of the request or of its
  * rule. The caller sets the other members of the operation, and submits it.
  */
-struct op_task *op_task_new(
-	struct host *host, const struct request *request, void *owner, enum op_kind kind, op_done *done, size_t more);
+struct op_task *op_task_new(struct host *host, const struct request *request, void *owner,
+	enum op_kind kind, op_done *done, size_t more);
 void op_task_submit(struct op_task *t);
 
 /* Replies the word of the command, such as STORED, when the operation of such a task is done. */

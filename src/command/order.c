@@ -24,8 +24,13 @@ static const struct traits {
 	[ORDER_READ_BLOCKS] = { .staged_from = ALWAYS },
 	[ORDER_WRITE] = { .changes = true, .is_plain = true },
 	[ORDER_WRITE_LATER] = { .changes = true, .waits = true },
-	[ORDER_TOUCH_KEYS] = { .changes = true, .hides = true, .is_plain = true, .staged_from = ORDER_KEYS_FIRST + 1 },
-	[ORDER_EVENT_READ] = { .knows_hidden = true, .calls = ORDER_EVENT_CALLS, .staged_from = ALWAYS },
+	[ORDER_TOUCH_KEYS] = { .changes = true,
+		.hides = true,
+		.is_plain = true,
+		.staged_from = ORDER_KEYS_FIRST + 1 },
+	[ORDER_EVENT_READ] = { .knows_hidden = true,
+		.calls = ORDER_EVENT_CALLS,
+		.staged_from = ALWAYS },
 	[ORDER_EVENT_COUNT] = { .changes = true, .knows_hidden = true, .is_plain = true },
 	[ORDER_EVENT_LIMIT] = { .changes = true, .knows_hidden = true, .calls = ORDER_LIMIT_CALLS },
 	[ORDER_EVENT_STORE] = { .changes = true, .knows_hidden = true, .hides = true },
@@ -53,7 +58,8 @@ struct order_effect order_effect(const struct request *request)
 {
 	if (!request->command || request->error)
 		return (struct order_effect){ .calls = 1 };
-	return request->needs ? request->needs->effect : order_effect_of(request->command, request->keys);
+	return request->needs ? request->needs->effect
+			      : order_effect_of(request->command, request->keys);
 }
 
 bool order_class_must_wait(const struct order *order, enum order_class class)
@@ -63,7 +69,8 @@ bool order_class_must_wait(const struct order *order, enum order_class class)
 	/* No call of an earlier request may reach a server after the flush. */
 	if (class == ORDER_FLUSH)
 		return order->tasks > 0;
-	return order->later_writes || (order->hidden_writes && !t->knows_hidden) || (order->staged_reads && t->changes);
+	return order->later_writes || (order->hidden_writes && !t->knows_hidden) ||
+		(order->staged_reads && t->changes);
 }
 
 bool order_must_wait(const struct order *order, const struct request *request)

@@ -58,7 +58,8 @@ static void plain_on_read(struct op *op, const struct outcome *outcome)
 		return;
 	}
 	if (outcome->status == OUTCOME_DONE) {
-		write_text(&r->text, r->all.shared ? buf_slice(&r->all.shared->text) : outcome->log, r->delimiter);
+		write_text(&r->text, r->all.shared ? buf_slice(&r->all.shared->text) : outcome->log,
+			r->delimiter);
 		result = (struct result){
 			.status = RESULT_HIT,
 			.value = buf_slice(&r->text),
@@ -96,16 +97,22 @@ void plain_read(const struct task *task, const struct call *call, struct waiter 
 	};
 	memcpy(r->key, call->key.p, call->key.n);
 	if (call->verb == CALL_GAT) {
-		r->touch = (struct op){ .kind = OP_TOUCH, .key = key, .ttl = call->exptime, .done = plain_on_touched };
+		r->touch = (struct op){
+			.kind = OP_TOUCH, .key = key, .ttl = call->exptime, .done = plain_on_touched
+		};
 		task_owns(task, &r->touch);
 		lanes_submit(host->lanes, &r->touch);
 	}
 	r->all = (struct set_request){ .verb = SET_ALL };
 	r->range = (struct list_request){ .verb = LIST_RANGE, .stop = -1 };
 	if (rule->type == COLLECTION_LIST)
-		r->read = (struct op){ .kind = OP_LIST, .key = key, .list = &r->range, .done = plain_on_read };
+		r->read = (struct op){
+			.kind = OP_LIST, .key = key, .list = &r->range, .done = plain_on_read
+		};
 	else
-		r->read = (struct op){ .kind = OP_READ, .key = key, .set = &r->all, .done = plain_on_read };
+		r->read = (struct op){
+			.kind = OP_READ, .key = key, .set = &r->all, .done = plain_on_read
+		};
 	task_owns(task, &r->read);
 	lanes_submit(host->lanes, &r->read);
 }
@@ -116,7 +123,8 @@ void plain_read(const struct task *task, const struct call *call, struct waiter 
  * Converts an item's value to a log with the same sign for all members. Returns NULL, or the
  * error line.
  */
-static const char *parse_value(const struct collection_rule *rule, struct slice data, char sign, struct buf *log)
+static const char *parse_value(
+	const struct collection_rule *rule, struct slice data, char sign, struct buf *log)
 {
 	while (data.n) {
 		const char *end = memchr(data.p, rule->delimiter, data.n);

@@ -7,7 +7,8 @@
 #include "protocol/metaflags.h"
 #include "protocol/metaform.h"
 
-const char start_odd_key_refusal[] = "CLIENT_ERROR only plain items may have keys with spaces or control characters";
+const char start_odd_key_refusal[] =
+	"CLIENT_ERROR only plain items may have keys with spaces or control characters";
 
 /* --- reserved keys --- */
 
@@ -70,7 +71,8 @@ static bool writes_item(const struct request *request)
 		return true;
 	case GRAMMAR_META:
 		/* With N it creates a missing item. */
-		return command->id == COMMAND_MA || (command->id == COMMAND_MG && metaflags_has(&request->meta, 'N'));
+		return command->id == COMMAND_MA ||
+			(command->id == COMMAND_MG && metaflags_has(&request->meta, 'N'));
 	default:
 		return command->order == ORDER_EVENT_COUNT || command->order == ORDER_EVENT_LIMIT ||
 			command->order == ORDER_EVENT_STORE;
@@ -98,7 +100,8 @@ static const char *reserved_refusal(const struct rules *rules, const struct requ
 
 /* --- starting --- */
 
-static void start_with_args(struct host *host, struct request *request, void *owner, command_start *start)
+static void start_with_args(
+	struct host *host, struct request *request, void *owner, command_start *start)
 {
 	struct args args;
 	const char *error = args_parse(host->env.rules, request, &args);

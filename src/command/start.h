@@ -15,10 +15,11 @@ typedef void command_start(struct host *host, const struct request *request, voi
  * The start functions of commands.def. Not generated from it, so that other files are not
  * recompiled for a new command that uses one of them.
  */
-command_start algebra_start, algebra_store_start, append_words_start, ask_list_start, claim_member_start, event_start,
-	flush_start, get_start, item_start, load_words_start, members_start, meta_start, move_element_start,
-	move_member_start, pop_keys_start, read_set_start, scompact_start, sinfo_start, spop_start, sset_start,
-	take_lease_start, wait_start;
+command_start algebra_start, algebra_store_start, append_words_start, ask_list_start,
+	claim_member_start, event_start, flush_start, get_start, item_start, load_words_start,
+	members_start, meta_start, move_element_start, move_member_start, pop_keys_start,
+	read_set_start, scompact_start, sinfo_start, spop_start, sset_start, take_lease_start,
+	wait_start;
 
 /*
  * Starts a request whose target is TARGET_COMMAND: carries out get, gets, set, cas and incr,
@@ -48,13 +49,15 @@ extern const char start_odd_key_refusal[];
  * Starts a request. Fills in its target, if it is unknown, and `args`. Returns false and does
  * nothing for a PROXY_COMMAND, which the host carries out.
  */
-bool task_start(struct host *host, struct request *request, void *owner) __attribute__((warn_unused_result));
+bool task_start(struct host *host, struct request *request, void *owner)
+	__attribute__((warn_unused_result));
 
 /*
  * Starts a request inside nest->outer, which receives the reply. Sets `into` of the request,
  * and clears its `noreply`. nest->done may be called before this returns. Returns false and
  * starts nothing for a PROXY_COMMAND.
  */
-bool task_start_inside(struct nest *nest, struct request *request) __attribute__((warn_unused_result));
+bool task_start_inside(struct nest *nest, struct request *request)
+	__attribute__((warn_unused_result));
 
 #endif

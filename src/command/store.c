@@ -65,7 +65,8 @@ static void store_on_written(void *arg)
 		replace_set(s);
 }
 
-void store_init(struct store *s, struct task *task, struct slice key, int64_t ttl, void (*wake)(struct store *store))
+void store_init(struct store *s, struct task *task, struct slice key, int64_t ttl,
+	void (*wake)(struct store *store))
 {
 	*s = (struct store){
 		.task = task,
@@ -81,7 +82,8 @@ static void begin_run(struct store *s)
 {
 	struct slice rest = buf_slice(&s->log), token;
 
-	run_writer_init(&s->writer, s->task->host->lanes, s->op.key, s->op.ttl, store_on_written, s);
+	run_writer_init(
+		&s->writer, s->task->host->lanes, s->op.key, s->op.ttl, store_on_written, s);
 	s->writes = true;
 	while ((token = slice_token(&rest)).n)
 		run_writer_add(&s->writer, slice_skip(token, 1), false);
@@ -92,7 +94,8 @@ static void begin_run(struct store *s)
 static void add_to_log(struct store *s, struct slice member)
 {
 	const struct collection_options *options = s->task->host->env.options;
-	const char *error = encoding_takes_any(s->rule) ? NULL : encoding_check_member(s->rule, member);
+	const char *error =
+		encoding_takes_any(s->rule) ? NULL : encoding_check_member(s->rule, member);
 	size_t before = s->log.cap;
 
 	BUF_ADD(&s->log, "+");

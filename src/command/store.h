@@ -28,8 +28,8 @@ struct store {
  * store_is_full returned true, when there may be room again. A failure of the task is kept in
  * its scratch. Borrows all arguments.
  */
-void store_init(
-	struct store *store, struct task *task, struct slice key, int64_t ttl, void (*wake)(struct store *store));
+void store_init(struct store *store, struct task *task, struct slice key, int64_t ttl,
+	void (*wake)(struct store *store));
 
 void store_add(struct store *store, struct slice member);
 

@@ -120,7 +120,8 @@ static enum target of_request(const struct rules *rules, const struct request *r
 			return TARGET_COMMAND;
 		return part_key_base(request->key).n ? TARGET_PART : TARGET_ITEM;
 	case SUBJECT_EVENTS:
-		return command_key_is(&rules->commands, request->key) ? TARGET_COMMAND : TARGET_ITEM;
+		return command_key_is(&rules->commands, request->key) ? TARGET_COMMAND
+								      : TARGET_ITEM;
 	default:
 		return TARGET_ITEM;
 	}
@@ -131,12 +132,14 @@ const char *target_refusal(const struct rules *rules, const struct request *requ
 	command_id id = request->command->id;
 	struct slice rest = request->rest, key = request->key;
 
-	if (request->command->grammar == GRAMMAR_KEYS || id == COMMAND_SET || id == COMMAND_CAS || id == COMMAND_INCR)
+	if (request->command->grammar == GRAMMAR_KEYS || id == COMMAND_SET || id == COMMAND_CAS ||
+		id == COMMAND_INCR)
 		return NULL;
 	while (key.n && !command_key_is(&rules->commands, key))
 		key = slice_token(&rest);
 	/* A key in base64 is not decoded for a more precise error. */
-	return key.n ? command_key_refusal(&rules->commands, key) : "CLIENT_ERROR use get or set for a command";
+	return key.n ? command_key_refusal(&rules->commands, key)
+		     : "CLIENT_ERROR use get or set for a command";
 }
 
 /* --- the order of requests --- */
@@ -149,11 +152,12 @@ static const struct command *event_command(const struct command *command)
 {
 	if (command->id == COMMAND_INCR || command->id == COMMAND_MA)
 		return command_get(COMMAND_EVINCR);
-	return command->id == COMMAND_SET || command->id == COMMAND_MS ? command_get(COMMAND_EVADD) : NULL;
+	return command->id == COMMAND_SET || command->id == COMMAND_MS ? command_get(COMMAND_EVADD)
+								       : NULL;
 }
 
-enum order_class target_class(
-	const struct rules *rules, struct slice key, struct order_effect *effect, const struct command **inside)
+enum order_class target_class(const struct rules *rules, struct slice key,
+	struct order_effect *effect, const struct command **inside)
 {
 	const struct command *command = command_get(COMMAND_GET), *event;
 	size_t keys = 1;
@@ -190,7 +194,8 @@ size_t target_first(const struct rules *rules, struct slice all)
  * If a part may start late, because of earlier ones, later requests must not change its
  * subject. If any part writes, it may start late, too.
  */
-static void find_needs_of_many(const struct rules *rules, const struct request *request, struct order_needs *out)
+static void find_needs_of_many(
+	const struct rules *rules, const struct request *request, struct order_needs *out)
 {
 	struct slice all = target_keys(request), key;
 	bool late = request->keys > target_first(rules, all), writes = false;
@@ -214,7 +219,8 @@ static void find_needs_of_many(const struct rules *rules, const struct request *
 }
 
 /* Returns false if the changes and calls of the request do not depend on its keys. */
-static bool find_needs(const struct rules *rules, const struct request *request, struct order_needs *out)
+static bool find_needs(
+	const struct rules *rules, const struct request *request, struct order_needs *out)
 {
 	enum grammar grammar = request->command->grammar;
 	const struct command *event = event_command(request->command);
@@ -228,10 +234,11 @@ static bool find_needs(const struct rules *rules, const struct request *request,
 		return false;
 	} else if (grammar == GRAMMAR_KEYS && request->keys > 1) {
 		find_needs_of_many(rules, request, out);
-	} else if (grammar == GRAMMAR_KEYS || grammar == GRAMMAR_STORAGE || grammar == GRAMMAR_ARITHMETIC ||
-		metaform_has(request->command)) {
+	} else if (grammar == GRAMMAR_KEYS || grammar == GRAMMAR_STORAGE ||
+		grammar == GRAMMAR_ARITHMETIC || metaform_has(request->command)) {
 		struct slice key = target_key(request, decoded);
-		out->classes = (uint16_t)(1u << target_class(rules, key, &out->effect, &out->inside));
+		out->classes =
+			(uint16_t)(1u << target_class(rules, key, &out->effect, &out->inside));
 	} else {
 		return false;
 	}

@@ -46,7 +46,8 @@ static inline bool target_is_guarded(const struct request *request)
  * several keys otherwise has its own target. If keys are commands and `needs` is not NULL, fills
  * in `needs` and points request->needs to it.
  */
-static inline void target_resolve(const struct rules *rules, struct request *request, struct order_needs *needs)
+static inline void target_resolve(
+	const struct rules *rules, struct request *request, struct order_needs *needs)
 {
 	bool has_rules = rules->commands.prefix.n || rules->collection_count || rules->plain_events;
 
@@ -73,15 +74,16 @@ const char *target_refusal(const struct rules *rules, const struct request *requ
 /* Returns all keys of a request, as they are in the line. */
 static inline struct slice target_keys(const struct request *request)
 {
-	return slice_of(request->key.p, (size_t)(request->rest.p + request->rest.n - request->key.p));
+	return slice_of(
+		request->key.p, (size_t)(request->rest.p + request->rest.n - request->key.p));
 }
 
 /*
  * Returns the class of the request for which a key of a get, or the key of a set, stands.
  * Stores its effect, and the command that the key names or NULL.
  */
-enum order_class target_class(
-	const struct rules *rules, struct slice key, struct order_effect *effect, const struct command **inside);
+enum order_class target_class(const struct rules *rules, struct slice key,
+	struct order_effect *effect, const struct command **inside);
 
 /* Returns how many of these keys are requested before the size of their values is known. */
 size_t target_first(const struct rules *rules, struct slice all);

@@ -12,7 +12,8 @@ static size_t align(size_t size)
 }
 
 /* Not inline: most replies go to the client, in the text protocol. */
-static __attribute__((noinline)) void redirect(struct task *task, const struct request_reply *way, size_t size)
+static __attribute__((noinline)) void redirect(
+	struct task *task, const struct request_reply *way, size_t size)
 {
 	const struct request *sent = way->sent;
 
@@ -175,7 +176,8 @@ bool task_write(const struct task *task, struct buf *out, const struct reply *r,
 }
 
 /* Inline: almost every reply passes here once. */
-static inline __attribute__((always_inline)) void add_to_reply(struct task *task, const struct reply *r)
+static inline __attribute__((always_inline)) void add_to_reply(
+	struct task *task, const struct reply *r)
 {
 	struct slice tail;
 
@@ -205,7 +207,8 @@ static void reuse_spill(struct task *task)
 /* Returns whether the outer task receives this reply unchanged. */
 static bool is_whole(const struct task *task, const struct reply *r)
 {
-	if (r->more || r->kind == REPLY_META || task->as.form != reply_text_form || buf_size(&task->spill))
+	if (r->more || r->kind == REPLY_META || task->as.form != reply_text_form ||
+		buf_size(&task->spill))
 		return false;
 	return r->kind != REPLY_VALUE || !task->nest->collects;
 }
@@ -213,7 +216,8 @@ static bool is_whole(const struct task *task, const struct reply *r)
 /* Collects a part of a reply. The END is left out. */
 static void collect(struct task *task, const struct reply *r)
 {
-	bool ends = task->as.form == reply_text_form && r->kind == REPLY_WORD && r->word == WORD_END;
+	bool ends =
+		task->as.form == reply_text_form && r->kind == REPLY_WORD && r->word == WORD_END;
 	struct reply part = *r;
 
 	part.more |= task->as.form == reply_text_form;
@@ -236,7 +240,8 @@ static struct reply told(struct task *task, const struct reply *last, struct sha
 	if (r.bytes.n == 0)
 		return (struct reply){ .kind = REPLY_NOTHING };
 	r.bytes.n -= 2;
-	r.word = last->kind == REPLY_META || task->as.form != reply_text_form ? last->word : WORD_NONE;
+	r.word = last->kind == REPLY_META || task->as.form != reply_text_form ? last->word
+									      : WORD_NONE;
 	if (r.bytes.n >= TASK_SHARES) {
 		task->spill.end -= 2;
 		*text = r.shared = shared_create(&task->spill);

@@ -23,8 +23,11 @@ struct task {
 	/* The client's account, set by the host in `begin`; valid until the task is done. */
 	struct account *account;
 	struct nest *nest; /* Not NULL for a nested task, which the host does not see. */
-	struct buf
-		spill; /* Used by the host: a reply that is held back until earlier ones are done; or a nested task's reply. */
+	/*
+	 * Used by the host: a reply that is held back until earlier ones are done; or a nested
+	 * task's reply.
+	 */
+	struct buf spill;
 	struct buf scratch; /* Used by the command; freed with the task. */
 	size_t size;        /* Size of the whole object. */
 	struct {
@@ -134,7 +137,8 @@ void task_say_failure(struct task *task, const struct result *r);
  * reply_form does. task_reply returns the buffer for the next bytes of the reply, as
  * host->reply does. task_reply_shared adds a text, without copying it if possible.
  */
-bool task_write(const struct task *task, struct buf *out, const struct reply *reply, struct slice *tail);
+bool task_write(
+	const struct task *task, struct buf *out, const struct reply *reply, struct slice *tail);
 struct buf *task_reply(struct task *task);
 void task_reply_shared(struct task *task, struct shared *text);
 

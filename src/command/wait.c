@@ -103,7 +103,8 @@ static void try_next(struct wait_task *w)
 	struct request inside = { .command = w->inside, .rest = w->rest, .keys = 1 };
 
 	/* At most WAIT_KEYS_MAX. */
-	while (!w->blocked.is_queued && w->at < w->end && waiting_has(w->task.host->waiting, wait_key(w, w->at)))
+	while (!w->blocked.is_queued && w->at < w->end &&
+		waiting_has(w->task.host->waiting, wait_key(w, w->at)))
 		w->at++;
 	if (w->at == w->end) {
 		w->tries = false;
@@ -123,7 +124,8 @@ static bool wait_is_gone(const struct blocked *b, bool ask)
 {
 	const struct task *task = &wait_task_of(b)->task;
 
-	return task_is_abandoned(task) || (task->host->ended && task->host->ended(task->owner, ask));
+	return task_is_abandoned(task) ||
+		(task->host->ended && task->host->ended(task->owner, ask));
 }
 
 static void wait_pop(struct blocked *b, size_t key)
@@ -166,7 +168,9 @@ static void add_key(struct wait_task *w, struct slice key, char **at)
 
 static const struct command *inside_of(command_id id)
 {
-	return command_get(id == COMMAND_BLPOP ? COMMAND_LPOP : id == COMMAND_BRPOP ? COMMAND_RPOP : COMMAND_LMOVE);
+	return command_get(id == COMMAND_BLPOP ? COMMAND_LPOP
+			: id == COMMAND_BRPOP  ? COMMAND_RPOP
+					       : COMMAND_LMOVE);
 }
 
 void wait_start(struct host *host, const struct request *request, void *owner)
@@ -177,7 +181,8 @@ void wait_start(struct host *host, const struct request *request, void *owner)
 	char *at;
 
 	if (!host->waiting) {
-		task_refuse(host, request, owner, "SERVER_ERROR blocking commands are not available here");
+		task_refuse(host, request, owner,
+			"SERVER_ERROR blocking commands are not available here");
 		return;
 	}
 	w = task_new(host, request, owner, sizeof(*w) + request->key.n + request->rest.n + 1);
@@ -192,7 +197,8 @@ void wait_start(struct host *host, const struct request *request, void *owner)
 	add_key(w, request->key, &at);
 	while ((key = slice_token(&rest)).n)
 		add_key(w, key, &at);
-	(void)task_keys(&w->task, slice_of((char *)(w + 1), (size_t)(at - 1 - (char *)(w + 1))), w->count);
+	(void)task_keys(
+		&w->task, slice_of((char *)(w + 1), (size_t)(at - 1 - (char *)(w + 1))), w->count);
 	w->rest = moves ? task_keep(&at, request->rest) : slice_of("", 0);
 	w->task.resume = wait_resume;
 	try_next(w);

@@ -25,7 +25,8 @@ static const char *take_host(struct slice host, struct address *out)
 
 static const char *parse_tcp(struct slice text, struct address *out)
 {
-	const char *colon = memrchr(text.p, ':', text.n), *close = memrchr(text.p, ']', text.n), *error;
+	const char *colon = memrchr(text.p, ':', text.n), *close = memrchr(text.p, ']', text.n),
+		   *error;
 	struct slice host = text;
 	uint32_t port;
 
@@ -57,7 +58,8 @@ static const char *parse_tcp(struct slice text, struct address *out)
 
 const char *address_parse(const char *text, uint16_t port, bool weighted, struct address *out)
 {
-	static const struct slice tls = { "tls:", 4 }, dns = { "dns:", 4 }, weight_word = { "weight=", 7 };
+	static const struct slice tls = { "tls:", 4 }, dns = { "dns:", 4 },
+				  weight_word = { "weight=", 7 };
 	const char *end = text + strlen(text);
 	struct slice rest = slice_of(text, strlen(text)), where, weight;
 
@@ -77,8 +79,8 @@ const char *address_parse(const char *text, uint16_t port, bool weighted, struct
 	if (slice_token(&rest).n || (weight.n && !weighted))
 		return "unexpected text after the address";
 	if (weight.n &&
-		(!num_parse_u32(slice_skip(weight, weight_word.n), &out->weight) || out->weight == 0 ||
-			out->weight > 99999))
+		(!num_parse_u32(slice_skip(weight, weight_word.n), &out->weight) ||
+			out->weight == 0 || out->weight > 99999))
 		return "bad weight (weight=1 to weight=99999)";
 	out->tls = !weighted && slice_starts(where, tls);
 	out->dns = weighted && slice_starts(where, dns);
@@ -90,7 +92,8 @@ const char *address_parse(const char *text, uint16_t port, bool weighted, struct
 		if (out->dns)
 			return "a Unix socket has no name to look up";
 		out->port = 0;
-		where = slice_starts(where, local_prefix) ? slice_skip(where, local_prefix.n) : where;
+		where = slice_starts(where, local_prefix) ? slice_skip(where, local_prefix.n)
+							  : where;
 		/* The size of sockaddr_un.sun_path. */
 		return where.n >= 108 ? "path too long" : take_host(where, out);
 	}

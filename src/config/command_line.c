@@ -10,15 +10,18 @@
 
 static const char usage[] =
 	"usage: setlistd [OPTION]...\n"
-	"A memcached proxy that adds sets, lists and event counters to ordinary memcached servers.\n"
+	"A memcached proxy that adds sets, lists and event counters to ordinary memcached "
+	"servers.\n"
 	"\n"
 	"  -a, --admin ADDR        HTTP port for operators: its page, metrics and health\n"
-	"  -c, --commands PREFIX   keys that begin with it are commands, such as q| for `get q|scard|topic-1`\n"
+	"  -c, --commands PREFIX   keys that begin with it are commands, such as q| for `get "
+	"q|scard|topic-1`\n"
 	"  -f, --file FILE         configuration file; the other options override it\n"
 	"  -l, --listen ADDR       listen on this address (127.0.0.1); may be repeated\n"
 	"  -p, --port PORT         listen on this TCP port (11311), 0 for none\n"
 	"  -s, --socket SOCKET     listen on this Unix socket\n"
-	"  -S, --servers SERVERS   the memcached servers: host:port,host:port or a libmemcached string (--SERVER=...)\n"
+	"  -S, --servers SERVERS   the memcached servers: host:port,host:port or a libmemcached "
+	"string (--SERVER=...)\n"
 	"  -t, --threads THREADS   worker threads (1)\n"
 	"  -u, --user USER         switch to this user after opening the sockets\n"
 	"  -v, --verbose           log more; twice for debugging\n"
@@ -69,7 +72,8 @@ static _Noreturn void refuse_name(const char *argument)
 	for (const struct option *o = names; o->name; o++)
 		near_offer(&near, slice_of(o->name, strlen(o->name)));
 	near_hint(&near, hint);
-	fprintf(stderr, "setlistd: unknown option %s%s%s setlistd --help\n", argument, hint, *hint ? " See" : "; see");
+	fprintf(stderr, "setlistd: unknown option %s%s%s setlistd --help\n", argument, hint,
+		*hint ? " See" : "; see");
 	exit(2);
 }
 
@@ -81,8 +85,8 @@ static _Noreturn void refuse_option(int c, const char *argument)
 	if (optopt == 0)
 		refuse_name(argument);
 	if (o->name)
-		fprintf(stderr, "setlistd: -%c, --%s: %s value; see setlistd --help\n", optopt, o->name,
-			c == ':' ? "needs a" : "takes no");
+		fprintf(stderr, "setlistd: -%c, --%s: %s value; see setlistd --help\n", optopt,
+			o->name, c == ':' ? "needs a" : "takes no");
 	else
 		fprintf(stderr, "setlistd: unknown option -%c; see setlistd --help\n", optopt);
 	exit(2);
@@ -164,7 +168,8 @@ struct options options_parse(int argc, char **argv)
 }
 
 /* Appends an error about the value of an option. Does nothing if `error` is NULL. */
-static void check(struct config *config, const char *option, const char *value, const char *error, struct buf *errors)
+static void check(struct config *config, const char *option, const char *value, const char *error,
+	struct buf *errors)
 {
 	if (error)
 		config_fault(config, 0, errors, "%s %s: %s", option, value, error);
@@ -179,7 +184,9 @@ static void apply_listen(struct config *config, const struct options *o, struct 
 		config_clear(config, config_option("listen"));
 	for (int i = 0; i < o->listen_count && o->port != 0; i++)
 		check(config, "-l", o->listen[i],
-			config_add_listen(config, o->listen[i], o->port > 0 ? (uint16_t)o->port : 0), errors);
+			config_add_listen(
+				config, o->listen[i], o->port > 0 ? (uint16_t)o->port : 0),
+			errors);
 	if (o->listen_count == 0 && o->port > 0)
 		(void)config_add_listen(config, "127.0.0.1", (uint16_t)o->port);
 	if (o->socket) {

@@ -29,7 +29,8 @@ static struct slice slice_of_text(const char *text)
 
 static const char *config_check_control(const char *path)
 {
-	if (!*path || (*path == '/' && strlen(path) < sizeof(((struct sockaddr_un *)NULL)->sun_path)))
+	if (!*path ||
+		(*path == '/' && strlen(path) < sizeof(((struct sockaddr_un *)NULL)->sun_path)))
 		return NULL;
 	return "must be the absolute path of a socket, of at most 107 bytes";
 }
@@ -56,7 +57,8 @@ static const char *config_check_admin(const char *text)
  */
 static const char *config_check_host(const char *name)
 {
-	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
+	static const char allowed[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
 
 	return *name && !name[strspn(name, allowed)] ? NULL : "is not a host name";
 }
@@ -200,11 +202,13 @@ void config_clear(struct config *config, const struct config_option *o)
 	config->lines[o - config_options] = 0;
 }
 
-const char *config_number(const char *text, int64_t least, int64_t most, int64_t *value, char why[CONFIG_WHY])
+const char *config_number(
+	const char *text, int64_t least, int64_t most, int64_t *value, char why[CONFIG_WHY])
 {
 	if (num_parse_i64(slice_of_text(text), value) && *value >= least && *value <= most)
 		return NULL;
-	snprintf(why, CONFIG_WHY, "must be a decimal number from %" PRId64 " to %" PRId64, least, most);
+	snprintf(why, CONFIG_WHY, "must be a decimal number from %" PRId64 " to %" PRId64, least,
+		most);
 	return why;
 }
 
@@ -231,8 +235,8 @@ static const struct unit {
 };
 enum { UNITS = sizeof(units) / sizeof(units[0]) };
 
-const char *config_quantity(
-	const char *text, const char *about, int64_t least, int64_t most, int64_t *value, char why[CONFIG_WHY])
+const char *config_quantity(const char *text, const char *about, int64_t least, int64_t most,
+	int64_t *value, char why[CONFIG_WHY])
 {
 	const struct slice plain = slice_of(about, strcspn(about, " "));
 	const size_t digits = strspn(text, "0123456789");
@@ -242,7 +246,8 @@ const char *config_quantity(
 		if (!slice_equal(plain, slice_of_text(units[i].plain)) ||
 			!near_same(slice_of_text(text + digits), slice_of_text(units[i].name)))
 			continue;
-		if (!num_parse_i64(slice_of(text, digits), value) || *value > most / units[i].factor)
+		if (!num_parse_i64(slice_of(text, digits), value) ||
+			*value > most / units[i].factor)
 			break;
 		*value *= units[i].factor;
 		if (*value >= least)
@@ -259,7 +264,8 @@ const char *config_quantity(
 	return why;
 }
 
-const char *config_word(const char *text, const char *const *words, int *value, char why[CONFIG_WHY])
+const char *config_word(
+	const char *text, const char *const *words, int *value, char why[CONFIG_WHY])
 {
 	int n = snprintf(why, CONFIG_WHY, "is not one of:");
 
@@ -293,8 +299,8 @@ static int64_t days_to(int year, int month)
 	bool leaps = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
 	int64_t past = year - 1;
 
-	return 365 * (past - 1969) + past / 4 - past / 100 + past / 400 - (1969 / 4 - 1969 / 100 + 1969 / 400) +
-		before[month - 1] + (leaps && month > 2);
+	return 365 * (past - 1969) + past / 4 - past / 100 + past / 400 -
+		(1969 / 4 - 1969 / 100 + 1969 / 400) + before[month - 1] + (leaps && month > 2);
 }
 
 const char *config_time(const char *text, int64_t *at)
@@ -314,8 +320,8 @@ const char *config_time(const char *text, int64_t *at)
 		else if (n < 5)
 			n++;
 	}
-	if (part[0] < 1970 || part[1] < 1 || part[1] > 12 || part[2] < 1 || part[3] > 23 || part[4] > 59 ||
-		part[5] > 59)
+	if (part[0] < 1970 || part[1] < 1 || part[1] > 12 || part[2] < 1 || part[3] > 23 ||
+		part[4] > 59 || part[5] > 59)
 		return error;
 	*at = days_to(part[0], part[1]) + part[2] - 1;
 	if (*at >= (part[1] == 12 ? days_to(part[0] + 1, 1) : days_to(part[0], part[1] + 1)))
@@ -346,7 +352,8 @@ static const char *add_text(const char *text, struct text_list *list)
  * TLS, and a server that is named twice would get a double share of the keys, for which there
  * are weights.
  */
-static const char *add_address(const char *text, uint16_t port, bool weighted, struct address_list *list)
+static const char *add_address(
+	const char *text, uint16_t port, bool weighted, struct address_list *list)
 {
 	struct address address;
 	const char *error = address_parse(text, port, weighted, &address);
@@ -408,7 +415,8 @@ static const char *add_command(const char *text, struct command_set *set, char w
 	return why;
 }
 
-static const char *set_value(const struct config_option *o, const char *text, void *value, char why[CONFIG_WHY])
+static const char *set_value(
+	const struct config_option *o, const char *text, void *value, char why[CONFIG_WHY])
 {
 	const char *error = o->check ? o->check(text) : NULL;
 
@@ -441,7 +449,8 @@ static const char *set_value(const struct config_option *o, const char *text, vo
 	abort();
 }
 
-bool config_set(struct config *config, const struct config_option *o, const char *text, char error[CONFIG_VALUE_ERROR])
+bool config_set(struct config *config, const struct config_option *o, const char *text,
+	char error[CONFIG_VALUE_ERROR])
 {
 	const char *quote = o->kind == KIND_NUMBER ? "" : "\"", *joint, *why;
 	char room[CONFIG_WHY], spare[CONFIG_WHY];
@@ -457,8 +466,8 @@ bool config_set(struct config *config, const struct config_option *o, const char
 	if (o->kind == KIND_LOGIN)
 		snprintf(error, CONFIG_VALUE_ERROR, "%s: %s", o->name, why);
 	else
-		snprintf(error, CONFIG_VALUE_ERROR, "%s%s%s%s%s%s%s", o->name, config_is_list(o) ? ": " : " = ", quote,
-			text, quote, joint, why);
+		snprintf(error, CONFIG_VALUE_ERROR, "%s%s%s%s%s%s%s", o->name,
+			config_is_list(o) ? ": " : " = ", quote, text, quote, joint, why);
 	return false;
 }
 
@@ -478,7 +487,8 @@ unsigned config_line(const struct config *config, const char *name)
 	return config->lines[config_option(name) - config_options];
 }
 
-bool config_fault(const struct config *config, unsigned line, struct buf *errors, const char *format, ...)
+bool config_fault(
+	const struct config *config, unsigned line, struct buf *errors, const char *format, ...)
 {
 	char text[2 * CONFIG_VALUE_ERROR];
 	va_list arguments;
@@ -512,7 +522,11 @@ static void put_addresses(const struct address_list *list, bool weighted, struct
 	for (size_t i = 0; i < list->count; i++) {
 		const struct address *a = &list->at[i];
 		if (a->port)
-			buf_printf(out, "%s%s:%u", a->tls ? "tls:" : a->dns ? "dns:" : "", a->host, a->port);
+			buf_printf(out, "%s%s:%u",
+				a->tls           ? "tls:"
+					: a->dns ? "dns:"
+						 : "",
+				a->host, a->port);
 		else
 			buf_printf(out, "unix:%s", a->host);
 		if (weighted)
@@ -598,7 +612,8 @@ void config_print(const struct config *config, struct buf *out)
 			reply_add_stat_text(out, o->name, "libmemcached string");
 		else if (o->shown != OPTION_HIDDEN)
 			config_texts(config, o, &texts);
-		for (struct slice rest = buf_slice(&texts); rest.n; rest = slice_skip(rest, strlen(rest.p) + 1))
+		for (struct slice rest = buf_slice(&texts); rest.n;
+			rest = slice_skip(rest, strlen(rest.p) + 1))
 			reply_add_stat_text(out, o->name, rest.p);
 		buf_free(&texts);
 	}
@@ -670,13 +685,14 @@ struct ring *config_ring(const struct address_list *list, int distribution, char
 		return NULL;
 	}
 	if (list->count > RING_SERVERS_MAX) {
-		snprintf(error, 256, "%zu servers: at most %d are allowed", list->count, RING_SERVERS_MAX);
+		snprintf(error, 256, "%zu servers: at most %d are allowed", list->count,
+			RING_SERVERS_MAX);
 		return NULL;
 	}
 	servers = xcalloc(list->count, sizeof(*servers));
 	for (size_t i = 0; i < list->count; i++)
-		servers[i] = (struct ring_server){ list->at[i].host, list->at[i].port, list->at[i].weight,
-			list->at[i].name };
+		servers[i] = (struct ring_server){ list->at[i].host, list->at[i].port,
+			list->at[i].weight, list->at[i].name };
 	ring = ring_create(servers, (int)list->count, (enum ring_distribution)distribution);
 	free(servers);
 	return ring;

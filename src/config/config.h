@@ -87,15 +87,16 @@ void config_mark(struct config *config, const struct config_option *option, unsi
 /* Returns the line of the file that set the option; 0 if none did. */
 unsigned config_line(const struct config *config, const char *name);
 /* Appends an error as a line, after "file:line: " unless `line` is 0. Returns false. */
-bool config_fault(const struct config *config, unsigned line, struct buf *errors, const char *format, ...)
-	__attribute__((format(printf, 4, 5)));
+bool config_fault(const struct config *config, unsigned line, struct buf *errors,
+	const char *format, ...) __attribute__((format(printf, 4, 5)));
 /* Removes all elements of a list. A text becomes NULL until it is set again. */
 void config_clear(struct config *config, const struct config_option *option);
 
 /* Appends the value, or each element of a list, as in the file, followed by a zero byte. */
 void config_texts(const struct config *config, const struct config_option *option, struct buf *out);
 /* Returns whether an option has the same value in both configurations. */
-bool config_same(const struct config *a, const struct config *b, const struct config_option *option);
+bool config_same(
+	const struct config *a, const struct config *b, const struct config_option *option);
 
 /* Appends the settings as STAT lines. */
 void config_print(const struct config *config, struct buf *out);
@@ -124,13 +125,14 @@ struct ring *config_ring(const struct address_list *list, int distribution, char
  * Parses the decimal number of an option or rule, within a range. Returns NULL, or `why` with
  * the error.
  */
-const char *config_number(const char *text, int64_t least, int64_t most, int64_t *value, char why[CONFIG_WHY]);
+const char *config_number(
+	const char *text, int64_t least, int64_t most, int64_t *value, char why[CONFIG_WHY]);
 /*
  * As config_number(), with an optional unit. `about` begins with the default unit: "ms",
  * "seconds" or "bytes".
  */
-const char *config_quantity(
-	const char *text, const char *about, int64_t least, int64_t most, int64_t *value, char why[CONFIG_WHY]);
+const char *config_quantity(const char *text, const char *about, int64_t least, int64_t most,
+	int64_t *value, char why[CONFIG_WHY]);
 /* Parses a flag. Returns NULL, or the error: a constant text. */
 const char *config_flag(const char *text, bool *value);
 /*
@@ -142,6 +144,7 @@ const char *config_time(const char *text, int64_t *at);
  * Parses a word; its value is its index in `words`, which NULL terminates. Returns NULL, or
  * `why` with the error.
  */
-const char *config_word(const char *text, const char *const *words, int *value, char why[CONFIG_WHY]);
+const char *config_word(
+	const char *text, const char *const *words, int *value, char why[CONFIG_WHY]);
 
 #endif

@@ -94,7 +94,8 @@ static const struct rule_option {
 	int64_t least, most; /* Range of a number, or of the length of a text in bytes. */
 	const char *const *words;
 } rule_options[] = {
-#define COLLECTION_RULE(type, kind, member, initial, allowed, ...) { "collection", #member, allowed },
+#define COLLECTION_RULE(type, kind, member, initial, allowed, ...) \
+	{ "collection", #member, allowed },
 #define EVENT_RULE(type, kind, member, initial, allowed, ...) { "events", #member, allowed },
 #include "collection/rules.def"
 };
@@ -109,7 +110,8 @@ static const struct rule_option *option_of(cfg_t *section, cfg_opt_t *opt)
 
 	for (size_t i = 0; i < sizeof(rule_options) / sizeof(rule_options[0]); i++) {
 		const struct rule_option *o = &rule_options[i];
-		if (strcmp(o->name, cfg_opt_name(opt)) == 0 && (!found || strcmp(o->section, cfg_name(section)) == 0))
+		if (strcmp(o->name, cfg_opt_name(opt)) == 0 &&
+			(!found || strcmp(o->section, cfg_name(section)) == 0))
 			found = o;
 	}
 	return found;
@@ -194,7 +196,8 @@ static int check_text(cfg_t *cfg, cfg_opt_t *opt)
 	else
 		snprintf(size, sizeof(size), "%d to %d bytes", (int)o->least, (int)o->most);
 	if (n < (size_t)o->least || n > (size_t)o->most || word_end(text, text + n) != text + n)
-		cfg_error(cfg, "%s = \"%s\": must be %s, without spaces and control characters", o->name, text, size);
+		cfg_error(cfg, "%s = \"%s\": must be %s, without spaces and control characters",
+			o->name, text, size);
 	return go_on();
 }
 
@@ -213,7 +216,8 @@ static int file_count_rule(cfg_t *cfg, cfg_opt_t *opt)
 {
 	if (cfg_opt_size(opt) <= RULES_MAX)
 		return go_on();
-	refuse((unsigned)cfg->line, "%s: more than %d of these rules", cfg_opt_name(opt), RULES_MAX);
+	refuse((unsigned)cfg->line, "%s: more than %d of these rules", cfg_opt_name(opt),
+		RULES_MAX);
 	return -1;
 }
 
@@ -231,7 +235,8 @@ static const char *rule_error(cfg_t *section)
 	if (cfg_getint(section, "spread") > 1 && encoding != ENCODING_OPLOG)
 		return "`spread` is only for the encoding oplog";
 	if (encoding == ENCODING_PAIRED && (!*removed || strcmp(removed, prefix) == 0))
-		return "the encoding paired needs a prefix in `removed` that differs from that of the rule";
+		return "the encoding paired needs a prefix in `removed` that differs from that of "
+		       "the rule";
 	if (encoding != ENCODING_PAIRED && *removed)
 		return "`removed` is only for the encoding paired";
 	if (encoding == ENCODING_TOMBSTONE && cfg_getstr(section, "delimiter")[0] == '|')
@@ -343,7 +348,8 @@ static int file_take(cfg_t *cfg, cfg_opt_t *opt)
 
 static cfg_opt_t tree_option(const struct config_option *o)
 {
-	cfg_opt_t text = CFG_STR(o->name, "", CFGF_NONE), list = CFG_STR_LIST(o->name, NULL, CFGF_NONE);
+	cfg_opt_t text = CFG_STR(o->name, "", CFGF_NONE),
+		  list = CFG_STR_LIST(o->name, NULL, CFGF_NONE);
 
 	return config_is_list(o) ? list : text;
 }
@@ -427,7 +433,8 @@ static bool read_text(const char *path, struct buf *text)
  */
 static bool names_rules(struct slice name)
 {
-	static const char *const words[] = { "rule", "rules", "set", "sets", "list", "lists", "prefix", "encoding" };
+	static const char *const words[] = { "rule", "rules", "set", "sets", "list", "lists",
+		"prefix", "encoding" };
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
 		if (slice_equal(name, slice_of(words[i], strlen(words[i]))))
@@ -446,15 +453,17 @@ static void say_unknown(const cfg_t *cfg, struct slice name)
 		near_offer(&near, slice_of(o->name, strlen(o->name)));
 	near_hint(&near, hint);
 	if (!cfg_title((cfg_t *)cfg) && names_rules(name))
-		snprintf(hint, sizeof(hint), "; a rule is a section: collection \"tags-\" { type = \"list\" }");
+		snprintf(hint, sizeof(hint),
+			"; a rule is a section: collection \"tags-\" { type = \"list\" }");
 	reading.line = (unsigned)cfg->line;
 	snprintf(reading.name, sizeof(reading.name), "%.*s", (int)name.n, name.p);
 	reading.unknowns++;
-	config_fault(reading.config, (unsigned)cfg->line, &reading.unknown, "unknown option %.*s%s", (int)name.n,
-		name.p, hint);
+	config_fault(reading.config, (unsigned)cfg->line, &reading.unknown, "unknown option %.*s%s",
+		(int)name.n, name.p, hint);
 }
 
-static __attribute__((format(printf, 2, 0))) void say(cfg_t *cfg, const char *format, va_list arguments)
+static __attribute__((format(printf, 2, 0))) void say(
+	cfg_t *cfg, const char *format, va_list arguments)
 {
 	static const char before[] = "no such option '";
 	char text[CONFIG_VALUE_ERROR + 64];
@@ -479,7 +488,9 @@ static __attribute__((format(printf, 2, 0))) void say(cfg_t *cfg, const char *fo
 static bool parse(cfg_t *cfg, const char *text, const struct config_text *found)
 {
 	if (cfg_parse_buf(cfg, text) != CFG_SUCCESS)
-		return buf_size(&reading.said) || *reading.name ? false : refuse((unsigned)cfg->line, "syntax error");
+		return buf_size(&reading.said) || *reading.name
+			? false
+			: refuse((unsigned)cfg->line, "syntax error");
 	/* libconfuse closes an open section at the end of the file. */
 	if (found->open > 0)
 		return refuse(found->line, "the file ends in a section that is not closed");
@@ -508,7 +519,8 @@ static bool read_all(char *text, const struct config_text *found)
 		reading.faults = 0;
 		good = parse(cfg, text, found);
 		cfg_free(cfg);
-	} while (!good && *reading.name && !has_many_faults() && config_text_drop(text, reading.line, reading.name));
+	} while (!good && *reading.name && !has_many_faults() &&
+		config_text_drop(text, reading.line, reading.name));
 	return good;
 }
 
@@ -526,12 +538,14 @@ bool config_file_read(struct config *config, const char *path, struct buf *error
 		error = slice_starts(buf_slice(&text), SLICE("\xef\xbb\xbf"))
 			? "the file begins with a byte order mark; save it as UTF-8 without one"
 			: config_text_clean(text.data + text.start, buf_size(&text) - 1, &found);
-		good = error ? refuse(found.line, "%s", error) : read_all(text.data + text.start, &found);
+		good = error ? refuse(found.line, "%s", error)
+			     : read_all(text.data + text.start, &found);
 	}
 	buf_add_slice(errors, buf_slice(&reading.unknown));
 	buf_add_slice(errors, buf_slice(&reading.said));
 	if (has_many_faults())
-		config_fault(config, 0, errors, "%s: more errors may follow; %d are shown", path, FAULTS_MAX);
+		config_fault(config, 0, errors, "%s: more errors may follow; %d are shown", path,
+			FAULTS_MAX);
 	buf_free(&reading.unknown);
 	buf_free(&reading.said);
 	buf_free(&text);

@@ -9,6 +9,7 @@
  * and continues with the next option. Returns false if it could not continue, so that options
  * may be missing. Not thread-safe.
  */
-bool config_file_read(struct config *config, const char *path, struct buf *errors) __attribute__((warn_unused_result));
+bool config_file_read(struct config *config, const char *path, struct buf *errors)
+	__attribute__((warn_unused_result));
 
 #endif

@@ -32,7 +32,8 @@ static bool is_private(int fd, const char *path, size_t most, char error[256])
 		snprintf(error, 256, "%s: not a regular file", path);
 	else if (st.st_mode & (st.st_uid == 0 ? S_IWGRP | S_IXGRP | S_IRWXO : S_IRWXG | S_IRWXO))
 		snprintf(error, 256,
-			"%s: its mode is %04o, which gives its group or others access; make it 0600, or 0640 if root "
+			"%s: its mode is %04o, which gives its group or others access; make it "
+			"0600, or 0640 if root "
 			"owns it",
 			path, (unsigned)st.st_mode & 07777);
 	else if ((size_t)st.st_size > most)
@@ -61,7 +62,8 @@ static bool read_secret(const char *path, size_t most, struct buf *text, char er
 		 * The buffer is large enough from the start: growing it would leave copies of
 		 * passwords in freed memory.
 		 */
-		while ((n = read(fd, buf_reserve(text, most + 1 - buf_size(text)), most + 1 - buf_size(text))) > 0) {
+		while ((n = read(fd, buf_reserve(text, most + 1 - buf_size(text)),
+				most + 1 - buf_size(text))) > 0) {
 			buf_commit(text, (size_t)n);
 			if (buf_size(text) > most)
 				break;
@@ -96,7 +98,8 @@ static void read_users(struct config *config, struct buf *errors)
 		config->users = users_create(buf_slice(&text), config->auth_file, why);
 	forget_secret(&text);
 	if (!config->users)
-		config_fault(config, config_line(config, "auth_file"), errors, "auth_file: %s", why);
+		config_fault(
+			config, config_line(config, "auth_file"), errors, "auth_file: %s", why);
 }
 
 /* The file has one line; a trailing newline is optional. */
@@ -109,8 +112,8 @@ static bool take_password(struct config *config, struct slice password, char why
 	if (what)
 		snprintf(why, 256, "%s:1: the password: %s", path, what);
 	else
-		snprintf(config->server_login, sizeof(config->server_login), "%s %.*s", config->server_user,
-			(int)password.n, password.p);
+		snprintf(config->server_login, sizeof(config->server_login), "%s %.*s",
+			config->server_user, (int)password.n, password.p);
 	return !what;
 }
 
@@ -136,12 +139,14 @@ static bool check_pairs(const struct config *config, struct buf *errors)
 	const struct {
 		const char *names[2], *texts[2];
 	} pairs[] = {
-		{ { "server_user", "server_password_file" }, { config->server_user, config->server_password_file } },
+		{ { "server_user", "server_password_file" },
+			{ config->server_user, config->server_password_file } },
 		{ { "tls_certificate", "tls_key" }, { config->tls_certificate, config->tls_key } },
 		{ { "server_tls_certificate", "server_tls_key" },
 			{ config->server_tls_certificate, config->server_tls_key } },
 		{ { "former_servers", "move_at" },
-			{ config->former_servers.count || config->former_servers.string ? "some" : "",
+			{ config->former_servers.count || config->former_servers.string ? "some"
+											: "",
 				config->move_at } },
 	};
 
@@ -151,8 +156,8 @@ static bool check_pairs(const struct config *config, struct buf *errors)
 		bool first = *pairs[i].texts[0], second = *pairs[i].texts[1];
 		const char *there = pairs[i].names[!first], *missing = pairs[i].names[first];
 		if (first != second)
-			good = config_fault(
-				config, config_line(config, there), errors, "%s: needed with %s", missing, there);
+			good = config_fault(config, config_line(config, there), errors,
+				"%s: needed with %s", missing, there);
 	}
 	return good;
 }
@@ -162,7 +167,8 @@ static bool check_pairs(const struct config *config, struct buf *errors)
 static bool is_loopback(const struct sockaddr *address)
 {
 	if (address->sa_family == AF_INET)
-		return ntohl(((const struct sockaddr_in *)address)->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+		return ntohl(((const struct sockaddr_in *)address)->sin_addr.s_addr) >> 24 ==
+			IN_LOOPBACKNET;
 	return address->sa_family == AF_INET6 &&
 		IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)address)->sin6_addr);
 }
@@ -202,12 +208,14 @@ static void check_listeners(const struct config *config, struct buf *errors)
 		const struct address *a = &config->listen.at[i];
 
 		if (a->tls && !*config->tls_certificate)
-			config_fault(config, a->line, errors, "tls_certificate: needed to listen on tls:%s:%u", a->host,
-				a->port);
+			config_fault(config, a->line, errors,
+				"tls_certificate: needed to listen on tls:%s:%u", a->host, a->port);
 		else if (a->port && !is_guarded(config, a) && !is_local(a->host))
 			config_fault(config, a->line, errors,
-				"listen \"%s:%u\": anyone who can connect could read and flush everything; set "
-				"auth_file, use a tls: address with tls_client_ca, or set insecure = true",
+				"listen \"%s:%u\": anyone who can connect could read and flush "
+				"everything; set "
+				"auth_file, use a tls: address with tls_client_ca, or set insecure "
+				"= true",
 				a->host, a->port);
 	}
 }
@@ -222,7 +230,8 @@ static void check_admin(const struct config *config, struct buf *errors)
 	(void)config_admin_address(config->admin, &a);
 	if (!is_local(a.host))
 		config_fault(config, config_line(config, "admin"), errors,
-			"admin \"%s\": anyone who can connect could read keys and statistics; set insecure = true to "
+			"admin \"%s\": anyone who can connect could read keys and statistics; set "
+			"insecure = true to "
 			"permit that",
 			config->admin);
 }
@@ -256,8 +265,8 @@ static struct tls_context *read_tls(const struct config *config, struct buf *err
 	char why[256], name[64];
 	unsigned line;
 
-	context = tls_context_create(is_any_named(&clients) ? &clients : NULL, to_servers ? &servers : NULL,
-		config->server_tls && config->server_tls_verify, why);
+	context = tls_context_create(is_any_named(&clients) ? &clients : NULL,
+		to_servers ? &servers : NULL, config->server_tls && config->server_tls_verify, why);
 	if (context)
 		return context;
 	/*
@@ -328,8 +337,9 @@ static void read_lost_servers(struct settings *s, struct buf *errors)
 	for (size_t i = 0; i < list->count; i++) {
 		int at = find_in_ring(s->former, &list->at[i]);
 		if (at < 0)
-			config_fault(config, line, errors, "lost_servers: %s:%u is not in former_servers",
-				list->at[i].host, list->at[i].port);
+			config_fault(config, line, errors,
+				"lost_servers: %s:%u is not in former_servers", list->at[i].host,
+				list->at[i].port);
 		else
 			s->lost[at] = true;
 	}
@@ -339,14 +349,16 @@ static void read_former_ring(struct settings *s, struct buf *errors)
 {
 	const struct config *config = &s->config;
 	const struct address_list *list = &config->former_servers;
-	int distribution = config->former_distribution ? config->former_distribution - 1 : config->distribution;
+	int distribution = config->former_distribution ? config->former_distribution - 1
+						       : config->distribution;
 	unsigned line = config_line(config, "former_servers");
 	char why[256];
 
 	if (!*config->move_at || !(list->count || list->string))
 		return;
 	if (is_same_pool(config, distribution)) {
-		config_fault(config, line, errors, "former_servers: the same as servers, so no key would move");
+		config_fault(config, line, errors,
+			"former_servers: the same as servers, so no key would move");
 		return;
 	}
 	(void)config_time(config->move_at, &s->move_at);
@@ -380,7 +392,8 @@ static void drop_name(struct settings_name *one)
  * Returns the name of a host, whose lookups are started if this is its first use; NULL for a
  * numeric address.
  */
-static struct settings_name *take_name(struct settings *s, struct names *names, const char *host, bool all)
+static struct settings_name *take_name(
+	struct settings *s, struct names *names, const char *host, bool all)
 {
 	union server_sockaddr numeric;
 	struct settings_name *one;
@@ -443,9 +456,12 @@ static bool is_listed(const struct address_list *list, size_t count, const struc
 	return i < count;
 }
 
-/* Replaces each address with `dns:` by all addresses of its name. All lookups must have been started. */
-static void expand(struct settings *s, struct names *names, const char *option, struct address_list *list,
-	uint64_t until, struct buf *errors)
+/*
+ * Replaces each address with `dns:` by all addresses of its name. All lookups must have been
+ * started.
+ */
+static void expand(struct settings *s, struct names *names, const char *option,
+	struct address_list *list, uint64_t until, struct buf *errors)
 {
 	struct address_list all = { .count = 0 };
 	char room[NAME_WHY];
@@ -455,19 +471,22 @@ static void expand(struct settings *s, struct names *names, const char *option, 
 		size_t before = all.count;
 		const char *why = NULL;
 		if (a->dns) {
-			why = add_addresses(take_name(s, names, a->host, true), a, until, &all, room);
+			why = add_addresses(
+				take_name(s, names, a->host, true), a, until, &all, room);
 		} else {
 			all.at = xrealloc(all.at, (all.count + 1) * sizeof(*all.at));
 			all.at[all.count++] = *a;
 		}
 		if (why)
-			config_fault(
-				&s->config, a->line, errors, "%s: \"dns:%s:%u\": %s", option, a->host, a->port, why);
+			config_fault(&s->config, a->line, errors, "%s: \"dns:%s:%u\": %s", option,
+				a->host, a->port, why);
 		for (size_t j = before; j < all.count; j++) {
 			if (is_listed(&all, before, &all.at[j]))
 				config_fault(&s->config, a->line, errors,
-					"%s: \"%s:%u\" is listed twice, once through the name \"%s\"", option,
-					all.at[j].host, all.at[j].port, all.at[j].name ? all.at[j].name : "");
+					"%s: \"%s:%u\" is listed twice, once through the name "
+					"\"%s\"",
+					option, all.at[j].host, all.at[j].port,
+					all.at[j].name ? all.at[j].name : "");
 		}
 	}
 	free(list->at);
@@ -484,7 +503,8 @@ static void look_up(struct settings *s, struct names *names, struct buf *errors)
 	for (size_t i = 0; i < 2; i++) {
 		for (size_t j = 0; j < lists[i]->count; j++) {
 			if (lists[i]->at[j].port)
-				(void)take_name(s, names, lists[i]->at[j].host, lists[i]->at[j].dns);
+				(void)take_name(
+					s, names, lists[i]->at[j].host, lists[i]->at[j].dns);
 		}
 	}
 	expand(s, names, "servers", lists[0], until, errors);
@@ -495,7 +515,8 @@ static void look_up(struct settings *s, struct names *names, struct buf *errors)
  * Returns the line on which a server is set; with a configuration string of libmemcached, the
  * line of the option.
  */
-static unsigned line_of(const struct address_list *list, const struct ring_server *server, unsigned line)
+static unsigned line_of(
+	const struct address_list *list, const struct ring_server *server, unsigned line)
 {
 	for (size_t i = 0; i < list->count; i++) {
 		if (list->at[i].port == server->port && strcmp(list->at[i].host, server->host) == 0)
@@ -504,19 +525,22 @@ static unsigned line_of(const struct address_list *list, const struct ring_serve
 	return line;
 }
 
-static void check_ring_names(struct settings *s, struct names *names, const char *option, const struct ring *ring,
-	const struct address_list *list, uint64_t until, struct buf *errors)
+static void check_ring_names(struct settings *s, struct names *names, const char *option,
+	const struct ring *ring, const struct address_list *list, uint64_t until,
+	struct buf *errors)
 {
 	char why[NAME_WHY];
 
 	for (int i = 0; ring && i < ring_count(ring); i++) {
 		const struct ring_server *server = ring_server(ring, i);
-		struct settings_name *one = server->port ? take_name(s, names, server->host, false) : NULL;
+		struct settings_name *one =
+			server->port ? take_name(s, names, server->host, false) : NULL;
 		if (!one)
 			continue;
 		name_await(one->name, until);
 		if (name_is_several(one->name, why))
-			config_fault(&s->config, line_of(list, server, config_line(&s->config, option)), errors,
+			config_fault(&s->config,
+				line_of(list, server, config_line(&s->config, option)), errors,
 				"%s: \"%s:%u\": %s", option, server->host, server->port, why);
 	}
 }
@@ -537,7 +561,8 @@ void settings_watch(const struct settings *settings, bool used)
 {
 	for (size_t i = 0; i < settings->name_count; i++) {
 		if (settings->names[i].addresses)
-			name_expect(settings->names[i].name, used ? settings->names[i].addresses : NULL);
+			name_expect(settings->names[i].name,
+				used ? settings->names[i].addresses : NULL);
 	}
 }
 
@@ -554,7 +579,8 @@ void settings_complain(const char *file, struct buf *errors, bool again)
 		if (again)
 			log_error("%.*s", (int)line.n, line.p);
 		else
-			fprintf(stderr, "%s%.*s\n", in_file ? "" : "setlistd: ", (int)line.n, line.p);
+			fprintf(stderr, "%s%.*s\n", in_file ? "" : "setlistd: ", (int)line.n,
+				line.p);
 	}
 	buf_free(errors);
 }
@@ -649,7 +675,8 @@ static bool same_ring(const struct ring *a, const struct ring *b)
 		return false;
 	for (int i = 0; i < ring_count(a); i++) {
 		const struct ring_server *s = ring_server(a, i), *t = ring_server(b, i);
-		if (strcmp(s->host, t->host) != 0 || s->port != t->port || !same_string(s->name, t->name))
+		if (strcmp(s->host, t->host) != 0 || s->port != t->port ||
+			!same_string(s->name, t->name))
 			return false;
 	}
 	return true;
@@ -660,7 +687,8 @@ static bool same_rings(const struct settings *a, const struct settings *b)
 	const struct config *c = &a->config, *d = &b->config;
 
 	return same_ring(a->ring, b->ring) && same_string(c->servers.string, d->servers.string) &&
-		same_ring(a->former, b->former) && same_string(c->former_servers.string, d->former_servers.string);
+		same_ring(a->former, b->former) &&
+		same_string(c->former_servers.string, d->former_servers.string);
 }
 
 bool settings_same_data(const struct settings *a, const struct settings *b)
@@ -682,7 +710,8 @@ static void keep(struct config *config, const struct config *now, const struct c
 	config_texts(now, o, &all);
 	text = buf_slice(&all).p;
 	if (o->reload == RELOAD_NEEDS_RESTART || strcmp(text, "true") == 0) {
-		log_warn("%s stays %s: it cannot change without a restart", o->name, *text ? text : "unset");
+		log_warn("%s stays %s: it cannot change without a restart", o->name,
+			*text ? text : "unset");
 		if (!config_set(config, o, text, error))
 			abort();
 	}

@@ -190,7 +190,8 @@ static char *find_word(char *at, unsigned line, const char *word)
 
 bool config_text_drop(char *text, unsigned line, const char *name)
 {
-	char *at = find_word(text, line, name), *end = at ? skip_statement(at + strlen(name)) : NULL;
+	char *at = find_word(text, line, name),
+	     *end = at ? skip_statement(at + strlen(name)) : NULL;
 
 	for (; at && at < end; at++) {
 		if (*at != '\n')

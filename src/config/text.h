@@ -26,6 +26,7 @@ const char *config_text_clean(char *text, size_t n, struct config_text *found);
  * Overwrites the statement of the option or section that begins with this name on that line.
  * `text` is clean and zero-terminated. Returns false if there is none.
  */
-bool config_text_drop(char *text, unsigned line, const char *name) __attribute__((warn_unused_result));
+bool config_text_drop(char *text, unsigned line, const char *name)
+	__attribute__((warn_unused_result));
 
 #endif

@@ -22,13 +22,15 @@ struct users {
  * Neither users nor passwords contain spaces, so two different pairs never result in the same
  * text.
  */
-static void hash(const struct users *users, struct slice user, struct slice password, unsigned char out[HASH])
+static void hash(const struct users *users, struct slice user, struct slice password,
+	unsigned char out[HASH])
 {
 	struct buf text = BUF_EMPTY;
 
 	buf_add_word(&text, user);
 	buf_add_slice(&text, password);
-	if (!HMAC(EVP_sha256(), users->key, HASH, (const unsigned char *)text.data, buf_size(&text), out, NULL))
+	if (!HMAC(EVP_sha256(), users->key, HASH, (const unsigned char *)text.data, buf_size(&text),
+		    out, NULL))
 		abort();
 	OPENSSL_cleanse(text.data, text.end);
 	buf_free(&text);

@@ -36,7 +36,8 @@ void collect_counters(struct daemon *d, uint64_t values[static COUNTERS])
 /* Returns the same server of another worker. It has the same index, except during a reload. */
 static const struct server *counterpart(const struct servers *servers, const char *name, int index)
 {
-	const struct server *other = index < servers_count(servers) ? servers_get(servers, index) : NULL;
+	const struct server *other =
+		index < servers_count(servers) ? servers_get(servers, index) : NULL;
 
 	if (other && strcmp(other->name, name) == 0)
 		return other;
@@ -70,7 +71,8 @@ static uint64_t down_seconds(const struct server *server, struct server_sum *sum
 }
 
 /* Requires daemon.lock. */
-static void sum_server(const struct daemon *d, const struct server *server, int index, struct server_sum *sum)
+static void sum_server(
+	const struct daemon *d, const struct server *server, int index, struct server_sum *sum)
 {
 	unsigned version = atomic_load(&server->stats.version), up = 0;
 	uint64_t down = down_seconds(server, sum);
@@ -79,7 +81,8 @@ static void sum_server(const struct daemon *d, const struct server *server, int 
 	memcpy(sum->name, server->name, sizeof(sum->name));
 	snprintf(sum->host, sizeof(sum->host), "%s", server->where.name ? server->where.name : "");
 	for (size_t i = 0; i < d->threads; i++) {
-		const struct server *other = counterpart(d->meters[i]->servers, server->name, index);
+		const struct server *other =
+			counterpart(d->meters[i]->servers, server->name, index);
 		if (!other)
 			continue;
 		up += is_up(other);
@@ -208,8 +211,8 @@ static uint64_t cpu_us(enum cpu which)
 }
 
 /* Reads only the values that are printed, since some need system calls. */
-void collect_daemon(struct daemon *d, const struct meter *from, enum format format, const char *obstacle,
-	uint64_t values[static DAEMON_FACTS])
+void collect_daemon(struct daemon *d, const struct meter *from, enum format format,
+	const char *obstacle, uint64_t values[static DAEMON_FACTS])
 {
 #define DAEMON(stats, json, form, metric, type, help, value) \
 	{ \
@@ -264,7 +267,8 @@ static uint64_t count_failed(const struct servers *servers)
 
 	for (int i = 0; i < servers_count(servers); i++) {
 		const struct server_stats *stats = &servers_get(servers, i)->stats;
-		count += atomic_load(&stats->unavailable) + atomic_load(&stats->busy) + atomic_load(&stats->lost_calls);
+		count += atomic_load(&stats->unavailable) + atomic_load(&stats->busy) +
+			atomic_load(&stats->lost_calls);
 	}
 	return count;
 }
@@ -283,7 +287,8 @@ void collect_timeline(struct daemon *d, struct timeline *timeline)
 	timeline_add(timeline, clock_us(CLOCK_MONOTONIC) / 1000, &latency, failed);
 }
 
-struct topk_key *collect_hot_keys(struct daemon *d, enum hot_by by, size_t *count, struct hot_keys_sum *sum)
+struct topk_key *collect_hot_keys(
+	struct daemon *d, enum hot_by by, size_t *count, struct hot_keys_sum *sum)
 {
 	struct topk_key *list = xmalloc(d->threads * TOPK_ENTRIES * sizeof(*list));
 	uint64_t now = clock_us(CLOCK_MONOTONIC) / 1000;

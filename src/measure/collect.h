@@ -37,8 +37,8 @@ enum format { FORMAT_STATS, FORMAT_JSON, FORMAT_METRICS, FORMATS };
  * `obstacle` is why clients are not served; NULL if they are. Only the main thread may use
  * formats other than FORMAT_STATS.
  */
-void collect_daemon(struct daemon *d, const struct meter *from, enum format format, const char *obstacle,
-	uint64_t values[static DAEMON_FACTS]);
+void collect_daemon(struct daemon *d, const struct meter *from, enum format format,
+	const char *obstacle, uint64_t values[static DAEMON_FACTS]);
 
 /* Fills in the counters since the start or the last `stats reset`. */
 void collect_counters(struct daemon *d, uint64_t values[static COUNTERS]);
@@ -105,7 +105,8 @@ struct hot_keys_sum {
  * Returns the hottest keys, the hottest first, stores their number in `count`, and fills in
  * `sum`. Weights are scaled up from the sample. The caller frees the list.
  */
-struct topk_key *collect_hot_keys(struct daemon *d, enum hot_by by, size_t *count, struct hot_keys_sum *sum);
+struct topk_key *collect_hot_keys(
+	struct daemon *d, enum hot_by by, size_t *count, struct hot_keys_sum *sum);
 
 /*
  * Returns the largest sets and lists, the largest first, and stores their number in `count`.

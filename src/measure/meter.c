@@ -34,14 +34,16 @@ const unsigned char meter_keys[COMMAND_COUNT] = {
 void meter_count_meta(struct meter *m, const struct request *request)
 {
 	if (request->command->id == COMMAND_MG)
-		meter_count(m, metaflags_has(&request->meta, 'T') ? COUNT_keys_touch : COUNT_keys_get, 1);
+		meter_count(m,
+			metaflags_has(&request->meta, 'T') ? COUNT_keys_touch : COUNT_keys_get, 1);
 }
 
 /* --- latencies --- */
 
 static void count_latency(struct meter *m, const struct command *command, uint64_t took, uint64_t n)
 {
-	histogram_add(&m->latencies[command ? meter_class(command->id) : COUNT_cmd_refused], took, n);
+	histogram_add(
+		&m->latencies[command ? meter_class(command->id) : COUNT_cmd_refused], took, n);
 }
 
 void meter_flush(struct meter *m)
@@ -85,7 +87,8 @@ void meter_set_threshold(struct meter *m, uint64_t ms)
 
 /* --- slow requests --- */
 
-void meter_note_slow(struct meter *m, const struct task *task, const char *client, uint64_t on_client)
+void meter_note_slow(
+	struct meter *m, const struct task *task, const char *client, uint64_t on_client)
 {
 	struct slow_request r = { .command = task->sent.command ? task->sent.command->name.p : "" };
 	struct slice keys = task->keys.list;

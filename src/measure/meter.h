@@ -130,21 +130,23 @@ static inline bool meter_is_untimed(const struct meter *meter, const struct task
 /* Counts a completed task. Returns whether it is slow; meter_note_slow() must then be called. */
 static inline bool meter_task_done(struct meter *meter, const struct task *task)
 {
-	if (meter->began != task->began || meter->command != task->sent.command || meter_is_untimed(meter, task))
+	if (meter->began != task->began || meter->command != task->sent.command ||
+		meter_is_untimed(meter, task))
 		return meter_other_done(meter, task);
 	meter->waiting++;
 	return false;
 }
 
 /* Records a slow task of `client` ("" if gone), whose replies were pending `on_client` us. */
-void meter_note_slow(struct meter *meter, const struct task *task, const char *client, uint64_t on_client);
+void meter_note_slow(
+	struct meter *meter, const struct task *task, const char *client, uint64_t on_client);
 
 /* Counts the sampled keys of a request, whose reply has `bytes` bytes. */
 static inline void meter_sample_keys(struct meter *meter, const struct task *task, size_t bytes)
 {
 	if (!topk_sample_passes(&meter->notes.sample, task->keys.count))
-		notes_sample_keys(
-			&meter->notes, task->keys.list, task->keys.count, bytes + task->sent.bytes, meter->loop->now);
+		notes_sample_keys(&meter->notes, task->keys.list, task->keys.count,
+			bytes + task->sent.bytes, meter->loop->now);
 }
 
 #endif

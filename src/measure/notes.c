@@ -74,7 +74,8 @@ static void count_hot_key(struct notes *s, struct slice key, uint64_t bytes)
 	topk_add(&s->hot[HOT_BY_BYTES], key, hash, bytes);
 }
 
-void notes_sample_keys(struct notes *s, struct slice keys, uint64_t number, uint64_t bytes, uint64_t now)
+void notes_sample_keys(
+	struct notes *s, struct slice keys, uint64_t number, uint64_t bytes, uint64_t now)
 {
 	uint64_t passed = 0;
 
@@ -93,7 +94,8 @@ void notes_sample_keys(struct notes *s, struct slice keys, uint64_t number, uint
 	pthread_mutex_unlock(&s->lock);
 }
 
-size_t notes_copy_hot(struct notes *s, enum hot_by by, uint64_t now, struct topk_key out[TOPK_ENTRIES], uint64_t *total)
+size_t notes_copy_hot(struct notes *s, enum hot_by by, uint64_t now,
+	struct topk_key out[TOPK_ENTRIES], uint64_t *total)
 {
 	size_t n;
 
@@ -142,7 +144,8 @@ static struct large_collection *find_large(struct notes *s, struct slice key)
 	uint64_t mark = mark_of(key);
 
 	for (size_t i = 0; i < s->large_count; i++) {
-		if (s->marks[i] == mark && slice_equal(slice_of(s->large[i].top.key, s->large[i].top.n), key))
+		if (s->marks[i] == mark &&
+			slice_equal(slice_of(s->large[i].top.key, s->large[i].top.n), key))
 			return &s->large[i];
 	}
 	return NULL;
@@ -178,7 +181,8 @@ static struct large_collection *place_for(struct notes *s, uint64_t bytes, int64
 	return place->top.weight < bytes ? place : NULL;
 }
 
-void notes_add_large(struct notes *s, struct slice key, uint64_t members, uint64_t bytes, int64_t now)
+void notes_add_large(
+	struct notes *s, struct slice key, uint64_t members, uint64_t bytes, int64_t now)
 {
 	struct large_collection *c;
 

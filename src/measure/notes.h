@@ -97,14 +97,15 @@ void notes_reset_slow(struct notes *notes);
  * `bytes` are the bytes of all keys. Called by the worker's thread when the sample does not
  * pass all of them.
  */
-void notes_sample_keys(struct notes *notes, struct slice keys, uint64_t count, uint64_t bytes, uint64_t now);
+void notes_sample_keys(
+	struct notes *notes, struct slice keys, uint64_t count, uint64_t bytes, uint64_t now);
 
 /*
  * Copies the entries of one kind to `out`, not scaled by the sample, and returns their number.
  * Adds the weight of all keys to `total`. May be called from any thread.
  */
-size_t notes_copy_hot(
-	struct notes *notes, enum hot_by by, uint64_t now, struct topk_key out[TOPK_ENTRIES], uint64_t *total);
+size_t notes_copy_hot(struct notes *notes, enum hot_by by, uint64_t now,
+	struct topk_key out[TOPK_ENTRIES], uint64_t *total);
 
 /*
  * Returns the seconds since the start or the last reset, halved as the counts are: a weight
@@ -115,10 +116,12 @@ double notes_seconds(struct notes *notes, uint64_t now);
 /* --- large sets and lists --- */
 
 /* Records a set or list that was read at this Unix time. */
-void notes_add_large(struct notes *notes, struct slice key, uint64_t members, uint64_t bytes, int64_t now);
+void notes_add_large(
+	struct notes *notes, struct slice key, uint64_t members, uint64_t bytes, int64_t now);
 
 /* Copies the collections read lately, unordered. Returns their number. For any thread. */
-size_t notes_copy_large(struct notes *notes, int64_t now, struct large_collection out[LARGE_ENTRIES]);
+size_t notes_copy_large(
+	struct notes *notes, int64_t now, struct large_collection out[LARGE_ENTRIES]);
 
 /* For topk_merge(), with entries of several workers: keeps the one that was read last. */
 void notes_join_large(void *into, const void *from);
@@ -144,6 +147,7 @@ void notes_add_slow(struct notes *notes, const struct slow_request *request);
  * Copies the recorded slow requests, unordered, and returns their number. Adds the number of
  * all slow requests to `count`. May be called from any thread.
  */
-size_t notes_copy_slow(struct notes *notes, struct slow_request out[SLOW_REQUESTS], uint64_t *count);
+size_t notes_copy_slow(
+	struct notes *notes, struct slow_request out[SLOW_REQUESTS], uint64_t *count);
 
 #endif

@@ -31,21 +31,26 @@ struct fact {
 };
 
 static const struct fact daemon_facts[DAEMON_FACTS] = {
-#define DAEMON(stats, json, form, metric, type, help, value) { { stats, json, metric }, form, "", type, help },
+#define DAEMON(stats, json, form, metric, type, help, value) \
+	{ { stats, json, metric }, form, "", type, help },
 #include "measure/facts.def"
 };
 
 static const struct fact counter_facts[COUNTERS] = {
 #define CLASS(name, stats) \
-	{ { stats, "cmd_" #name, "setlistd_requests_total" }, NUMBER, "class=\"" #name "\"", "counter", \
-		"Requests of clients, by class of commands." },
+	{ { stats, "cmd_" #name, "setlistd_requests_total" }, NUMBER, "class=\"" #name "\"", \
+		"counter", "Requests of clients, by class of commands." },
 #define KEYS(name) \
-	{ { "cmd_" #name, "keys_" #name, "setlistd_keys_total" }, NUMBER, "command=\"" #name "\"", "counter", \
-		"Keys in memcached's commands: get includes mg, set every command that stores, touch gat." },
+	{ { "cmd_" #name, "keys_" #name, "setlistd_keys_total" }, NUMBER, "command=\"" #name "\"", \
+		"counter", \
+		"Keys in memcached's commands: get includes mg, set every command that stores, " \
+		"touch gat." },
 #define LOOKUP(name, command, result) \
-	{ { #name, #name, "setlistd_lookups_total" }, NUMBER, "command=\"" command "\",result=\"" result "\"", \
-		"counter", "Hits and misses of memcached's commands, one for each key." },
-#define COUNTER(name, metric, label, help) { { #name, #name, metric }, NUMBER, label, "counter", help },
+	{ { #name, #name, "setlistd_lookups_total" }, NUMBER, \
+		"command=\"" command "\",result=\"" result "\"", "counter", \
+		"Hits and misses of memcached's commands, one for each key." },
+#define COUNTER(name, metric, label, help) \
+	{ { #name, #name, metric }, NUMBER, label, "counter", help },
 #define MOVES(name, metric, help, member) { { #name, #name, metric }, NUMBER, "", "counter", help },
 #define LANES(name, metric, help) { { #name, #name, metric }, NUMBER, "", "counter", help },
 #define HELD(name, metric, help) { { #name, #name, metric }, NUMBER, "", "gauge", help },
@@ -71,7 +76,8 @@ static const struct fact rule_facts[RULE_FACTS] = {
 enum latency_of { OF_class, OF_server };
 
 static const struct fact latency_facts[] = {
-#define LATENCY(of, metric, help) [OF_##of] = { { "", #of, metric }, NUMBER, "", "histogram", help },
+#define LATENCY(of, metric, help) \
+	[OF_##of] = { { "", #of, metric }, NUMBER, "", "histogram", help },
 #include "measure/facts.def"
 };
 
@@ -174,7 +180,8 @@ static void add_named_text(struct buf *out, const char *name, const char *text)
 }
 
 /* Metrics: appends name{label="value", without the closing brace. */
-static void add_series(struct buf *out, const char *name, const char *suffix, const char *label, const char *value)
+static void add_series(
+	struct buf *out, const char *name, const char *suffix, const char *label, const char *value)
 {
 	buf_printf(out, "%s%s{%s=", name, suffix, label);
 	add_quoted(out, value, false);
@@ -191,14 +198,17 @@ struct report {
 	const char *family; /* The metric of the last sample. */
 };
 
-static void report_stat_fact(struct report *r, const struct fact *fact, const char *server, uint64_t value)
+static void report_stat_fact(
+	struct report *r, const struct fact *fact, const char *server, uint64_t value)
 {
-	buf_printf(r->out, *server ? "STAT %s:%s " : "STAT %s%s ", server, fact->names[FORMAT_STATS]);
+	buf_printf(
+		r->out, *server ? "STAT %s:%s " : "STAT %s%s ", server, fact->names[FORMAT_STATS]);
 	add_form(r->out, fact->form, value);
 	BUF_ADD(r->out, "\r\n");
 }
 
-static void report_json_fact(struct report *r, const struct fact *fact, const char *server, uint64_t value)
+static void report_json_fact(
+	struct report *r, const struct fact *fact, const char *server, uint64_t value)
 {
 	const char *quote = fact->form == NUMBER ? "" : "\"";
 
@@ -214,11 +224,13 @@ static void begin_metric(struct report *r, const struct fact *fact)
 	const char *name = fact->names[FORMAT_METRICS];
 
 	if (strcmp(r->family, name) != 0)
-		buf_printf(r->out, "# HELP %s %s\n# TYPE %s %s\n", name, fact->help, name, fact->type);
+		buf_printf(
+			r->out, "# HELP %s %s\n# TYPE %s %s\n", name, fact->help, name, fact->type);
 	r->family = name;
 }
 
-static void report_metric_fact(struct report *r, const struct fact *fact, const char *server, uint64_t value)
+static void report_metric_fact(
+	struct report *r, const struct fact *fact, const char *server, uint64_t value)
 {
 	const char *name = fact->names[FORMAT_METRICS];
 
@@ -231,7 +243,8 @@ static void report_metric_fact(struct report *r, const struct fact *fact, const 
 		buf_printf(r->out, *fact->label ? "%s{%s" : "%s%s", name, fact->label);
 	switch (fact->form) {
 	case RING:
-		buf_printf(r->out, "{version=\"%s\",ring=\"%016" PRIx64 "\"} 1\n", setlistd_version, value);
+		buf_printf(r->out, "{version=\"%s\",ring=\"%016" PRIx64 "\"} 1\n", setlistd_version,
+			value);
 		return;
 	case VERSION:
 		BUF_ADD(r->out, ",version=\"");
@@ -254,7 +267,8 @@ static const struct {
 
 enum { QUANTILES = sizeof(quantiles) / sizeof(quantiles[0]) };
 
-static void report_stat_latency(struct report *r, enum latency_of of, const char *name, const struct histogram_sum *sum)
+static void report_stat_latency(
+	struct report *r, enum latency_of of, const char *name, const struct histogram_sum *sum)
 {
 	(void)of;
 	buf_printf(r->out, "STAT %s:count %" PRIu64 "\r\n", name, sum->count);
@@ -264,7 +278,8 @@ static void report_stat_latency(struct report *r, enum latency_of of, const char
 }
 
 /* Lists only the non-empty buckets, with their numbers. */
-static void report_json_latency(struct report *r, enum latency_of of, const char *name, const struct histogram_sum *sum)
+static void report_json_latency(
+	struct report *r, enum latency_of of, const char *name, const struct histogram_sum *sum)
 {
 	(void)of;
 	(void)name;
@@ -273,7 +288,8 @@ static void report_json_latency(struct report *r, enum latency_of of, const char
 	add_named_number(r->out, "sum_us", sum->total);
 	for (int i = 0; i < QUANTILES; i++) {
 		next(r->out, "\"");
-		buf_printf(r->out, "%s_us\":%" PRIu64, quantiles[i].name, histogram_quantile(sum, quantiles[i].part));
+		buf_printf(r->out, "%s_us\":%" PRIu64, quantiles[i].name,
+			histogram_quantile(sum, quantiles[i].part));
 	}
 	add_name(r->out, "buckets", "[");
 	for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++) {
@@ -320,14 +336,16 @@ static const struct encoder {
 	/* Prints a row with its value: of a server, or of the daemon if `server` is "". */
 	void (*fact)(struct report *r, const struct fact *fact, const char *server, uint64_t value);
 	/* Prints the latencies of a class or server with this name. */
-	void (*latency)(struct report *r, enum latency_of of, const char *name, const struct histogram_sum *sum);
+	void (*latency)(struct report *r, enum latency_of of, const char *name,
+		const struct histogram_sum *sum);
 } encoders[] = {
 	[FORMAT_STATS] = { report_stat_fact, report_stat_latency },
 	[FORMAT_JSON] = { report_json_fact, report_json_latency },
 	[FORMAT_METRICS] = { report_metric_fact, report_metric_latency },
 };
 
-static void walk(struct report *r, const struct fact *facts, size_t n, const char *server, const uint64_t *values)
+static void walk(struct report *r, const struct fact *facts, size_t n, const char *server,
+	const uint64_t *values)
 {
 	for (size_t i = 0; i < n; i++) {
 		if (*facts[i].names[r->format])
@@ -481,8 +499,8 @@ static void print_hot_keys(struct report *r, enum hot_by by)
 
 	if (is_json(r)) {
 		next(r->out, "\"hot_by_");
-		buf_printf(r->out, "%s\":{\"total\":%" PRIu64 ",\"seconds\":%.3f,\"keys\":[", names[by], sum.total,
-			sum.seconds);
+		buf_printf(r->out, "%s\":{\"total\":%" PRIu64 ",\"seconds\":%.3f,\"keys\":[",
+			names[by], sum.total, sum.seconds);
 	} else {
 		if (by == 0)
 			buf_printf(r->out, "STAT seconds %.3f\r\n", sum.seconds);
@@ -530,7 +548,8 @@ static void print_slow(struct report *r)
 		if (is_json(r))
 			add_named_number(r->out, "time_ms", s->time);
 		else
-			buf_printf(r->out, " %" PRIu64 ".%03u", s->time / 1000, (unsigned)(s->time % 1000));
+			buf_printf(r->out, " %" PRIu64 ".%03u", s->time / 1000,
+				(unsigned)(s->time % 1000));
 		entry_text(r, "client", s->client);
 		entry_text(r, "command", s->command);
 		entry_text(r, "key", s->key);
@@ -564,7 +583,8 @@ enum column { AGE, REQUESTS, FAILED, P50, P99, COLUMNS };
  */
 static void print_timeline(struct report *r, const struct timeline *timeline)
 {
-	static const char *const names[COLUMNS] = { "age_ms", "requests", "failed", "p50_us", "p99_us" };
+	static const char *const names[COLUMNS] = { "age_ms", "requests", "failed", "p50_us",
+		"p99_us" };
 	uint64_t now = clock_us(CLOCK_MONOTONIC) / 1000;
 
 	add_name(r->out, "timeline", "{");
@@ -572,7 +592,8 @@ static void print_timeline(struct report *r, const struct timeline *timeline)
 		add_name(r->out, names[c], "[");
 		for (size_t i = 0; i < timeline_count(timeline); i++) {
 			const struct timeline_point *p = timeline_get(timeline, i);
-			const uint64_t values[COLUMNS] = { now - p->at, p->requests, p->failed, p->p50, p->p99 };
+			const uint64_t values[COLUMNS] = { now - p->at, p->requests, p->failed,
+				p->p50, p->p99 };
 			next(r->out, "");
 			buf_add_u64(r->out, values[c]);
 		}
@@ -623,7 +644,8 @@ bool report_stats(struct daemon *d, const struct meter *from, struct slice group
 		print_classes(&r);
 		print_servers(&r, false, true);
 	} else if (slice_equal(group, SLICE("hotkeys"))) {
-		buf_printf(out, "STAT sample %d\r\nSTAT half_life %d\r\n", TOPK_SAMPLE, NOTES_HALF_LIFE);
+		buf_printf(out, "STAT sample %d\r\nSTAT half_life %d\r\n", TOPK_SAMPLE,
+			NOTES_HALF_LIFE);
 		print_hot_keys(&r, HOT_BY_REQUESTS);
 		print_hot_keys(&r, HOT_BY_BYTES);
 	} else if (slice_equal(group, SLICE("largest"))) {
@@ -641,7 +663,8 @@ void report_version(struct daemon *d, struct buf *out)
 	add_version(out, collect_version(d));
 }
 
-void report_json(struct daemon *d, const struct timeline *timeline, const char *obstacle, struct buf *out)
+void report_json(
+	struct daemon *d, const struct timeline *timeline, const char *obstacle, struct buf *out)
 {
 	struct report r = { d, d->meters[0], FORMAT_JSON, out, "" };
 

@@ -31,7 +31,8 @@ void report_version(struct daemon *d, struct buf *out);
  * Prometheus exposition format 0.0.4, in which no label contains a key. `obstacle` is why
  * clients are not served; NULL if they are. For the main thread.
  */
-void report_json(struct daemon *d, const struct timeline *timeline, const char *obstacle, struct buf *out);
+void report_json(
+	struct daemon *d, const struct timeline *timeline, const char *obstacle, struct buf *out);
 void report_metrics(struct daemon *d, const char *obstacle, struct buf *out);
 
 #endif

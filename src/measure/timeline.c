@@ -20,7 +20,8 @@ static uint32_t per_second(uint64_t n, uint64_t ms)
  * Returns the counts that were added between two sums. `total` is left at 0, since it is not
  * used here.
  */
-static struct histogram_sum between(const struct histogram_sum *before, const struct histogram_sum *now)
+static struct histogram_sum between(
+	const struct histogram_sum *before, const struct histogram_sum *now)
 {
 	struct histogram_sum sum = { .count = 0 };
 
@@ -29,12 +30,13 @@ static struct histogram_sum between(const struct histogram_sum *before, const st
 		sum.counts[i] = n >= old ? n - old : n;
 		sum.count += sum.counts[i];
 	}
-	sum.untimed = now->untimed >= before->untimed ? now->untimed - before->untimed : now->untimed;
+	sum.untimed =
+		now->untimed >= before->untimed ? now->untimed - before->untimed : now->untimed;
 	return sum;
 }
 
-static struct timeline_point point(
-	const struct timeline *t, uint64_t now, const struct histogram_sum *latency, uint64_t failed)
+static struct timeline_point point(const struct timeline *t, uint64_t now,
+	const struct histogram_sum *latency, uint64_t failed)
 {
 	struct histogram_sum sum = between(&t->latency, latency);
 	uint64_t ms = now - t->at;
@@ -48,7 +50,8 @@ static struct timeline_point point(
 	};
 }
 
-void timeline_add(struct timeline *t, uint64_t now, const struct histogram_sum *latency, uint64_t failed)
+void timeline_add(
+	struct timeline *t, uint64_t now, const struct histogram_sum *latency, uint64_t failed)
 {
 	if (now <= t->at)
 		return;

@@ -40,7 +40,8 @@ struct timeline {
  * no failures are counted. `now` is never 0; nothing is added unless it is later than at the
  * last call.
  */
-void timeline_add(struct timeline *t, uint64_t now, const struct histogram_sum *latency, uint64_t failed);
+void timeline_add(
+	struct timeline *t, uint64_t now, const struct histogram_sum *latency, uint64_t failed);
 
 /* Return the number of points, up to TIMELINE_POINTS, and one of them: 0 is the oldest. */
 size_t timeline_count(const struct timeline *t);

@@ -99,7 +99,8 @@ static void listener_on_again(evutil_socket_t fd, short what, void *arg)
 	event_add(&l->ready, NULL);
 }
 
-void listener_start(struct listener *l, struct event_base *base, unsigned most, listener_accepted *accepted, void *arg)
+void listener_start(struct listener *l, struct event_base *base, unsigned most,
+	listener_accepted *accepted, void *arg)
 {
 	assert(!l->started);
 	l->started = true;
@@ -121,9 +122,12 @@ static int open_unix(const struct listener_place *place, char error[256])
 
 	strncpy(address.sun_path, path, sizeof(address.sun_path) - 1);
 	if (fd >= 0 && lstat(path, &st) == 0 && S_ISSOCK(st.st_mode)) {
-		if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0 || errno == EAGAIN) {
+		if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0 ||
+			errno == EAGAIN) {
 			snprintf(error, 256,
-				"unix:%s: in use; a process that takes over must use another path, or none", path);
+				"unix:%s: in use; a process that takes over must use another path, "
+				"or none",
+				path);
 			close(fd);
 			return -1;
 		}
@@ -155,7 +159,8 @@ static bool has_ipv6(void)
  */
 static int open_tcp(const struct listener_place *place, uint16_t port, char error[256])
 {
-	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE }, *found = NULL;
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE },
+			*found = NULL;
 	bool every = strcmp(place->host, "*") == 0;
 	char service[8];
 	int fd = -1, on = 1, off = 0, rc;
@@ -178,7 +183,9 @@ static int open_tcp(const struct listener_place *place, uint16_t port, char erro
 		setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on));
 	if (fd < 0 || bind(fd, found->ai_addr, found->ai_addrlen) < 0) {
 		snprintf(error, 256, "%.150s:%u: %s%s", place->host, place->port, strerror(errno),
-			errno == EADDRINUSE ? "; to take over from another setlistd, both need reuseport = true" : "");
+			errno == EADDRINUSE
+				? "; to take over from another setlistd, both need reuseport = true"
+				: "");
 		if (fd >= 0)
 			close(fd);
 		fd = -1;
@@ -194,7 +201,8 @@ static bool check_path(const char *path, char error[256])
 	struct stat st;
 
 	if (slash)
-		snprintf(folder, sizeof(folder), "%.*s", slash == path ? 1 : (int)(slash - path), path);
+		snprintf(folder, sizeof(folder), "%.*s", slash == path ? 1 : (int)(slash - path),
+			path);
 	if (stat(folder, &st) < 0)
 		snprintf(error, 256, "unix:%s: %s", path, strerror(errno));
 	else if (!S_ISDIR(st.st_mode))

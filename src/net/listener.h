@@ -36,7 +36,8 @@ struct listener *listener_create(const struct listener_place *place, char error[
  * creating a socket that is visible to others: a name must have an address of this host, a path
  * must be in an existing directory. On failure the reason is in `error`.
  */
-bool listener_check(const struct listener_place *place, char error[256]) __attribute__((warn_unused_result));
+bool listener_check(const struct listener_place *place, char error[256])
+	__attribute__((warn_unused_result));
 
 /*
  * Creates a listener of a socket that is already listening, and takes ownership of it. The file
@@ -56,8 +57,8 @@ typedef void listener_accepted(int fd, struct tls *tls, void *arg);
  * At most `most` connections are accepted in one turn of the loop, so a flood of connections
  * leaves time for existing clients.
  */
-void listener_start(
-	struct listener *listener, struct event_base *base, unsigned most, listener_accepted *accepted, void *arg);
+void listener_start(struct listener *listener, struct event_base *base, unsigned most,
+	listener_accepted *accepted, void *arg);
 
 /*
  * Makes new clients use TLS with this context, to which the listener adds a reference. NULL

@@ -172,7 +172,8 @@ void loop_init(struct loop *loop)
 	TAILQ_INIT(&loop->handshakes.line);
 	work_init(&loop->work);
 	if (config) {
-		event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK | EVENT_BASE_FLAG_EPOLL_USE_CHANGELIST);
+		event_config_set_flag(
+			config, EVENT_BASE_FLAG_NOLOCK | EVENT_BASE_FLAG_EPOLL_USE_CHANGELIST);
 		loop->base = event_base_new_with_config(config);
 		event_config_free(config);
 	}
@@ -283,7 +284,8 @@ void loop_run(struct loop *loop)
 		bool idle;
 
 		loop->fresh = false;
-		if (event_base_loop(loop->base, EVLOOP_ONCE | (may_sleep(loop) ? 0 : EVLOOP_NONBLOCK)) < 0)
+		if (event_base_loop(
+			    loop->base, EVLOOP_ONCE | (may_sleep(loop) ? 0 : EVLOOP_NONBLOCK)) < 0)
 			abort();
 		idle = !loop->fresh;
 		loop_enter(loop);

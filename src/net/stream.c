@@ -10,7 +10,13 @@
 #include "util/clock.h"
 #include "util/linux.h"
 
-enum { SPARE_MAX = 8 * 1024, HOLD_MAX = 8 * 1024, READ_MORE = 64 * 1024, READ_DIRECT = 16 * 1024, VECTORS_MAX = 64 };
+enum {
+	SPARE_MAX = 8 * 1024,
+	HOLD_MAX = 8 * 1024,
+	READ_MORE = 64 * 1024,
+	READ_DIRECT = 16 * 1024,
+	VECTORS_MAX = 64
+};
 
 enum { SLICE_US = 500 /* microseconds of a turn for handshakes; no step begins after that */ };
 
@@ -52,7 +58,8 @@ static ssize_t receive_encrypted(struct stream *stream, void *to, size_t size)
 
 	if (!was_ready && stream->ops->secured)
 		stream->ops->secured(stream);
-	if (tls_has_output(stream->tls) || (!was_ready && tls_is_ready(stream->tls) && stream_waiting(stream)))
+	if (tls_has_output(stream->tls) ||
+		(!was_ready && tls_is_ready(stream->tls) && stream_waiting(stream)))
 		stream_dirty(stream);
 	if (tls_stopped(stream->tls) && stream->reading)
 		read_at_once(stream);
@@ -153,7 +160,8 @@ void stream_shake_hands(struct loop_job *job)
 	uint64_t begun = clock_us(CLOCK_MONOTONIC);
 	struct stream *stream;
 
-	while ((stream = TAILQ_FIRST(&loop->handshakes.line)) && clock_us(CLOCK_MONOTONIC) - begun < SLICE_US)
+	while ((stream = TAILQ_FIRST(&loop->handshakes.line)) &&
+		clock_us(CLOCK_MONOTONIC) - begun < SLICE_US)
 		take_step(stream);
 	if (stream)
 		loop_after(loop, job, 0);
@@ -217,12 +225,15 @@ void stream_kick(struct stream *stream)
 	stream_on_kick(&stream->kick);
 }
 
-void stream_open(struct stream *stream, struct loop *loop, enum loop_rank rank, int fd, const struct stream_ops *ops)
+void stream_open(struct stream *stream, struct loop *loop, enum loop_rank rank, int fd,
+	const struct stream_ops *ops)
 {
-	*stream =
-		(struct stream){ .loop = loop, .ops = ops, .rank = rank, .fd = fd, .kick = { .run = stream_on_kick } };
+	*stream = (struct stream){
+		.loop = loop, .ops = ops, .rank = rank, .fd = fd, .kick = { .run = stream_on_kick }
+	};
 	shared_chunks_init(&stream->chunks, &loop->shared_again);
-	event_assign(&stream->read, loop->base, fd, EV_READ | EV_PERSIST, stream_on_readable, stream);
+	event_assign(
+		&stream->read, loop->base, fd, EV_READ | EV_PERSIST, stream_on_readable, stream);
 	event_assign(&stream->write, loop->base, fd, EV_WRITE, stream_on_writable, stream);
 	stream_resume(stream);
 }
@@ -237,7 +248,8 @@ void stream_encrypt(struct stream *stream, struct tls *tls)
 
 static void unlist(struct stream *stream)
 {
-	struct stream_list *list = stream->held ? &stream->loop->held : &stream->loop->dirty[stream->rank];
+	struct stream_list *list =
+		stream->held ? &stream->loop->held : &stream->loop->dirty[stream->rank];
 
 	if (stream->dirty)
 		TAILQ_REMOVE(list, stream, link);
@@ -361,7 +373,8 @@ static ssize_t send_chunks(struct stream *stream)
 	int count = shared_chunks_vectors(&stream->chunks, &stream->out, vectors, VECTORS_MAX);
 
 	if (stream->tls)
-		return tls_write(stream->tls, vectors, count, stream->ops->together ? stream_together : NULL, stream);
+		return tls_write(stream->tls, vectors, count,
+			stream->ops->together ? stream_together : NULL, stream);
 	message.msg_iovlen = (size_t)count;
 	return sendmsg(stream->fd, &message, MSG_NOSIGNAL);
 }
@@ -371,7 +384,8 @@ static void fail_stream(struct stream *stream, int error)
 {
 	struct slice in;
 
-	while (stream->rank == LOOP_SERVERS && stream_is_open(stream) && receive_some(stream, &in) > 0)
+	while (stream->rank == LOOP_SERVERS && stream_is_open(stream) &&
+		receive_some(stream, &in) > 0)
 		pass_input(stream, in);
 	if (stream_is_open(stream))
 		stream->ops->ended(stream, error);
@@ -420,7 +434,8 @@ static bool is_acknowledged(const struct stream *stream)
 {
 	int unsent = 0;
 
-	return !linux_unsent(stream->fd, &unsent) || (unsent == 0 && !(stream->tls && tls_has_output(stream->tls)));
+	return !linux_unsent(stream->fd, &unsent) ||
+		(unsent == 0 && !(stream->tls && tls_has_output(stream->tls)));
 }
 
 bool stream_is_settled(const struct stream *stream)
@@ -429,7 +444,8 @@ bool stream_is_settled(const struct stream *stream)
 
 	if (ioctl(stream->fd, FIONREAD, &unread) < 0)
 		return true;
-	return unread == 0 && !(stream->tls && tls_has_input(stream->tls)) && is_acknowledged(stream);
+	return unread == 0 && !(stream->tls && tls_has_input(stream->tls)) &&
+		is_acknowledged(stream);
 }
 
 static bool has_come(const struct stream *stream, short events)

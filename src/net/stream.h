@@ -28,7 +28,10 @@ struct stream_ops {
 	void (*ended)(struct stream *stream, int error);
 	/* A TLS handshake made progress; see stream_is_securing(). Must not close the stream. */
 	void (*secured)(struct stream *stream);
-	/* Returns the bytes after `skip` for one TLS record, at most `max`. NULL: as many as fit. */
+	/*
+	 * Returns the bytes after `skip` for one TLS record, at most `max`. NULL: as many as
+	 * fit.
+	 */
 	size_t (*together)(struct stream *stream, size_t skip, size_t max);
 };
 
@@ -54,7 +57,8 @@ struct stream {
 };
 
 /* Takes ownership of a connected, non-blocking socket and starts reading. `ops` is borrowed. */
-void stream_open(struct stream *stream, struct loop *loop, enum loop_rank rank, int fd, const struct stream_ops *ops);
+void stream_open(struct stream *stream, struct loop *loop, enum loop_rank rank, int fd,
+	const struct stream_ops *ops);
 
 /* Takes ownership of a TLS session, new or of a detached stream, before any read or write. */
 void stream_encrypt(struct stream *stream, struct tls *tls);
@@ -132,7 +136,8 @@ static inline size_t stream_waiting(const struct stream *stream)
  */
 static inline size_t stream_memory(const struct stream *stream)
 {
-	return stream->in.cap + stream->out.cap + stream->chunks.held + (stream->tls ? tls_memory(stream->tls) : 0);
+	return stream->in.cap + stream->out.cap + stream->chunks.held +
+		(stream->tls ? tls_memory(stream->tls) : 0);
 }
 
 /* Returns whether a TLS handshake is in progress; nothing can be written until it is complete. */

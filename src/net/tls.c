@@ -146,7 +146,8 @@ static BIO_METHOD *new_wire_method(void)
 {
 	BIO_METHOD *method = BIO_meth_new(BIO_TYPE_SOURCE_SINK | BIO_get_new_index(), "wire");
 
-	if (!method || !BIO_meth_set_read(method, tls_read_socket) || !BIO_meth_set_write(method, tls_write_buffer) ||
+	if (!method || !BIO_meth_set_read(method, tls_read_socket) ||
+		!BIO_meth_set_write(method, tls_write_buffer) ||
 		!BIO_meth_set_ctrl(method, tls_control))
 		abort();
 	return method;
@@ -227,7 +228,8 @@ static bool refuse_file(const struct tls_file *file, char error[256])
 
 	if (ERR_GET_LIB(code) == ERR_LIB_SYS)
 		reason = strerror(ERR_GET_REASON(code));
-	snprintf(error, 256, "%s: %s: %s", file->option, file->path, reason ? reason : "not usable");
+	snprintf(
+		error, 256, "%s: %s: %s", file->option, file->path, reason ? reason : "not usable");
 	ERR_clear_error();
 	return false;
 }
@@ -275,7 +277,8 @@ static int tls_is_ca_name(const struct dirent *entry)
 {
 	const char *name = entry->d_name;
 
-	return strspn(name, "0123456789abcdef") == 8 && name[8] == '.' && strspn(name + 9, "0123456789") > 0;
+	return strspn(name, "0123456789abcdef") == 8 && name[8] == '.' &&
+		strspn(name + 9, "0123456789") > 0;
 }
 
 /*
@@ -285,8 +288,10 @@ static int tls_is_ca_name(const struct dirent *entry)
  */
 static bool read_system_ca(SSL_CTX *ctx, const struct tls_file *ca, char error[256])
 {
-	const char *file = getenv(X509_get_default_cert_file_env()), *folder = getenv(X509_get_default_cert_dir_env());
-	bool found = SSL_CTX_load_verify_locations(ctx, file ? file : X509_get_default_cert_file(), NULL) == 1;
+	const char *file = getenv(X509_get_default_cert_file_env()),
+		   *folder = getenv(X509_get_default_cert_dir_env());
+	bool found = SSL_CTX_load_verify_locations(
+			     ctx, file ? file : X509_get_default_cert_file(), NULL) == 1;
 	struct dirent **entries = NULL;
 	char path[4096];
 	int count;
@@ -301,7 +306,8 @@ static bool read_system_ca(SSL_CTX *ctx, const struct tls_file *ca, char error[2
 	free(entries);
 	ERR_clear_error();
 	if (!found)
-		snprintf(error, 256, "%s: not set, and no system CAs were found in %s", ca->option, folder);
+		snprintf(error, 256, "%s: not set, and no system CAs were found in %s", ca->option,
+			folder);
 	return found;
 }
 
@@ -357,8 +363,8 @@ static bool read_servers(SSL_CTX *ctx, const struct tls_files *files, bool verif
 	return !verify || read_system_ca(ctx, &files->ca, error);
 }
 
-struct tls_context *tls_context_create(
-	const struct tls_files *clients, const struct tls_files *servers, bool verify, char error[256])
+struct tls_context *tls_context_create(const struct tls_files *clients,
+	const struct tls_files *servers, bool verify, char error[256])
 {
 	struct tls_context *context = xcalloc(1, sizeof(*context));
 
@@ -455,7 +461,8 @@ struct tls *tls_connect(struct tls_context *context, struct tls_peer *peer)
 	SSL_set_connect_state(tls->ssl);
 	if (!X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(tls->ssl), peer->host)) {
 		SSL_set_hostflags(tls->ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-		if (!SSL_set1_host(tls->ssl, peer->host) || !SSL_set_tlsext_host_name(tls->ssl, peer->host))
+		if (!SSL_set1_host(tls->ssl, peer->host) ||
+			!SSL_set_tlsext_host_name(tls->ssl, peer->host))
 			abort();
 	}
 	/*
@@ -542,8 +549,8 @@ static void note_failure(struct tls *tls)
 		code = 0;
 	switch (ERR_GET_REASON(code)) {
 	case SSL_R_CERTIFICATE_VERIFY_FAILED:
-		snprintf(tls->reason, sizeof(tls->reason), "TLS: certificate refused: %s: %s", kind_of(verdict),
-			X509_verify_cert_error_string(verdict));
+		snprintf(tls->reason, sizeof(tls->reason), "TLS: certificate refused: %s: %s",
+			kind_of(verdict), X509_verify_cert_error_string(verdict));
 		break;
 	case SSL_R_WRONG_VERSION_NUMBER:
 	case SSL_R_HTTP_REQUEST:
@@ -551,7 +558,8 @@ static void note_failure(struct tls *tls)
 		snprintf(tls->reason, sizeof(tls->reason), "it does not speak TLS");
 		break;
 	default:
-		snprintf(tls->reason, sizeof(tls->reason), "TLS: %s", text ? text : "protocol error");
+		snprintf(tls->reason, sizeof(tls->reason), "TLS: %s",
+			text ? text : "protocol error");
 	}
 	ERR_clear_error();
 }
@@ -738,7 +746,8 @@ static size_t advance(struct batch *b, size_t n)
 	size_t before = b->taken;
 
 	b->sent += n;
-	b->taken = b->sent < b->records ? (size_t)((uint64_t)b->data * b->sent / b->records) : b->data;
+	b->taken =
+		b->sent < b->records ? (size_t)((uint64_t)b->data * b->sent / b->records) : b->data;
 	return b->taken - before;
 }
 

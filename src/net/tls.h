@@ -47,8 +47,8 @@ void tls_init(void);
  * context with one reference, owned by the caller. On failure returns NULL, with the option, a
  * colon, the file and the reason in `error`.
  */
-struct tls_context *tls_context_create(
-	const struct tls_files *clients, const struct tls_files *servers, bool verify, char error[256]);
+struct tls_context *tls_context_create(const struct tls_files *clients,
+	const struct tls_files *servers, bool verify, char error[256]);
 
 /* Adds a reference and returns the context. May be called from any thread. */
 struct tls_context *tls_context_hold(struct tls_context *context);

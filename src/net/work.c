@@ -114,7 +114,8 @@ bool work_results_are_over(struct work *work)
  */
 static uint64_t do_next(struct work *work)
 {
-	struct payer *payer = (struct payer *)((char *)turns_next(&work->payers) - offsetof(struct payer, turn));
+	struct payer *payer =
+		(struct payer *)((char *)turns_next(&work->payers) - offsetof(struct payer, turn));
 	struct loop_job *job = TAILQ_FIRST(&payer->works);
 	uint64_t before = clock_us(CLOCK_MONOTONIC), now;
 

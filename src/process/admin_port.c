@@ -73,7 +73,8 @@ static bool is_host_allowed(const struct config *config, char *host)
  * and `headers` are lines with their ends. The reply to HEAD has the length that the text would
  * have.
  */
-static void answer(struct asked *r, const char *status, const char *type, const char *headers, struct buf *text)
+static void answer(struct asked *r, const char *status, const char *type, const char *headers,
+	struct buf *text)
 {
 	struct buf out = BUF_EMPTY;
 	time_t now = time(NULL);
@@ -82,9 +83,11 @@ static void answer(struct asked *r, const char *status, const char *type, const 
 
 	strftime(date, sizeof(date), "%a, %d %b %Y %H:%M:%S GMT", gmtime_r(&now, &tm));
 	buf_printf(&out,
-		"HTTP/1.1 %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\nCache-Control: no-store\r\n"
+		"HTTP/1.1 %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\nCache-Control: "
+		"no-store\r\n"
 		"X-Content-Type-Options: nosniff\r\nDate: %s\r\n%s%s\r\n",
-		status, type, buf_size(text), date, headers, r->http.keeps ? "" : "Connection: close\r\n");
+		status, type, buf_size(text), date, headers,
+		r->http.keeps ? "" : "Connection: close\r\n");
 	if (!slice_equal(r->http.method, SLICE("HEAD")))
 		buf_add_slice(&out, buf_slice(text));
 	peers_answer(r->peer, buf_slice(&out), !r->http.keeps);
@@ -180,10 +183,13 @@ static void admin_port_on_page(struct admin_port *port, struct asked *r)
 	(void)port;
 	if (getrandom(random, sizeof(random), 0) != sizeof(random))
 		abort();
-	snprintf(nonce, sizeof(nonce), "%016llx%016llx", (unsigned long long)random[0], (unsigned long long)random[1]);
+	snprintf(nonce, sizeof(nonce), "%016llx%016llx", (unsigned long long)random[0],
+		(unsigned long long)random[1]);
 	snprintf(headers, sizeof(headers),
-		"Content-Security-Policy: default-src 'none'; script-src 'nonce-%s'; style-src 'nonce-%s'; "
-		"connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n"
+		"Content-Security-Policy: default-src 'none'; script-src 'nonce-%s'; style-src "
+		"'nonce-%s'; "
+		"connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
+		"frame-ancestors 'none'\r\n"
 		"Referrer-Policy: no-referrer\r\n",
 		nonce, nonce);
 	print_page(nonce, &text);
@@ -210,17 +216,21 @@ static void dispatch(struct admin_port *port, struct asked *r)
 	size_t i = 0;
 
 	snprintf(host, sizeof(host), "%.*s", (int)r->http.host.n, r->http.host.p);
-	while (i < PATHS && !slice_equal(r->http.path, slice_of(paths[i].path, strlen(paths[i].path))))
+	while (i < PATHS &&
+		!slice_equal(r->http.path, slice_of(paths[i].path, strlen(paths[i].path))))
 		i++;
 	if (!is_host_allowed(&port->daemon->settings->config, host))
 		answer_line(r, "403 Forbidden", "",
 			"The host is not an IP address, not localhost, and not in admin_hosts.");
-	else if (!slice_equal(r->http.method, SLICE("GET")) && !slice_equal(r->http.method, SLICE("HEAD")))
-		answer_line(r, "405 Method Not Allowed", "Allow: GET, HEAD\r\n", "Only GET and HEAD are supported.");
+	else if (!slice_equal(r->http.method, SLICE("GET")) &&
+		!slice_equal(r->http.method, SLICE("HEAD")))
+		answer_line(r, "405 Method Not Allowed", "Allow: GET, HEAD\r\n",
+			"Only GET and HEAD are supported.");
 	else if (i < PATHS)
 		paths[i].answer(port, r);
 	else
-		answer_line(r, "404 Not Found", "", "Available: / /healthz /metrics /readyz /stats.json");
+		answer_line(r, "404 Not Found", "",
+			"Available: / /healthz /metrics /readyz /stats.json");
 }
 
 static size_t admin_port_on_request(void *port, struct peer *peer, struct slice in)
@@ -290,7 +300,8 @@ bool admin_port_prepare(struct admin_port *port, const struct config *config, st
 	(void)config_admin_address(config->admin, &a);
 	place.port = a.port;
 	port->next = listener_create(&place, why);
-	return port->next || config_fault(config, config_line(config, "admin"), errors, "admin: %s", why);
+	return port->next ||
+		config_fault(config, config_line(config, "admin"), errors, "admin: %s", why);
 }
 
 void admin_port_commit(struct admin_port *port)

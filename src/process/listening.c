@@ -34,7 +34,8 @@ struct listening {
 static struct entry *add_entry(struct listening *l, struct listener *listener)
 {
 	l->entries = xrealloc(l->entries, (l->count + 1) * sizeof(*l->entries));
-	l->entries[l->count] = (struct entry){ .listener = listener, .wanted = true, .is_new = true };
+	l->entries[l->count] =
+		(struct entry){ .listener = listener, .wanted = true, .is_new = true };
 	return &l->entries[l->count++];
 }
 
@@ -77,7 +78,8 @@ bool listening_inherit(struct listening *l, struct buf *errors)
 	unsetenv("LISTEN_PID");
 	unsetenv("LISTEN_FDS");
 	unsetenv("LISTEN_FDNAMES");
-	for (int fd = INHERITED_FIRST; fd < INHERITED_FIRST + (count < INHERITED_MAX ? count : INHERITED_MAX); fd++) {
+	for (int fd = INHERITED_FIRST;
+		fd < INHERITED_FIRST + (count < INHERITED_MAX ? count : INHERITED_MAX); fd++) {
 		int listens = 0;
 		socklen_t n = sizeof(listens);
 		struct listener *listener = NULL;
@@ -89,7 +91,8 @@ bool listening_inherit(struct listening *l, struct buf *errors)
 		else
 			listener = listener_adopt(fd, why);
 		if (!listener) {
-			buf_printf(errors, "cannot listen: descriptor %d of LISTEN_FDS: %s\n", fd, why);
+			buf_printf(errors, "cannot listen: descriptor %d of LISTEN_FDS: %s\n", fd,
+				why);
 			listening_close(l);
 			return false;
 		}
@@ -124,13 +127,15 @@ bool listening_prepare(struct listening *l, const struct config *config, struct 
 		l->entries[i].wanted = false;
 	for (size_t i = 0; i < config->listen.count; i++) {
 		const struct address *a = &config->listen.at[i];
-		struct listener_place place = { a->host, a->port, config->socket_mode, config->reuseport };
+		struct listener_place place = { a->host, a->port, config->socket_mode,
+			config->reuseport };
 		struct entry *entry = find_entry(l, a);
 
 		if (!entry) {
 			struct listener *listener = listener_create(&place, why);
 			if (!listener) {
-				(void)config_fault(config, a->line, errors, "cannot listen: %s", why);
+				(void)config_fault(
+					config, a->line, errors, "cannot listen: %s", why);
 				goto undo;
 			}
 			entry = add_entry(l, listener);
@@ -154,7 +159,8 @@ void listening_commit(struct listening *l, const struct settings *settings, stru
 	for (struct entry *e = l->entries; e < l->entries + l->count; e++) {
 		listener_use_tls(e->listener, e->address.tls ? settings->tls : NULL);
 		if (e->is_new) {
-			listener_start(e->listener, worker->loop.base, ACCEPT_MOST, worker_accept, worker);
+			listener_start(
+				e->listener, worker->loop.base, ACCEPT_MOST, worker_accept, worker);
 		} else {
 			listener_set_mode(e->listener, settings->config.socket_mode);
 			if (settings->config.reuseport && !e->inherited)

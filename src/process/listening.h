@@ -20,7 +20,8 @@ struct listening *listening_create(void);
  * LISTEN_FDS). If there are any, the addresses in configurations are not opened. Returns false
  * on failure, with the reason in `errors`.
  */
-bool listening_inherit(struct listening *listening, struct buf *errors) __attribute__((warn_unused_result));
+bool listening_inherit(struct listening *listening, struct buf *errors)
+	__attribute__((warn_unused_result));
 
 /*
  * Returns whether the sockets were inherited from the parent process. Then the configured
@@ -40,7 +41,8 @@ bool listening_prepare(struct listening *listening, const struct config *config,
  * the listeners that are no longer configured. New clients use the certificates of `settings`,
  * whose configuration must be the one passed to listening_prepare().
  */
-void listening_commit(struct listening *listening, const struct settings *settings, struct worker *worker);
+void listening_commit(
+	struct listening *listening, const struct settings *settings, struct worker *worker);
 
 /*
  * Makes the kernel direct new connections to another process that listens on the same ports, if

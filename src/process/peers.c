@@ -66,13 +66,14 @@ static struct evbuffer *input_of(const struct peer *peer)
 static size_t pass_request(struct peer *peer)
 {
 	const struct peers_kind *kind = peer->peers->kind;
-	size_t n = evbuffer_get_length(input_of(peer)), size = n < kind->size ? n : kind->size, used;
+	size_t n = evbuffer_get_length(input_of(peer)), size = n < kind->size ? n : kind->size,
+	       used;
 
 	if (n == 0)
 		return 0;
 	peer->waits = true;
-	used = kind->request(
-		peer->peers->arg, peer, slice_of((char *)evbuffer_pullup(input_of(peer), (ssize_t)size), size));
+	used = kind->request(peer->peers->arg, peer,
+		slice_of((char *)evbuffer_pullup(input_of(peer), (ssize_t)size), size));
 	assert(used > 0 || size < kind->size);
 	if (used > 0) {
 		evbuffer_drain(input_of(peer), used);
@@ -156,7 +157,8 @@ static void peers_on_time(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	while ((peer = TAILQ_FIRST(&peers->list)) && now_seconds() - peer->since >= peers->kind->seconds) {
+	while ((peer = TAILQ_FIRST(&peers->list)) &&
+		now_seconds() - peer->since >= peers->kind->seconds) {
 		if (!cut_off(peer, true))
 			close_peer(peer);
 	}
@@ -184,8 +186,8 @@ void peers_take(int fd, struct tls *tls, void *arg)
 
 	(void)tls;
 	if (peers->count == peers->kind->most) {
-		log_rare("%s: more than %d connections; closing the one that was idle the longest", peers->kind->name,
-			peers->count);
+		log_rare("%s: more than %d connections; closing the one that was idle the longest",
+			peers->kind->name, peers->count);
 		close_peer(TAILQ_FIRST(&peers->list));
 	}
 	peer->peers = peers;

@@ -48,45 +48,49 @@ enum { CLONE_FLAGS = 0 };
  */
 static const char *const allowed[] = {
 	/* Bytes. */
-	"read", "readv", "pread64", "write", "writev", "close", "lseek", "_llseek", "fcntl", "fcntl64",
+	"read", "readv", "pread64", "write", "writev", "close", "lseek", "_llseek", "fcntl",
+	"fcntl64",
 	/* Files: configuration, names, statistics; including sockets in the file system. */
-	"fstat", "fstat64", "newfstatat", "fstatat64", "stat", "stat64", "lstat", "lstat64", "statx", "statfs",
-	"fstatfs", "access", "faccessat", "faccessat2", "readlink", "readlinkat", "getcwd", "getdents", "getdents64",
-	"unlink", "unlinkat", "umask", "chmod", "fchmod", "fchmodat", "fchmodat2", "fadvise64",
+	"fstat", "fstat64", "newfstatat", "fstatat64", "stat", "stat64", "lstat", "lstat64",
+	"statx", "statfs", "fstatfs", "access", "faccessat", "faccessat2", "readlink", "readlinkat",
+	"getcwd", "getdents", "getdents64", "unlink", "unlinkat", "umask", "chmod", "fchmod",
+	"fchmodat", "fchmodat2", "fadvise64",
 	/* Sockets. */
-	"bind", "connect", "listen", "accept", "accept4", "getsockname", "getpeername", "getsockopt", "setsockopt",
-	"shutdown", "send", "sendto", "sendmsg", "sendmmsg", "recv", "recvfrom", "recvmsg", "recvmmsg",
-	"recvmmsg_time64",
+	"bind", "connect", "listen", "accept", "accept4", "getsockname", "getpeername",
+	"getsockopt", "setsockopt", "shutdown", "send", "sendto", "sendmsg", "sendmmsg", "recv",
+	"recvfrom", "recvmsg", "recvmmsg", "recvmmsg_time64",
 	/* Events and timers. */
-	"epoll_create", "epoll_create1", "epoll_ctl", "epoll_wait", "epoll_pwait", "epoll_pwait2", "eventfd",
-	"eventfd2", "timerfd_create", "timerfd_settime", "timerfd_settime64", "timerfd_gettime", "timerfd_gettime64",
-	"poll", "ppoll", "ppoll_time64", "select", "_newselect", "pselect6", "pselect6_time64", "pipe", "pipe2",
-	"restart_syscall",
+	"epoll_create", "epoll_create1", "epoll_ctl", "epoll_wait", "epoll_pwait", "epoll_pwait2",
+	"eventfd", "eventfd2", "timerfd_create", "timerfd_settime", "timerfd_settime64",
+	"timerfd_gettime", "timerfd_gettime64", "poll", "ppoll", "ppoll_time64", "select",
+	"_newselect", "pselect6", "pselect6_time64", "pipe", "pipe2", "restart_syscall",
 	/* Memory. */
 	"brk", "munmap", "mremap", "madvise", "membarrier",
 	/* Threads. */
-	"set_robust_list", "get_robust_list", "rseq", "set_tid_address", "futex", "futex_time64", "sched_yield",
-	"sched_getaffinity", "sched_getparam", "sched_getscheduler", "gettid", "getpid", "getppid", "getcpu", "exit",
-	"exit_group",
+	"set_robust_list", "get_robust_list", "rseq", "set_tid_address", "futex", "futex_time64",
+	"sched_yield", "sched_getaffinity", "sched_getparam", "sched_getscheduler", "gettid",
+	"getpid", "getppid", "getcpu", "exit", "exit_group",
 	/* Signals. */
-	"rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "rt_sigpending", "rt_sigtimedwait", "sigreturn",
-	"sigaltstack",
+	"rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "rt_sigpending", "rt_sigtimedwait",
+	"sigreturn", "sigaltstack",
 	/* Times. */
-	"clock_gettime", "clock_gettime64", "clock_getres", "clock_getres_time64", "clock_nanosleep",
-	"clock_nanosleep_time64", "nanosleep", "gettimeofday", "time", "times", "getrusage",
+	"clock_gettime", "clock_gettime64", "clock_getres", "clock_getres_time64",
+	"clock_nanosleep", "clock_nanosleep_time64", "nanosleep", "gettimeofday", "time", "times",
+	"getrusage",
 	/* Facts about the process and the machine. */
-	"getuid", "getuid32", "geteuid", "geteuid32", "getgid", "getgid32", "getegid", "getegid32", "getgroups",
-	"getgroups32", "getresuid", "getresgid", "getrlimit", "ugetrlimit", "setrlimit", "getrandom", "sysinfo", "uname"
+	"getuid", "getuid32", "geteuid", "geteuid32", "getgid", "getgid32", "getegid", "getegid32",
+	"getgroups", "getgroups32", "getresuid", "getresgid", "getrlimit", "ugetrlimit",
+	"setrlimit", "getrandom", "sysinfo", "uname"
 };
 
 /*
  * With a sanitizer, these calls are allowed instead of the rules: the check for leaks traces
  * the process from another one, and reports get the source lines from a separate program.
  */
-static const char *const sanitizers[] = { "clone", "clone3", "fork", "vfork", "execve", "ptrace", "process_vm_readv",
-	"wait4", "waitid", "kill", "tgkill", "personality", "prctl", "arch_prctl", "dup", "dup2", "dup3", "mmap",
-	"mprotect", "open", "openat", "prlimit64", "ioctl", "setpriority", "sched_setaffinity", "getpgrp", "socket",
-	"socketpair" };
+static const char *const sanitizers[] = { "clone", "clone3", "fork", "vfork", "execve", "ptrace",
+	"process_vm_readv", "wait4", "waitid", "kill", "tgkill", "personality", "prctl",
+	"arch_prctl", "dup", "dup2", "dup3", "mmap", "mprotect", "open", "openat", "prlimit64",
+	"ioctl", "setpriority", "sched_setaffinity", "getpgrp", "socket", "socketpair" };
 
 /*
  * Allows a system call, or makes it fail with `error`, if an argument matches; without a
@@ -217,6 +221,8 @@ void sandbox_enter(void)
 	if (filter)
 		rc = seccomp_load(filter);
 	if (rc < 0)
-		log_warn("sandbox: not active: the kernel does not support system call filters (%s)", strerror(-rc));
+		log_warn(
+			"sandbox: not active: the kernel does not support system call filters (%s)",
+			strerror(-rc));
 	seccomp_release(filter);
 }

@@ -86,7 +86,8 @@ static void notify_reloading(void)
 {
 	char text[64];
 
-	snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, clock_us(CLOCK_MONOTONIC));
+	snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%" PRIu64,
+		clock_us(CLOCK_MONOTONIC));
 	notify_systemd(text);
 }
 
@@ -157,7 +158,8 @@ static void log_changes(const struct settings *old, const struct settings *new)
 	if (!rules_same(&old->config.rules, &new->config.rules))
 		buf_printf(&names, "%srules", buf_size(&names) ? ", " : "");
 	BUF_ADD(&names, "\0");
-	log_notice("reloading: changed: %s", *buf_slice(&names).p ? buf_slice(&names).p : "no option");
+	log_notice(
+		"reloading: changed: %s", *buf_slice(&names).p ? buf_slice(&names).p : "no option");
 	buf_free(&names);
 }
 
@@ -178,8 +180,9 @@ static void reload_settings(struct process *p)
 	s = reread_settings(p);
 	if (!s) {
 		log_error("the new configuration was refused; the old one stays in effect");
-		peers_answer_all(
-			p->control, SLICE("ERROR refused, the old configuration stays in effect; see the log\r\n"));
+		peers_answer_all(p->control,
+			SLICE("ERROR refused, the old configuration stays in effect; see the "
+			      "log\r\n"));
 		notify_systemd("READY=1");
 		return;
 	}
@@ -213,7 +216,8 @@ static void set_listens(struct process *p)
 		places.data[i] = places.data[i] ? places.data[i] : ' ';
 	free(p->daemon.listens);
 	BUF_ADD(&places, "\0");
-	p->daemon.listens = xstrdup(listening_is_inherited(p->listening) ? "inherited sockets" : buf_slice(&places).p);
+	p->daemon.listens = xstrdup(
+		listening_is_inherited(p->listening) ? "inherited sockets" : buf_slice(&places).p);
 	buf_free(&places);
 }
 
@@ -221,8 +225,9 @@ static void log_moves(const struct settings *s)
 {
 	if (s->former)
 		log_notice("keys %s %s from ring %016" PRIx64 " of %d servers",
-			(int64_t)time(NULL) < s->move_at ? "will move at" : "have been moving since", s->config.move_at,
-			s->former_hash, ring_count(s->former));
+			(int64_t)time(NULL) < s->move_at ? "will move at"
+							 : "have been moving since",
+			s->config.move_at, s->former_hash, ring_count(s->former));
 }
 
 /*
@@ -286,15 +291,18 @@ static size_t serve_on_command(void *arg, struct peer *peer, struct slice in)
 	if (slice_equal(line, SLICE("reload")))
 		reload_settings(arg);
 	else
-		peers_answer(peer, SLICE("ERROR unknown command; the only command is: reload\r\n"), false);
+		peers_answer(peer, SLICE("ERROR unknown command; the only command is: reload\r\n"),
+			false);
 	return n;
 }
 
 static bool open_control(struct process *p, const struct config *config, struct buf *errors)
 {
-	static const struct peers_kind kind = {
-		.name = "control", .most = 16, .size = COMMAND_MAX, .seconds = 60, .request = serve_on_command
-	};
+	static const struct peers_kind kind = { .name = "control",
+		.most = 16,
+		.size = COMMAND_MAX,
+		.seconds = 60,
+		.request = serve_on_command };
 	struct listener_place place = { .host = config->control, .mode = 0600 };
 	char why[256];
 
@@ -303,7 +311,8 @@ static bool open_control(struct process *p, const struct config *config, struct 
 	p->control = peers_create(p->base, &kind, p);
 	p->control_listener = listener_create(&place, why);
 	if (!p->control_listener)
-		return config_fault(config, config_line(config, "control"), errors, "control: %s", why);
+		return config_fault(
+			config, config_line(config, "control"), errors, "control: %s", why);
 	listener_start(p->control_listener, p->base, PEERS_ACCEPT, peers_take, p->control);
 	return true;
 }
@@ -378,7 +387,8 @@ static void serve_on_signal(evutil_socket_t number, short what, void *arg)
 	} else {
 		log_notice("signal %d: %s", (int)number,
 			p->daemon.stopping ? "dropping requests in progress"
-					   : "draining: refusing new clients, completing requests in progress");
+					   : "draining: refusing new clients, completing requests "
+					     "in progress");
 		stop_workers(p);
 	}
 }
@@ -420,7 +430,8 @@ static bool open_all(struct process *p)
 	 * clients can connect.
 	 */
 	if (admin_port_prepare(p->admin, config, &errors) && open_control(p, config, &errors) &&
-		listening_inherit(p->listening, &errors) && listening_prepare(p->listening, config, &errors) &&
+		listening_inherit(p->listening, &errors) &&
+		listening_prepare(p->listening, config, &errors) &&
 		start_switch_user(config, &errors))
 		return true;
 	settings_complain(p->options->file, &errors, false);
@@ -429,8 +440,8 @@ static bool open_all(struct process *p)
 
 static void log_start(const struct process *p, const struct settings *settings)
 {
-	log_notice("setlistd %s started: listening on %s, servers: %d, configuration: %s", setlistd_version,
-		p->daemon.listens, ring_count(settings->ring),
+	log_notice("setlistd %s started: listening on %s, servers: %d, configuration: %s",
+		setlistd_version, p->daemon.listens, ring_count(settings->ring),
 		p->options->file ? p->options->file : "the command line");
 }
 

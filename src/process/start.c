@@ -28,7 +28,8 @@ bool start_fit_descriptors(struct config *config, int servers, struct buf *error
 	rlim_t want = own + config->max_connections;
 	struct rlimit limit, raised;
 
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= want)
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY ||
+		limit.rlim_cur >= want)
 		return true;
 	raised = limit;
 	raised.rlim_cur = limit.rlim_max >= want ? want : limit.rlim_max;
@@ -38,12 +39,15 @@ bool start_fit_descriptors(struct config *config, int servers, struct buf *error
 		return true;
 	if (limit.rlim_cur <= own)
 		return config_fault(config, 0, errors,
-			"the limit of file descriptors is %llu, but even without clients %llu are needed",
+			"the limit of file descriptors is %llu, but even without clients %llu are "
+			"needed",
 			(unsigned long long)limit.rlim_cur, (unsigned long long)own);
-	log_warn("max_connections is only %llu, not %llu: the limit of file descriptors is %llu, and %llu would be "
+	log_warn("max_connections is only %llu, not %llu: the limit of file descriptors is %llu, "
+		 "and %llu would be "
 		 "needed",
-		(unsigned long long)(limit.rlim_cur - own), (unsigned long long)config->max_connections,
-		(unsigned long long)limit.rlim_cur, (unsigned long long)want);
+		(unsigned long long)(limit.rlim_cur - own),
+		(unsigned long long)config->max_connections, (unsigned long long)limit.rlim_cur,
+		(unsigned long long)want);
 	config->max_connections = limit.rlim_cur - own;
 	return true;
 }
@@ -52,7 +56,8 @@ bool start_fit_descriptors(struct config *config, int servers, struct buf *error
 
 static bool refuse_user(const struct config *config, const char *why, struct buf *errors)
 {
-	return config_fault(config, config_line(config, "user"), errors, "user %s: %s", config->user, why);
+	return config_fault(
+		config, config_line(config, "user"), errors, "user %s: %s", config->user, why);
 }
 
 /* Returns the user, or NULL with an error if there is none of that name. */
@@ -72,7 +77,8 @@ bool start_switch_user(const struct config *config, struct buf *errors)
 	const struct passwd *pw;
 
 	if (!*config->user && geteuid() == 0)
-		log_warn("running as root; to run as another user, set `user` in the configuration, or use -u");
+		log_warn("running as root; to run as another user, set `user` in the "
+			 "configuration, or use -u");
 	if (!*config->user)
 		return true;
 	pw = find_user(config, errors);
@@ -89,18 +95,20 @@ static bool check_user(const struct config *config, struct buf *errors)
 		return true;
 	if (!find_user(config, errors))
 		return false;
-	return geteuid() == 0 || refuse_user(config, "only root can switch to another user", errors);
+	return geteuid() == 0 ||
+		refuse_user(config, "only root can switch to another user", errors);
 }
 
 /* --- sockets --- */
 
-static bool check_place(
-	const struct config *config, const char *option, unsigned line, struct address *a, struct buf *errors)
+static bool check_place(const struct config *config, const char *option, unsigned line,
+	struct address *a, struct buf *errors)
 {
 	struct listener_place place = { .host = a->host, .port = a->port };
 	char why[256];
 
-	return listener_check(&place, why) || config_fault(config, line, errors, "%s: %s", option, why);
+	return listener_check(&place, why) ||
+		config_fault(config, line, errors, "%s: %s", option, why);
 }
 
 static bool check_places(struct config *config, struct buf *errors)

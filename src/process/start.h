@@ -9,13 +9,15 @@
  * `servers` servers, listeners and workers are reserved first; max_connections is lowered to
  * the number that is left. Returns false if none is left, with the numbers in `errors`.
  */
-bool start_fit_descriptors(struct config *config, int servers, struct buf *errors) __attribute__((warn_unused_result));
+bool start_fit_descriptors(struct config *config, int servers, struct buf *errors)
+	__attribute__((warn_unused_result));
 
 /*
  * Switches to the configured user, if there is one. Returns false on failure, with the reason
  * in `errors`.
  */
-bool start_switch_user(const struct config *config, struct buf *errors) __attribute__((warn_unused_result));
+bool start_switch_user(const struct config *config, struct buf *errors)
+	__attribute__((warn_unused_result));
 
 /*
  * Does all checks of a start without opening anything that is visible to others, since a

@@ -57,7 +57,8 @@ static struct header parse_header(const char *p)
 	};
 }
 
-static enum request_status refuse_with(struct request *r, enum request_status status, const char *error)
+static enum request_status refuse_with(
+	struct request *r, enum request_status status, const char *error)
 {
 	r->error = error;
 	return status;
@@ -133,7 +134,8 @@ static void take_arguments(const char *p, const struct header *h, struct request
 		r->keys = 1;
 		r->extras.wants_cas = true;
 	}
-	r->extras.odd_key = r->key.n > 0 && r->command->order != ORDER_READ && !request_key_valid(r->key, KEY_MAX);
+	r->extras.odd_key = r->key.n > 0 && r->command->order != ORDER_READ &&
+		!request_key_valid(r->key, KEY_MAX);
 }
 
 /* With a CAS id, set, add and replace are a cas. */
@@ -148,8 +150,8 @@ static void choose_cas(const struct header *h, struct request *r)
 	r->number = h->cas;
 }
 
-static enum request_status parse_body(struct slice in, const struct request_limits *limits, const struct header *h,
-	struct request_progress *progress, struct request *r)
+static enum request_status parse_body(struct slice in, const struct request_limits *limits,
+	const struct header *h, struct request_progress *progress, struct request *r)
 {
 	size_t value = h->body - h->extras - h->key;
 
@@ -159,7 +161,8 @@ static enum request_status parse_body(struct slice in, const struct request_limi
 	take_arguments(in.p + BINARY_HEADER, h, r);
 	if (r->extras.odd_key && r->key.n > ODD_KEY_MAX) {
 		r->skip.bytes = value;
-		return refuse_with(r, REQUEST_REFUSED, "CLIENT_ERROR key with spaces or control characters too long");
+		return refuse_with(r, REQUEST_REFUSED,
+			"CLIENT_ERROR key with spaces or control characters too long");
 	}
 	if (value > limits->max_value) {
 		r->too_large = true;
@@ -176,18 +179,20 @@ static enum request_status parse_body(struct slice in, const struct request_limi
 
 static bool returns_key(uint8_t opcode)
 {
-	return opcode == BINARY_GETK || opcode == BINARY_GETKQ || opcode == BINARY_GATK || opcode == BINARY_GATKQ;
+	return opcode == BINARY_GETK || opcode == BINARY_GETKQ || opcode == BINARY_GATK ||
+		opcode == BINARY_GATKQ;
 }
 
-static void take_asked(const char *p, const struct header *h, struct request_reply *reply, struct binary_asked *asked)
+static void take_asked(const char *p, const struct header *h, struct request_reply *reply,
+	struct binary_asked *asked)
 {
 	asked->opcode = h->opcode;
 	asked->quiet = shapes[h->opcode].quiet;
 	asked->key_size = 0;
 	memcpy(&asked->opaque, p + 12, sizeof(asked->opaque));
-	*reply = (struct request_reply){
-		.form = binary_form, .asked = asked, .asked_size = offsetof(struct binary_asked, key)
-	};
+	*reply = (struct request_reply){ .form = binary_form,
+		.asked = asked,
+		.asked_size = offsetof(struct binary_asked, key) };
 }
 
 static void keep_key(struct request *r, struct binary_asked *asked)
@@ -200,7 +205,8 @@ static void keep_key(struct request *r, struct binary_asked *asked)
 }
 
 enum request_status binary_parse(struct slice in, const struct request_limits *limits,
-	struct request_progress *progress, struct request *out, struct request_reply *reply, struct binary_asked *asked)
+	struct request_progress *progress, struct request *out, struct request_reply *reply,
+	struct binary_asked *asked)
 {
 	const struct shape *shape;
 	enum request_status status;
@@ -252,9 +258,11 @@ static char *put_big_endian(char *p, uint64_t n, size_t bytes)
 }
 
 /* Writes a response. If `shares`, the caller adds the value. */
-static void write_response(struct buf *out, const struct binary_asked *head, const struct response *r, bool shares)
+static void write_response(
+	struct buf *out, const struct binary_asked *head, const struct response *r, bool shares)
 {
-	size_t body = r->extras.n + r->key.n + r->value.n, inside = shares ? body - r->value.n : body;
+	size_t body = r->extras.n + r->key.n + r->value.n,
+	       inside = shares ? body - r->value.n : body;
 	char *p = buf_reserve(out, BINARY_HEADER + inside);
 
 	*p++ = (char)BINARY_RESPONSE;
@@ -273,7 +281,8 @@ static void write_response(struct buf *out, const struct binary_asked *head, con
 	buf_commit(out, BINARY_HEADER + inside);
 }
 
-void binary_reply_text(struct buf *out, const struct binary_asked *head, enum binary_status status, struct slice text)
+void binary_reply_text(struct buf *out, const struct binary_asked *head, enum binary_status status,
+	struct slice text)
 {
 	write_response(out, head, &(struct response){ .status = status, .value = text }, false);
 }
@@ -316,7 +325,8 @@ static void tell_why(const struct binary_asked *head, struct response *r)
 	command_id id = shapes[head->opcode].command;
 
 	if (id == COMMAND_ADD)
-		*r = (struct response){ .status = BINARY_EXISTS, .value = SLICE("Data exists for key.") };
+		*r = (struct response){ .status = BINARY_EXISTS,
+			.value = SLICE("Data exists for key.") };
 	else if (id == COMMAND_REPLACE)
 		*r = (struct response){ .status = BINARY_NOT_FOUND, .value = SLICE("Not found") };
 }
@@ -339,7 +349,8 @@ static void write_error(struct buf *out, const struct binary_asked *head, struct
 
 /* --- replies --- */
 
-static void write_line_error(struct buf *out, const struct binary_asked *head, const struct reply *r)
+static void write_line_error(
+	struct buf *out, const struct binary_asked *head, const struct reply *r)
 {
 	struct buf line = BUF_EMPTY;
 
@@ -354,7 +365,8 @@ static bool reads(command_id id)
 }
 
 /* Writes a value. A shared value is left out: the caller adds it. */
-static bool write_value(struct buf *out, const struct binary_asked *head, struct slice key, const struct reply *r)
+static bool write_value(
+	struct buf *out, const struct binary_asked *head, struct slice key, const struct reply *r)
 {
 	struct slice value = head->opcode == BINARY_TOUCH ? slice_of("", 0) : reply_bytes(r);
 	struct response response = { .key = key, .value = value, .cas = r->cas };
@@ -376,8 +388,10 @@ static void write_number(struct buf *out, const struct binary_asked *head, const
 	if (id != COMMAND_INCR && id != COMMAND_DECR)
 		write_line_error(out, head, r);
 	else if (!head->quiet)
-		write_response(
-			out, head, &(struct response){ .value = slice_of(bytes, sizeof(bytes)), .cas = r->cas }, false);
+		write_response(out, head,
+			&(struct response){
+				.value = slice_of(bytes, sizeof(bytes)), .cas = r->cas },
+			false);
 }
 
 static void write_miss(struct buf *out, const struct binary_asked *head, struct slice key)
@@ -393,7 +407,8 @@ static void write_miss(struct buf *out, const struct binary_asked *head, struct 
 		false);
 }
 
-static void write_word(struct buf *out, const struct binary_asked *head, struct slice key, const struct reply *r)
+static void write_word(
+	struct buf *out, const struct binary_asked *head, struct slice key, const struct reply *r)
 {
 	command_id id = shapes[head->opcode].command;
 
@@ -414,7 +429,8 @@ static void write_word(struct buf *out, const struct binary_asked *head, struct 
 	case WORD_STORED:
 	case WORD_VERSION:
 		if (!head->quiet)
-			write_response(out, head, &(struct response){ .value = r->bytes, .cas = r->cas }, false);
+			write_response(out, head,
+				&(struct response){ .value = r->bytes, .cas = r->cas }, false);
 		break;
 	default:
 		write_line_error(out, head, r);

@@ -59,7 +59,8 @@ enum binary_status {
 };
 
 /* Appends a response with this text as its value, even if the request is quiet. */
-void binary_reply_text(struct buf *out, const struct binary_asked *asked, enum binary_status status, struct slice text);
+void binary_reply_text(struct buf *out, const struct binary_asked *asked, enum binary_status status,
+	struct slice text);
 
 /* Writes the responses to a request; `asked` is a struct binary_asked. */
 reply_form binary_form;

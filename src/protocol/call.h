@@ -165,7 +165,8 @@ static inline bool result_stored_nothing(const struct result *r)
 	if (r->status == RESULT_REFUSED)
 		return slice_equal(r->line, SLICE("SERVER_ERROR out of memory storing object")) ||
 			slice_equal(r->line, SLICE("SERVER_ERROR object too large for cache"));
-	return r->status == RESULT_TOO_LARGE || r->status == RESULT_BUSY || r->status == RESULT_UNAVAILABLE;
+	return r->status == RESULT_TOO_LARGE || r->status == RESULT_BUSY ||
+		r->status == RESULT_UNAVAILABLE;
 }
 
 /* Returns whether the verb changes one item, and `want` requires a server with meta commands. */
@@ -180,7 +181,8 @@ static inline bool call_is_meta_write(enum call_verb verb, unsigned want)
  */
 static inline bool call_needs_meta(const struct call *call)
 {
-	return call->verb == CALL_META || call->compare || call->vivifies || call->want & WANT_ENCODED;
+	return call->verb == CALL_META || call->compare || call->vivifies ||
+		call->want & WANT_ENCODED;
 }
 
 /* Returns whether the verb is followed by a data block of its own. */

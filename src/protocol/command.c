@@ -1,21 +1,25 @@
 #include "protocol/command.h"
 #include "protocol/commands.h"
 
-#define KEY_MAX_OF(subject) ((subject) == SUBJECT_SET || (subject) == SUBJECT_LIST ? COLLECTION_KEY_MAX : KEY_MAX)
+#define KEY_MAX_OF(subject) \
+	((subject) == SUBJECT_SET || (subject) == SUBJECT_LIST ? COLLECTION_KEY_MAX : KEY_MAX)
 
 const struct grammar_traits grammars[] = {
 #define GRAMMAR(id, keys, before, subject, data, ...) \
 	{ KEYS_##keys, before, SUBJECT_##subject, KEY_MAX_OF(SUBJECT_##subject), data, false },
-#define ARGS_GRAMMAR(id, subject, ...) { KEYS_ONE, 0, SUBJECT_##subject, KEY_MAX_OF(SUBJECT_##subject), false, true },
+#define ARGS_GRAMMAR(id, subject, ...) \
+	{ KEYS_ONE, 0, SUBJECT_##subject, KEY_MAX_OF(SUBJECT_##subject), false, true },
 #include "protocol/grammars.def"
 };
 
-#define READS_VALUES(id, grammar) ((grammar) == GRAMMAR_KEYS || (grammar) == GRAMMAR_TOUCH_KEYS || (id) == COMMAND_MG)
+#define READS_VALUES(id, grammar) \
+	((grammar) == GRAMMAR_KEYS || (grammar) == GRAMMAR_TOUCH_KEYS || (id) == COMMAND_MG)
 
 static const struct command commands[COMMAND_COUNT] = {
 #define COMMAND(id, name, grammar, start, order, counter, reply, noreply, usage, summary) \
 	{ COMMAND_##id, GRAMMAR_##grammar, ORDER_##order, COMMAND_REPLY_##reply, noreply, \
-		READS_VALUES(COMMAND_##id, GRAMMAR_##grammar), { name, sizeof(name) - 1 }, usage, summary },
+		READS_VALUES(COMMAND_##id, GRAMMAR_##grammar), { name, sizeof(name) - 1 }, usage, \
+		summary },
 #define PROXY_COMMAND COMMAND
 #include "protocol/commands.def"
 #undef PROXY_COMMAND
@@ -40,11 +44,12 @@ const struct command *command_lookup(struct slice name)
 	uint64_t rank = word_rank(name.p, name.n);
 	size_t at = 0;
 
-	_Static_assert(
-		COMMAND_COUNT <= 128, "the first step covers half of the table, and a command_set has that many bits");
+	_Static_assert(COMMAND_COUNT <= 128,
+		"the first step covers half of the table, and a command_set has that many bits");
 
 	for (size_t step = 64; step > 0; step /= 2) {
-		if (at + step < COMMAND_COUNT && word_rank(heads[at + step], sizeof(heads[0])) <= rank)
+		if (at + step < COMMAND_COUNT &&
+			word_rank(heads[at + step], sizeof(heads[0])) <= rank)
 			at += step;
 	}
 	if (commands[at].name.n != name.n || word_rank(heads[at], sizeof(heads[0])) != rank)

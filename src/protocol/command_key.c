@@ -27,8 +27,9 @@ static bool counts_events(const struct command *command)
 
 static bool changes(const struct command *command)
 {
-	return command->order == ORDER_WRITE || command->order == ORDER_WRITE_LATER || counts_events(command) ||
-		command->order == ORDER_EVENT_STORE || command->order == ORDER_FLUSH;
+	return command->order == ORDER_WRITE || command->order == ORDER_WRITE_LATER ||
+		counts_events(command) || command->order == ORDER_EVENT_STORE ||
+		command->order == ORDER_FLUSH;
 }
 
 /*
@@ -51,9 +52,11 @@ static char separator_of(const struct command_keys *keys)
 	return keys->prefix.p[keys->prefix.n - 1];
 }
 
-const struct command *command_key_find(const struct command_keys *keys, struct slice key, size_t *words)
+const struct command *command_key_find(
+	const struct command_keys *keys, struct slice key, size_t *words)
 {
-	struct slice rest = slice_skip(key, keys->prefix.n), name = slice_cut(&rest, separator_of(keys));
+	struct slice rest = slice_skip(key, keys->prefix.n),
+		     name = slice_cut(&rest, separator_of(keys));
 	const struct command *command = command_lookup(name);
 
 	*words = 1;
@@ -85,7 +88,8 @@ static const char *refusal_as_key(const struct command *command)
 	static const char *const lines[COMMAND_COUNT][4] = {
 #define COMMAND(id, name, ...) \
 	[COMMAND_##id] = { "CLIENT_ERROR the command " name " cannot be a key", \
-		"CLIENT_ERROR use get for the command " name, "CLIENT_ERROR use set for the command " name, \
+		"CLIENT_ERROR use get for the command " name, \
+		"CLIENT_ERROR use set for the command " name, \
 		"CLIENT_ERROR use get or set for the command " name },
 #define PROXY_COMMAND COMMAND
 #include "protocol/commands.def"
@@ -143,8 +147,8 @@ static char *write_data_words(struct slice data, char delimiter, char *at)
 }
 
 /* Writes the words of the request to `room`. Returns NULL, or the error line. */
-static const char *write_words(
-	const struct command_keys *keys, struct slice key, const struct slice *data, char *room, struct slice *words)
+static const char *write_words(const struct command_keys *keys, struct slice key,
+	const struct slice *data, char *room, struct slice *words)
 {
 	struct slice rest = slice_skip(key, keys->prefix.n);
 	char *at;
@@ -203,14 +207,15 @@ static bool takes_exptime(const struct command *command)
 	return has_data(command) || command_takes_args(command) || counts_events(command);
 }
 
-bool command_key_parse(const struct command_keys *keys, const struct request *outer, struct slice key,
-	const struct command *command, char *room, struct request *out)
+bool command_key_parse(const struct command_keys *keys, const struct request *outer,
+	struct slice key, const struct command *command, char *room, struct request *out)
 {
 	/* The number of keys is limited by the length of a key. */
 	static const struct request_limits limits = { .max_keys = KEY_MAX };
 
 	command_id id = outer->command->id;
-	bool get = outer->command->grammar == GRAMMAR_KEYS, data = id == COMMAND_SET || id == COMMAND_CAS;
+	bool get = outer->command->grammar == GRAMMAR_KEYS,
+	     data = id == COMMAND_SET || id == COMMAND_CAS;
 
 	*out = (struct request){ .command = command };
 	if (!request_key_valid(key, key.n) || !command)
@@ -218,7 +223,8 @@ bool command_key_parse(const struct command_keys *keys, const struct request *ou
 	else if (!reaches(id, command))
 		out->error = refusal_as_key(command);
 	else
-		out->error = write_words(keys, key, data && !has_data(command) ? &outer->data : NULL, room, &out->rest);
+		out->error = write_words(keys, key,
+			data && !has_data(command) ? &outer->data : NULL, room, &out->rest);
 	if (!out->error && id == COMMAND_INCR)
 		out->error = add_delta(outer, room, &out->rest);
 	if (out->error)
@@ -281,7 +287,8 @@ static enum reply_word stored_word(const struct command *outer, const struct rep
 		return WORD_STORED;
 	if (is_miss(reply))
 		return outer->id == COMMAND_CAS ? WORD_NOT_FOUND : WORD_NOT_STORED;
-	return reply->word == WORD_EXISTS || reply->word == WORD_NOT_STORED ? reply->word : WORD_STORED;
+	return reply->word == WORD_EXISTS || reply->word == WORD_NOT_STORED ? reply->word
+									    : WORD_STORED;
 }
 
 struct reply command_key_stored(const struct command *outer, const struct reply *reply)

@@ -35,7 +35,8 @@ static inline bool command_key_is(const struct command_keys *keys, struct slice 
  * Returns the command that such a key names, or NULL. Stores in `words` how many words follow
  * its name if these are keys, else 1.
  */
-const struct command *command_key_find(const struct command_keys *keys, struct slice key, size_t *words);
+const struct command *command_key_find(
+	const struct command_keys *keys, struct slice key, size_t *words);
 
 /*
  * Returns the error line for a request that cannot reach such a key. The line names the
@@ -56,8 +57,8 @@ static inline size_t command_key_room(const struct request *outer, struct slice 
  * line in `out->error`. The slices of `out` point into `room`, which the caller provides, and
  * into the data of `outer`.
  */
-bool command_key_parse(const struct command_keys *keys, const struct request *outer, struct slice key,
-	const struct command *command, char *room, struct request *out);
+bool command_key_parse(const struct command_keys *keys, const struct request *outer,
+	struct slice key, const struct command *command, char *room, struct request *out);
 
 /*
  * Returns the key of the item that a get of this key reads as a whole: the key itself unless it

@@ -6,7 +6,8 @@
 
 bool dialect_line(struct slice in, struct slice *line, size_t *consumed)
 {
-	const char *end = in.n ? memchr(in.p, '\n', in.n < DIALECT_LINE_MAX ? in.n : DIALECT_LINE_MAX) : NULL;
+	const char *end =
+		in.n ? memchr(in.p, '\n', in.n < DIALECT_LINE_MAX ? in.n : DIALECT_LINE_MAX) : NULL;
 	size_t n;
 
 	if (!end)
@@ -22,7 +23,8 @@ ssize_t dialect_incomplete(struct slice in)
 	return in.n >= DIALECT_LINE_MAX ? -1 : 0;
 }
 
-ssize_t dialect_error(struct slice line, size_t consumed, const struct expect *expect, struct result *out)
+ssize_t dialect_error(
+	struct slice line, size_t consumed, const struct expect *expect, struct result *out)
 {
 	bool body = call_stores(expect->verb);
 
@@ -33,7 +35,8 @@ ssize_t dialect_error(struct slice line, size_t consumed, const struct expect *e
 	 */
 	if (slice_equal(line, SLICE("ERROR")) || slice_starts(line, SLICE("CLIENT_ERROR ")))
 		out->suspect = body || slice_equal(line, SLICE("CLIENT_ERROR bad data chunk"));
-	else if (!slice_starts(line, SLICE("SERVER_ERROR ")) && !slice_starts(line, SLICE("ERROR ")))
+	else if (!slice_starts(line, SLICE("SERVER_ERROR ")) &&
+		!slice_starts(line, SLICE("ERROR ")))
 		return -1;
 	else if (line.p[0] == 'E')
 		out->suspect = true; /* Such as "ERROR Too many open connections". */
@@ -42,7 +45,8 @@ ssize_t dialect_error(struct slice line, size_t consumed, const struct expect *e
 	return (ssize_t)consumed;
 }
 
-ssize_t dialect_block(struct slice in, size_t at, uint64_t n, const struct expect *expect, struct slice *value)
+ssize_t dialect_block(
+	struct slice in, size_t at, uint64_t n, const struct expect *expect, struct slice *value)
 {
 	if (n > (expect->value_max ? expect->value_max : DIALECT_VALUE_MAX))
 		return -1;
@@ -186,8 +190,8 @@ static void dialect_encode_classic(const struct call *call, struct buf *out)
  * Decodes VALUE <key> <flags> <bytes> [<cas>], its data, END; or only END. A call has one key,
  * so a second VALUE is an error.
  */
-static ssize_t decode_get(
-	struct slice in, struct slice line, size_t at, const struct expect *expect, struct result *out)
+static ssize_t decode_get(struct slice in, struct slice line, size_t at,
+	const struct expect *expect, struct result *out)
 {
 	struct slice rest = line, flags, bytes, cas, end;
 	uint64_t n;
@@ -207,7 +211,8 @@ static ssize_t decode_get(
 	cas = slice_token(&rest);
 	if (!num_parse_u32(flags, &out->flags) || !num_parse_u64(bytes, &n) || slice_token(&rest).n)
 		return -1;
-	if ((cas.n > 0) != ((expect->want & WANT_CAS) != 0) || (cas.n && !num_parse_u64(cas, &out->cas)))
+	if ((cas.n > 0) != ((expect->want & WANT_CAS) != 0) ||
+		(cas.n && !num_parse_u64(cas, &out->cas)))
 		return -1;
 	taken = dialect_block(in, at, n, expect, &out->value);
 	if (taken <= 0)
@@ -241,7 +246,8 @@ static ssize_t decode_stats(struct slice in, const struct expect *expect, struct
 	return in.n > DIALECT_STATS_MAX ? -1 : dialect_incomplete(slice_skip(in, at));
 }
 
-static ssize_t decode_discarded(struct slice line, size_t at, const struct expect *expect, struct result *out)
+static ssize_t decode_discarded(
+	struct slice line, size_t at, const struct expect *expect, struct result *out)
 {
 	struct slice rest = line, word = slice_token(&rest);
 
@@ -252,7 +258,8 @@ static ssize_t decode_discarded(struct slice line, size_t at, const struct expec
 	return (ssize_t)at;
 }
 
-static ssize_t decode_word(struct slice line, size_t at, const struct expect *expect, struct result *out)
+static ssize_t decode_word(
+	struct slice line, size_t at, const struct expect *expect, struct result *out)
 {
 	enum call_verb verb = expect->verb;
 	bool counts = verb == CALL_INCR || verb == CALL_DECR;
@@ -273,18 +280,20 @@ static ssize_t decode_word(struct slice line, size_t at, const struct expect *ex
 }
 
 /* Decodes ME <key> <name>=<value>..., VA <bytes> <flag>* and its data, or two letters and flags. */
-static ssize_t decode_passed_line(
-	struct slice in, struct slice line, size_t at, const struct expect *expect, struct result *out)
+static ssize_t decode_passed_line(struct slice in, struct slice line, size_t at,
+	const struct expect *expect, struct result *out)
 {
-	static const struct slice codes[] = { { "HD", 2 }, { "EN", 2 }, { "NF", 2 }, { "NS", 2 }, { "EX", 2 },
-		{ "ME", 2 } };
+	static const struct slice codes[] = { { "HD", 2 }, { "EN", 2 }, { "NF", 2 }, { "NS", 2 },
+		{ "EX", 2 }, { "ME", 2 } };
 	struct slice rest = line, code = slice_token(&rest);
 	uint64_t n;
 
 	out->line = line;
 	out->status = RESULT_TEXT;
 	if (slice_equal(code, SLICE("VA")))
-		return num_parse_u64(slice_token(&rest), &n) ? dialect_block(in, at, n, expect, &out->value) : -1;
+		return num_parse_u64(slice_token(&rest), &n)
+			? dialect_block(in, at, n, expect, &out->value)
+			: -1;
 	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
 		if (slice_equal(code, codes[i]))
 			return (ssize_t)at;
@@ -330,7 +339,8 @@ static ssize_t decode_passed(struct slice in, const struct expect *expect, struc
 	return n > 0 ? before + n : n;
 }
 
-static ssize_t dialect_decode_classic(struct slice in, const struct expect *expect, struct result *out)
+static ssize_t dialect_decode_classic(
+	struct slice in, const struct expect *expect, struct result *out)
 {
 	struct slice line;
 	size_t at;
@@ -362,4 +372,5 @@ static ssize_t dialect_decode_classic(struct slice in, const struct expect *expe
 	}
 }
 
-const struct dialect dialect_classic = { "classic", dialect_encode_classic, dialect_decode_classic };
+const struct dialect dialect_classic = { "classic", dialect_encode_classic,
+	dialect_decode_classic };

@@ -31,7 +31,11 @@ struct dialect {
 
 extern const struct dialect dialect_classic; /* get, set and so on. */
 extern const struct dialect
-	dialect_meta; /* Reads with `mg`; uses `ms`, `ma` and `md` only for writes that need them; otherwise like dialect_classic. */
+	/*
+	 * Reads with `mg`; uses `ms`, `ma` and `md` only for writes that need them; otherwise
+	 * like dialect_classic.
+	 */
+	dialect_meta;
 
 /*
  * For dialects: returns the first line without its end (\r\n or \n) in `line`, and its size
@@ -44,12 +48,14 @@ bool dialect_line(struct slice in, struct slice *line, size_t *consumed);
  * error or unknown.
  */
 ssize_t dialect_incomplete(struct slice in);
-ssize_t dialect_error(struct slice line, size_t consumed, const struct expect *expect, struct result *out);
+ssize_t dialect_error(
+	struct slice line, size_t consumed, const struct expect *expect, struct result *out);
 
 /*
  * For dialects: decodes a data block of `n` bytes and its line end at `at`. Returns the offset
  * of its end, or 0 or -1 as decode does.
  */
-ssize_t dialect_block(struct slice in, size_t at, uint64_t n, const struct expect *expect, struct slice *value);
+ssize_t dialect_block(
+	struct slice in, size_t at, uint64_t n, const struct expect *expect, struct slice *value);
 
 #endif

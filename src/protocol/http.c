@@ -8,21 +8,26 @@
 		"400 Bad Request", text \
 	}
 
-const struct http_refusal http_late = { "408 Request Timeout", "The request was not complete in time." },
+const struct http_refusal http_late = { "408 Request Timeout",
+	"The request was not complete in time." },
 			  http_cut_off = BAD("The request ends before its empty line.");
 
 static const struct http_refusal
 	no_request = BAD("This is not an HTTP/1.1 request."),
-	other_version = { "505 HTTP Version Not Supported", "Only HTTP/1.1 and HTTP/1.0 are allowed." },
-	long_line = { "414 URI Too Long", "The request line and the header have at most 8192 bytes." },
+	other_version = { "505 HTTP Version Not Supported",
+		"Only HTTP/1.1 and HTTP/1.0 are allowed." },
+	long_line = { "414 URI Too Long",
+		"The request line and the header have at most 8192 bytes." },
 	long_header = { "431 Request Header Fields Too Large",
 		"The request line and the header have at most 8192 bytes." },
 	many_fields = { "431 Request Header Fields Too Large", "A header has at most 100 lines." },
 	control_byte = BAD("A line has a control character."),
-	folded = BAD("A line of the header begins with a space."), no_colon = BAD("A line of the header has no colon."),
+	folded = BAD("A line of the header begins with a space."),
+	no_colon = BAD("A line of the header has no colon."),
 	bad_name = BAD("The name of a header is empty, or has a character that is not allowed."),
 	no_host = BAD("A request of HTTP/1.1 has a Host."), two_hosts = BAD("There are two Hosts."),
-	bad_host = BAD("The Host has a space."), bad_length = BAD("The Content-Length is no number."),
+	bad_host = BAD("The Host has a space."),
+	bad_length = BAD("The Content-Length is no number."),
 	two_lengths = BAD("The length of the body is given twice."),
 	old_chunks = BAD("HTTP/1.0 has no Transfer-Encoding."),
 	body = { "413 Request Entity Too Large", "A request must not have a body." };
@@ -97,9 +102,9 @@ static const struct http_refusal *read_first_line(struct slice line, struct head
 	r->method = slice_cut(&line, ' ');
 	target = slice_cut(&line, ' ');
 	version = line;
-	if (!is_http_token(r->method) || target.n == 0 || memchr(target.p, '\t', target.n) || version.n != 8 ||
-		!slice_starts(version, protocol) || !num_is_digit(version.p[5]) || version.p[6] != '.' ||
-		!num_is_digit(version.p[7]))
+	if (!is_http_token(r->method) || target.n == 0 || memchr(target.p, '\t', target.n) ||
+		version.n != 8 || !slice_starts(version, protocol) || !num_is_digit(version.p[5]) ||
+		version.p[6] != '.' || !num_is_digit(version.p[7]))
 		return &no_request;
 	if (version.p[5] != '1')
 		return &other_version;
@@ -112,7 +117,8 @@ static const struct http_refusal *read_first_line(struct slice line, struct head
 static void read_connection(struct slice value, struct http_request *r)
 {
 	while (value.n)
-		r->keeps = !near_same(trim_blanks(slice_cut(&value, ',')), SLICE("close")) && r->keeps;
+		r->keeps =
+			!near_same(trim_blanks(slice_cut(&value, ',')), SLICE("close")) && r->keeps;
 }
 
 static const struct http_refusal *read_host(struct slice value, struct head *head)
@@ -175,7 +181,8 @@ static const struct http_refusal *check_head(const struct head *head)
 	return head->has_coding || head->has_body ? &body : NULL;
 }
 
-static size_t refuse_http(struct slice in, const struct http_refusal *refusal, struct http_request *out)
+static size_t refuse_http(
+	struct slice in, const struct http_refusal *refusal, struct http_request *out)
 {
 	*out = (struct http_request){ .method = out->method, .refusal = refusal };
 	return in.n;

@@ -34,7 +34,8 @@ static bool is_noreply(struct slice rest)
 }
 
 /* Like memcached, ignores the key, the flags, the time to live, and any text after the length. */
-static enum request_status parse_line(struct slice in, struct request_progress *progress, struct request *out)
+static enum request_status parse_line(
+	struct slice in, struct request_progress *progress, struct request *out)
 {
 	struct slice rest = slice_of(in.p, out->consumed - 1), bytes;
 	enum request_status status;
@@ -56,7 +57,8 @@ static enum request_status parse_line(struct slice in, struct request_progress *
 	return status == REQUEST_FATAL ? refuse_unauthenticated(out, status) : status;
 }
 
-enum request_status login_parse(struct slice in, struct request_progress *progress, struct request *out)
+enum request_status login_parse(
+	struct slice in, struct request_progress *progress, struct request *out)
 {
 	enum request_status status;
 	const char *end;
@@ -66,8 +68,9 @@ enum request_status login_parse(struct slice in, struct request_progress *progre
 		return REQUEST_MORE;
 	if (!slice_starts(in, verb)) {
 		status = request_parse(in, &limits, progress, out);
-		return status == REQUEST_MORE || status == REQUEST_HANGUP ? status
-									  : refuse_unauthenticated(out, status);
+		return status == REQUEST_MORE || status == REQUEST_HANGUP
+			? status
+			: refuse_unauthenticated(out, status);
 	}
 	if (in.n < progress->needed)
 		return REQUEST_MORE;

@@ -21,7 +21,8 @@ extern const char login_unauthenticated[];
  * block with user and password. REFUSED: `out->error` is login_unauthenticated, and
  * `out->skip.bytes` is small. The fields that describe a command are not set.
  */
-enum request_status login_parse(struct slice in, struct request_progress *progress, struct request *out);
+enum request_status login_parse(
+	struct slice in, struct request_progress *progress, struct request *out);
 
 /*
  * Splits "user password" at its spaces. Ignores any text after the password, like memcached.

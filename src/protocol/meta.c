@@ -186,7 +186,8 @@ static void meta_encode(const struct call *call, struct buf *out)
 }
 
 /* Parses the flags of a reply, in any order. Ignores unknown flags of newer servers. */
-static bool parse_flags(struct slice flags, struct slice *key, bool *base64, bool *cas, struct result *out)
+static bool parse_flags(
+	struct slice flags, struct slice *key, bool *base64, bool *cas, struct result *out)
 {
 	struct slice flag;
 	bool good = true;
@@ -325,11 +326,13 @@ static ssize_t decode_plain(struct slice in, const struct expect *expect, struct
 		return 0;
 	out->status = RESULT_HIT;
 	out->flags = (uint32_t)flags;
-	return value ? dialect_block(in, (size_t)(at - in.p), n, expect, &out->value) : (ssize_t)(at - in.p);
+	return value ? dialect_block(in, (size_t)(at - in.p), n, expect, &out->value)
+		     : (ssize_t)(at - in.p);
 }
 
 /* Not inline, as few replies need it. */
-static __attribute__((noinline)) ssize_t decode_any(struct slice in, const struct expect *expect, struct result *out)
+static __attribute__((noinline)) ssize_t decode_any(
+	struct slice in, const struct expect *expect, struct result *out)
 {
 	bool value = expect->want & WANT_VALUE, base64 = false, has_cas = false;
 	struct slice line, rest, code, key = { NULL, 0 };
@@ -342,8 +345,8 @@ static __attribute__((noinline)) ssize_t decode_any(struct slice in, const struc
 	code = slice_token(&rest);
 	if (slice_equal(code, SLICE("EN"))) {
 		/* Only some versions of memcached return the key in a miss. */
-		bool good =
-			parse_flags(rest, &key, &base64, &has_cas, out) && (!key.p || same_key(key, base64, expect));
+		bool good = parse_flags(rest, &key, &base64, &has_cas, out) &&
+			(!key.p || same_key(key, base64, expect));
 		out->status = RESULT_MISS;
 		return good ? (ssize_t)at : -1;
 	}

@@ -17,7 +17,9 @@ static bool is_one_of(const char *letters, char c)
 /* Returns whether M may have this argument. */
 static bool is_mode(command_id command, struct slice mode)
 {
-	const char *known = command == COMMAND_MS ? "EeAaPpRrSs" : command == COMMAND_MA ? "IiDd+-" : NULL;
+	const char *known = command == COMMAND_MS ? "EeAaPpRrSs"
+		: command == COMMAND_MA           ? "IiDd+-"
+						  : NULL;
 
 	return known ? mode.n == 1 && is_one_of(known, mode.p[0]) : mode.n > 0;
 }
@@ -62,7 +64,8 @@ const char *metaflags_parse(command_id command, struct slice flags, struct metaf
 	*out = (struct metaflags){ 0 };
 	/* Of the flags of `me`, memcached checks only the first one, and only for b. */
 	if (command == COMMAND_ME) {
-		out->letters = slice_equal(slice_token(&flags), SLICE("b")) ? metaflags_bit('b') : 0;
+		out->letters =
+			slice_equal(slice_token(&flags), SLICE("b")) ? metaflags_bit('b') : 0;
 		return NULL;
 	}
 	while ((flag = slice_token(&flags)).n) {
@@ -108,7 +111,8 @@ bool metaflags_hide(const struct metaflags *flags, command_id command, struct sl
 		return false;
 	if (command == COMMAND_MG)
 		return slice_equal(code, SLICE("EN"));
-	return slice_equal(code, SLICE("HD")) || (command == COMMAND_MA && slice_equal(code, SLICE("VA")));
+	return slice_equal(code, SLICE("HD")) ||
+		(command == COMMAND_MA && slice_equal(code, SLICE("VA")));
 }
 
 size_t metaflags_copy(struct slice flags, const char *without, char *to)
@@ -156,7 +160,8 @@ size_t metaflags_decode_key(struct slice in, char *out)
 	for (size_t i = 0; i < in.n; i += 4) {
 		uint32_t bits = 0;
 		for (size_t j = i; j < i + 4; j++) {
-			const char *digit = j < in.n - padding ? memchr(digits, in.p[j], 64) : digits;
+			const char *digit =
+				j < in.n - padding ? memchr(digits, in.p[j], 64) : digits;
 			if (!digit)
 				return 0;
 			bits = bits << 6 | (uint32_t)(digit - digits);

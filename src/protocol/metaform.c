@@ -106,7 +106,9 @@ static command_id choose_write(char mode, struct request *out)
 		out->extras.compare = 0;
 		return COMMAND_CAS;
 	}
-	return strchr("Ee", mode) ? COMMAND_ADD : strchr("Rr", mode) ? COMMAND_REPLACE : COMMAND_SET;
+	return strchr("Ee", mode)    ? COMMAND_ADD
+		: strchr("Rr", mode) ? COMMAND_REPLACE
+				     : COMMAND_SET;
 }
 
 static command_id choose(const struct request *meta, char mode, struct request *out)
@@ -237,11 +239,12 @@ static void add_read(struct buf *out, char flag, const struct reply *r, size_t s
 	}
 }
 
-static void add_meta_line(
-	struct buf *out, const struct metaform *form, const struct reply *r, struct slice code, size_t size)
+static void add_meta_line(struct buf *out, const struct metaform *form, const struct reply *r,
+	struct slice code, size_t size)
 {
 	struct slice rest = slice_of(form->bytes + form->key_size, form->line_size), flag;
-	bool found = r->kind == REPLY_VALUE || r->kind == REPLY_NUMBER || slice_equal(code, SLICE("HD"));
+	bool found =
+		r->kind == REPLY_VALUE || r->kind == REPLY_NUMBER || slice_equal(code, SLICE("HD"));
 
 	buf_add_slice(out, code);
 	if (slice_equal(code, SLICE("VA"))) {

@@ -41,7 +41,8 @@ static void add_reply_line(struct buf *out, struct slice line)
 
 void reply_add_number(struct buf *out, uint64_t n)
 {
-	char *start = buf_reserve(out, NUM_U64_MAX + line_end.n), *p = start + num_format_u64(start, n);
+	char *start = buf_reserve(out, NUM_U64_MAX + line_end.n),
+	     *p = start + num_format_u64(start, n);
 
 	p = slice_write(p, line_end);
 	buf_commit(out, (size_t)(p - start));
@@ -49,14 +50,16 @@ void reply_add_number(struct buf *out, uint64_t n)
 
 void reply_add_word(struct buf *out, enum reply_word word)
 {
-	memcpy(buf_reserve(out, sizeof(words[word].text)), words[word].text, sizeof(words[word].text));
+	memcpy(buf_reserve(out, sizeof(words[word].text)), words[word].text,
+		sizeof(words[word].text));
 	buf_commit(out, words[word].n + line_end.n);
 }
 
 static void add_word(struct buf *out, const struct reply *r)
 {
 	const struct line *line = &words[r->word];
-	char *start = buf_reserve(out, sizeof(line->text) + 1 + r->bytes.n + line_end.n), *p = start + line->n;
+	char *start = buf_reserve(out, sizeof(line->text) + 1 + r->bytes.n + line_end.n),
+	     *p = start + line->n;
 
 	memcpy(start, line->text, sizeof(line->text));
 	if (r->bytes.n) {
@@ -73,7 +76,9 @@ static bool add_reply_value(struct buf *out, const struct reply *r, struct slice
 	struct slice value = reply_bytes(r);
 	static const char end[8] = "\r\nEND\r\n";
 	size_t inside = r->shared ? 0 : value.n;
-	char *start = buf_reserve(out, r->key.n + inside + 6 + 3 * (NUM_U64_MAX + 1) + 2 + sizeof(end)), *p = start;
+	char *start = buf_reserve(
+		     out, r->key.n + inside + 6 + 3 * (NUM_U64_MAX + 1) + 2 + sizeof(end)),
+	     *p = start;
 
 	*tail = slice_of(end, r->more ? 2 : 7);
 	p = slice_write(p, SLICE("VALUE "));

@@ -84,7 +84,9 @@ static inline struct reply reply_number(uint64_t n)
 
 static inline struct reply reply_value(struct slice key, struct slice value)
 {
-	return (struct reply){ .kind = REPLY_VALUE, .key = key, .bytes = value, .ttl = TTL_UNKNOWN };
+	return (struct reply){
+		.kind = REPLY_VALUE, .key = key, .bytes = value, .ttl = TTL_UNKNOWN
+	};
 }
 
 /* Returns the value of a HIT with all its properties. */
@@ -122,7 +124,8 @@ static inline struct slice reply_bytes(const struct reply *r)
  * request. If the bytes are shared, it may leave them out and return true: then the caller adds
  * them, followed by `tail`.
  */
-typedef bool reply_form(struct buf *out, const struct reply *reply, const void *asked, struct slice *tail);
+typedef bool reply_form(
+	struct buf *out, const struct reply *reply, const void *asked, struct slice *tail);
 
 /* The text protocol. `asked` is not used. */
 reply_form reply_text_form;

@@ -40,7 +40,8 @@ bool request_key_valid(struct slice key, size_t max)
 
 bool request_key_fits_line(struct slice key)
 {
-	return !memchr(key.p, ' ', key.n) && !memchr(key.p, '\n', key.n) && !memchr(key.p, 0, key.n);
+	return !memchr(key.p, ' ', key.n) && !memchr(key.p, '\n', key.n) &&
+		!memchr(key.p, 0, key.n);
 }
 
 /*
@@ -57,7 +58,8 @@ static void take_noreply(struct request *out)
 	while (n > 0 && rest->p[n - 1] == ' ')
 		n--;
 	rest->n = n;
-	if (n <= word.n || rest->p[n - word.n - 1] != ' ' || !slice_equal(slice_skip(*rest, n - word.n), word))
+	if (n <= word.n || rest->p[n - word.n - 1] != ' ' ||
+		!slice_equal(slice_skip(*rest, n - word.n), word))
 		return;
 	before = slice_of(rest->p, n - word.n);
 	if (!keyless && slice_token(&before).n == 0)
@@ -82,7 +84,8 @@ static inline bool take_request_key(struct request *out)
 	return out->error == NULL;
 }
 
-static enum request_status parse_these_keys(struct request *out, struct slice keys, const struct request_limits *limits)
+static enum request_status parse_these_keys(
+	struct request *out, struct slice keys, const struct request_limits *limits)
 {
 	size_t key_max = command_traits(out->command)->key_max;
 	struct slice key;
@@ -91,7 +94,8 @@ static enum request_status parse_these_keys(struct request *out, struct slice ke
 	out->rest = keys;
 	/* As in memcached, since tools depend on this line. */
 	if (out->key.n == 0)
-		return refuse_form(out, out->command->grammar == GRAMMAR_KEYS ? "ERROR" : bad_form(out));
+		return refuse_form(
+			out, out->command->grammar == GRAMMAR_KEYS ? "ERROR" : bad_form(out));
 	for (key = out->key; key.n; key = slice_token(&keys)) {
 		if (key.n > key_max)
 			return refuse_form(out, "CLIENT_ERROR key too long");
@@ -106,8 +110,8 @@ static enum request_status parse_these_keys(struct request *out, struct slice ke
  * its bytes are skipped as they arrive. Only after a line that ended with a bare line feed may
  * the block do so, too; otherwise a length that is one too large would be accepted.
  */
-enum request_status request_parse_block(struct slice in, const struct request_limits *limits, uint64_t bytes,
-	struct request_progress *progress, struct request *out)
+enum request_status request_parse_block(struct slice in, const struct request_limits *limits,
+	uint64_t bytes, struct request_progress *progress, struct request *out)
 {
 	struct slice block = slice_skip(in, out->consumed);
 	bool bare = out->consumed < 2 || in.p[out->consumed - 2] != '\r';
@@ -179,13 +183,13 @@ static bool take_last_number(struct request *out)
 	out->has_number = token.n > 0;
 	if (token.n == 0)
 		return !cas;
-	return (cas || out->command->grammar == GRAMMAR_EVENT_DATA) && num_parse_u64(token, &out->number) &&
-		no_more(out->rest);
+	return (cas || out->command->grammar == GRAMMAR_EVENT_DATA) &&
+		num_parse_u64(token, &out->number) && no_more(out->rest);
 }
 
 /* The words after the key are numbers, so only the key can have control bytes. */
-static enum request_status parse_storage(
-	struct slice in, const struct request_limits *limits, struct request_progress *progress, struct request *out)
+static enum request_status parse_storage(struct slice in, const struct request_limits *limits,
+	struct request_progress *progress, struct request *out)
 {
 	bool gap = has_gap(out);
 	struct slice flags, exptime, token;
@@ -244,8 +248,8 @@ static const char *check_meta(struct request *out, bool clean, size_t line)
 	return error || !metaflags_has(&out->meta, 'b') ? error : check_encoded_key(out);
 }
 
-static enum request_status parse_meta(struct slice in, const struct request_limits *limits, bool clean, size_t line,
-	struct request_progress *progress, struct request *out)
+static enum request_status parse_meta(struct slice in, const struct request_limits *limits,
+	bool clean, size_t line, struct request_progress *progress, struct request *out)
 {
 	bool data = command_traits(out->command)->has_data, gap = has_gap(out);
 	struct slice token;
@@ -273,8 +277,9 @@ static enum request_status parse_meta(struct slice in, const struct request_limi
 
 static enum request_status parse_exptime(struct request *out, struct slice token)
 {
-	return num_parse_exptime(token, &out->exptime) ? REQUEST_READY
-						       : refuse_form(out, "CLIENT_ERROR invalid exptime argument");
+	return num_parse_exptime(token, &out->exptime)
+		? REQUEST_READY
+		: refuse_form(out, "CLIENT_ERROR invalid exptime argument");
 }
 
 /* Takes a key, and the word that must be the rest of the line. */
@@ -288,7 +293,8 @@ static bool take_key_word(struct request *out, struct slice *word)
 	return out->error == NULL;
 }
 
-static enum request_status request_parse_arithmetic(struct request *out, const struct request_limits *limits)
+static enum request_status request_parse_arithmetic(
+	struct request *out, const struct request_limits *limits)
 {
 	struct slice delta;
 
@@ -300,7 +306,8 @@ static enum request_status request_parse_arithmetic(struct request *out, const s
 	return REQUEST_READY;
 }
 
-static enum request_status request_parse_touch(struct request *out, const struct request_limits *limits)
+static enum request_status request_parse_touch(
+	struct request *out, const struct request_limits *limits)
 {
 	struct slice time;
 
@@ -309,7 +316,8 @@ static enum request_status request_parse_touch(struct request *out, const struct
 }
 
 /* Old clients send a time of 0; memcached refuses all other times. */
-static enum request_status request_parse_delete(struct request *out, const struct request_limits *limits)
+static enum request_status request_parse_delete(
+	struct request *out, const struct request_limits *limits)
 {
 	struct slice time;
 
@@ -322,31 +330,36 @@ static enum request_status request_parse_delete(struct request *out, const struc
 	return refuse_form(out, bad_form(out));
 }
 
-static enum request_status request_parse_key(struct request *out, const struct request_limits *limits)
+static enum request_status request_parse_key(
+	struct request *out, const struct request_limits *limits)
 {
 	(void)limits;
 	return take_request_key(out) ? REQUEST_READY : REQUEST_REFUSED;
 }
 
-static enum request_status request_parse_nothing(struct request *out, const struct request_limits *limits)
+static enum request_status request_parse_nothing(
+	struct request *out, const struct request_limits *limits)
 {
 	(void)out;
 	(void)limits;
 	return REQUEST_READY;
 }
 
-static enum request_status request_parse_keys(struct request *out, const struct request_limits *limits)
+static enum request_status request_parse_keys(
+	struct request *out, const struct request_limits *limits)
 {
 	return parse_these_keys(out, out->rest, limits);
 }
 
-static enum request_status request_parse_touch_keys(struct request *out, const struct request_limits *limits)
+static enum request_status request_parse_touch_keys(
+	struct request *out, const struct request_limits *limits)
 {
 	struct slice time = slice_token(&out->rest);
 
 	if (no_more(out->rest))
 		return refuse_form(out, bad_form(out));
-	return parse_exptime(out, time) == REQUEST_READY ? request_parse_keys(out, limits) : REQUEST_REFUSED;
+	return parse_exptime(out, time) == REQUEST_READY ? request_parse_keys(out, limits)
+							 : REQUEST_REFUSED;
 }
 
 /*
@@ -365,7 +378,8 @@ static struct slice take_counted_words(struct slice *rest, uint64_t count)
 }
 
 /* The number of keys determines which words are keys. */
-static enum request_status request_parse_counted_keys(struct request *out, const struct request_limits *limits)
+static enum request_status request_parse_counted_keys(
+	struct request *out, const struct request_limits *limits)
 {
 	struct slice count = slice_token(&out->rest), keys, word, limit;
 	uint64_t n;
@@ -421,7 +435,8 @@ static bool take_timeout(struct request *out)
 	return out->error == NULL;
 }
 
-static enum request_status request_parse_wait_keys(struct request *out, const struct request_limits *limits)
+static enum request_status request_parse_wait_keys(
+	struct request *out, const struct request_limits *limits)
 {
 	struct request_limits few = *limits;
 
@@ -430,14 +445,17 @@ static enum request_status request_parse_wait_keys(struct request *out, const st
 	return take_timeout(out) ? request_parse_keys(out, &few) : REQUEST_REFUSED;
 }
 
-static enum request_status request_parse_wait_key(struct request *out, const struct request_limits *limits)
+static enum request_status request_parse_wait_key(
+	struct request *out, const struct request_limits *limits)
 {
 	return take_timeout(out) ? request_parse_key(out, limits) : REQUEST_REFUSED;
 }
 
-static enum request_status request_parse_pop_keys(struct request *out, const struct request_limits *limits)
+static enum request_status request_parse_pop_keys(
+	struct request *out, const struct request_limits *limits)
 {
-	struct slice count = slice_token(&out->rest), end = slice_token(&out->rest), rest = out->rest;
+	struct slice count = slice_token(&out->rest), end = slice_token(&out->rest),
+		     rest = out->rest;
 
 	out->flags = slice_equal(end, SLICE("right"));
 	if ((!out->flags && !slice_equal(end, SLICE("left"))) || slice_token(&rest).n == 0)
@@ -447,7 +465,8 @@ static enum request_status request_parse_pop_keys(struct request *out, const str
 	return request_parse_keys(out, limits);
 }
 
-static enum request_status request_parse_flush(struct request *out, const struct request_limits *limits)
+static enum request_status request_parse_flush(
+	struct request *out, const struct request_limits *limits)
 {
 	struct slice delay = slice_token(&out->rest);
 
@@ -458,7 +477,8 @@ static enum request_status request_parse_flush(struct request *out, const struct
 }
 
 /* Parses the words of a command whose data block, flags and exptime are known. */
-static enum request_status request_parse_storage_words(struct request *out, const struct request_limits *limits)
+static enum request_status request_parse_storage_words(
+	struct request *out, const struct request_limits *limits)
 {
 	(void)limits;
 	if (take_request_key(out) && !take_last_number(out))
@@ -466,7 +486,8 @@ static enum request_status request_parse_storage_words(struct request *out, cons
 	return out->error ? REQUEST_REFUSED : REQUEST_READY;
 }
 
-static enum request_status request_parse_meta_words(struct request *out, const struct request_limits *limits)
+static enum request_status request_parse_meta_words(
+	struct request *out, const struct request_limits *limits)
 {
 	size_t line = out->rest.n;
 
@@ -495,7 +516,9 @@ enum request_status request_parse_words(const struct request_limits *limits, str
  */
 static enum request_status unknown(struct slice line, struct request *out)
 {
-	return memmem(line.p, line.n, "HTTP/", 5) ? REQUEST_HANGUP : refuse_form(out, hint_unknown(slice_token(&line)));
+	return memmem(line.p, line.n, "HTTP/", 5)
+		? REQUEST_HANGUP
+		: refuse_form(out, hint_unknown(slice_token(&line)));
 }
 
 /*
@@ -553,11 +576,12 @@ static size_t find_line(struct slice in, size_t *scanned, bool *clean)
 
 bool request_discards(const struct request *request)
 {
-	return request->too_large && (request->command->id == COMMAND_SET || request->command->id == COMMAND_MS);
+	return request->too_large &&
+		(request->command->id == COMMAND_SET || request->command->id == COMMAND_MS);
 }
 
-enum request_status request_parse(
-	struct slice in, const struct request_limits *limits, struct request_progress *progress, struct request *out)
+enum request_status request_parse(struct slice in, const struct request_limits *limits,
+	struct request_progress *progress, struct request *out)
 {
 	struct slice line;
 	bool clean = false;

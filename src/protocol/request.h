@@ -57,8 +57,11 @@ struct request_extras {
 	/* cas: deletes the item if the value is too large for the server, like `set`. */
 	bool discards;
 	uint64_t initial;
-	uint64_t
-		compare; /* append, prepend, incr, decr, delete: only if the item has this CAS id; 0: with any CAS id */
+	/*
+	 * append, prepend, incr, decr, delete: only if the item has this CAS id; 0: with any
+	 * CAS id
+	 */
+	uint64_t compare;
 };
 
 /* The rest of a refused request: bytes to discard when they arrive. */
@@ -115,16 +118,16 @@ struct request {
  * the same request. Unless the result is MORE, `out` is filled in, and its slices point into
  * `in`.
  */
-enum request_status request_parse(
-	struct slice in, const struct request_limits *limits, struct request_progress *progress, struct request *out);
+enum request_status request_parse(struct slice in, const struct request_limits *limits,
+	struct request_progress *progress, struct request *out);
 
 /*
  * Parses the data block of `bytes` bytes after the line of a request, which has `out->consumed`
  * bytes. Fills in `out` and returns a status as request_parse does. If the line has an error,
  * in `out->error`, or the block is too large, sets `out->skip.bytes`.
  */
-enum request_status request_parse_block(struct slice in, const struct request_limits *limits, uint64_t bytes,
-	struct request_progress *progress, struct request *out);
+enum request_status request_parse_block(struct slice in, const struct request_limits *limits,
+	uint64_t bytes, struct request_progress *progress, struct request *out);
 
 /*
  * Parses the words of a request that is not a line, in `out->rest`, which has no control bytes.

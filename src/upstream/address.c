@@ -96,7 +96,7 @@ static void address_on_connected(evutil_socket_t fd, short what, void *arg)
 	a->current = a->next;
 	a->failing = a->is_news = false;
 	if (a->name)
-		name_trust(a->name);
+		name_suspect(a->name, false);
 	a->done(a->arg, (int)fd, NULL);
 }
 
@@ -114,7 +114,8 @@ static socklen_t length_of(const union server_sockaddr *address)
 
 static void connect_to(struct server_address *a, const union server_sockaddr *address)
 {
-	int fd = socket(address->any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), on = 1;
+	int fd = socket(address->any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0),
+	    on = 1;
 
 	if (fd < 0) {
 		report_failure(a, strerror(errno));
@@ -185,9 +186,11 @@ static void apply_lookup(struct server_address *a)
 void server_address_init(struct server_address *a, struct loop *loop, struct resolver *resolver,
 	const struct ring_server *where, const struct server_address_ops *ops, void *arg)
 {
-	*a = (struct server_address){
-		.loop = loop, .where = where, .done = ops->done, .looked_up = ops->looked_up, .arg = arg
-	};
+	*a = (struct server_address){ .loop = loop,
+		.where = where,
+		.done = ops->done,
+		.looked_up = ops->looked_up,
+		.arg = arg };
 	if (where->port == 0 || names_parse(where->host, where->port, &a->numeric))
 		return;
 	a->name = name_get(resolver->names, where->host, false);
@@ -210,7 +213,7 @@ void server_address_connect(struct server_address *a)
 	} else if (!a->name) {
 		connect_to(a, &a->numeric);
 	} else {
-		name_suspect(a->name);
+		name_suspect(a->name, true);
 		connect_by_name(a);
 	}
 }

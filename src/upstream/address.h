@@ -61,8 +61,9 @@ struct server_address {
 };
 
 /* Borrows all arguments but `address` until server_address_fini(). */
-void server_address_init(struct server_address *address, struct loop *loop, struct resolver *resolver,
-	const struct ring_server *where, const struct server_address_ops *ops, void *arg);
+void server_address_init(struct server_address *address, struct loop *loop,
+	struct resolver *resolver, const struct ring_server *where,
+	const struct server_address_ops *ops, void *arg);
 /* No attempt may be in progress; see server_address_stop(). */
 void server_address_fini(struct server_address *address);
 

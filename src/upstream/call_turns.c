@@ -72,7 +72,8 @@ void call_turns_add(struct call_turns *t, const struct call *call, struct waiter
 static struct call_turn *current(struct call_turns *t)
 {
 	if (!t->current)
-		t->current = (struct call_turn *)((char *)turns_next(&t->turns) - offsetof(struct call_turn, turn));
+		t->current = (struct call_turn *)((char *)turns_next(&t->turns) -
+			offsetof(struct call_turn, turn));
 	return t->current;
 }
 

@@ -51,7 +51,8 @@ static void parse_settings(struct slice text, struct greeting *g)
 
 ssize_t greeting_decode(struct slice in, unsigned which, struct greeting *g)
 {
-	static const enum call_verb verbs[GREETING_REPLIES] = { CALL_VERSION, CALL_NOOP, CALL_STATS };
+	static const enum call_verb verbs[GREETING_REPLIES] = { CALL_VERSION, CALL_NOOP,
+		CALL_STATS };
 	struct expect expect = { .verb = verbs[which] };
 	struct result r = { 0 };
 	ssize_t n = dialect_classic.decode(in, &expect, &r);

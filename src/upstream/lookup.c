@@ -54,7 +54,8 @@ static bool same_name(const char *one, const char *other)
 	return *one == *other;
 }
 
-enum lookup_verdict lookup_choose(const struct lookup lookups[LOOKUP_FAMILIES], struct lookup_choice *choice)
+enum lookup_verdict lookup_choose(
+	const struct lookup lookups[LOOKUP_FAMILIES], struct lookup_choice *choice)
 {
 	const struct lookup *v4 = &lookups[LOOKUP_V4], *v6 = &lookups[LOOKUP_V6];
 	bool has[LOOKUP_FAMILIES] = { is_counted(v4, v6), is_counted(v6, v4) };

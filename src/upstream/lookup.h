@@ -40,7 +40,8 @@ struct lookup_choice {
  * Stores a successful lookup of `count` addresses, at least one, in any order. Takes ownership
  * of `at` and `full`.
  */
-void lookup_find(struct lookup *lookup, unsigned char (*at)[LOOKUP_BYTES], size_t count, char *full);
+void lookup_find(
+	struct lookup *lookup, unsigned char (*at)[LOOKUP_BYTES], size_t count, char *full);
 
 /* Stores the outcome LOOKUP_NONE or LOOKUP_FAILED. Addresses that were found before are kept. */
 void lookup_miss(struct lookup *lookup, enum lookup_state state, const char *why);
@@ -54,7 +55,8 @@ enum lookup_verdict { LOOKUP_UNKNOWN, LOOKUP_SINGLE, LOOKUP_SEVERAL };
  * addresses in `choice`. An IPv6 address belongs to the same server only if it was found under
  * the same full name, since each search domain may have a host of this name.
  */
-enum lookup_verdict lookup_choose(const struct lookup lookups[LOOKUP_FAMILIES], struct lookup_choice *choice);
+enum lookup_verdict lookup_choose(
+	const struct lookup lookups[LOOKUP_FAMILIES], struct lookup_choice *choice);
 
 /*
  * Returns the family whose addresses are one server each: IPv4 if the name has such addresses,

@@ -56,8 +56,7 @@ struct name {
 	struct question questions[LOOKUP_FAMILIES];
 	struct lookup lookups[LOOKUP_FAMILIES];
 	struct lookup_choice choice; /* The last unambiguous addresses. */
-	/* No connection has been made since the last name_suspect(). */
-	bool suspect;
+	bool suspect;                /* No connection has been made since one failed. */
 	/* Milliseconds before a failed lookup is repeated; 0 if none has failed. */
 	uint64_t pause;
 	enum trouble trouble; /* The current reason for a warning. */
@@ -97,7 +96,9 @@ static void wake_thread(struct names *all)
 
 bool names_parse(const char *host, uint16_t port, union server_sockaddr *out)
 {
-	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV }, *found;
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
+		.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV },
+			*found;
 	char service[8];
 
 	snprintf(service, sizeof(service), "%u", port);
@@ -129,7 +130,8 @@ static void explain_several(const struct name *n, char why[NAME_WHY])
 	print(&n->lookups[family], family, &text);
 	BUF_ADD(&text, "\0");
 	snprintf(why, NAME_WHY,
-		"the name has %zu addresses (%.300s), not one; with `dns:` before the name, each of them is a server",
+		"the name has %zu addresses (%.300s), not one; with `dns:` before the name, each "
+		"of them is a server",
 		n->lookups[family].count, buf_slice(&text).p);
 	buf_free(&text);
 }
@@ -159,8 +161,9 @@ static enum trouble check_all(struct name *n)
 	if (!found)
 		return n->trouble == CHANGED ? CHANGED : UNRESOLVED;
 	if (!same && (!n->changed || strcmp(found, n->changed) != 0))
-		log_warn("name %s: its addresses are now %s; the servers are still %s until a reload", n->host, found,
-			n->expected);
+		log_warn("name %s: its addresses are now %s; the servers are still %s until a "
+			 "reload",
+			n->host, found, n->expected);
 	free(n->changed);
 	n->changed = found;
 	return same ? NO_TROUBLE : CHANGED;
@@ -188,7 +191,9 @@ static void judge_name(struct name *n)
 		return;
 	if (n->trouble == UNRESOLVED)
 		log_warn("name %s: cannot be resolved: %s%s", n->host, failure,
-			n->expected || n->choice.has[0] || n->choice.has[1] ? "; the known addresses stay in use" : "");
+			n->expected || n->choice.has[0] || n->choice.has[1]
+				? "; the known addresses stay in use"
+				: "");
 	if (n->trouble == SEVERAL) {
 		explain_several(n, why);
 		log_warn("name %s: %s", n->host, why);
@@ -255,9 +260,11 @@ static void take_found(struct lookup *lookup, int family, const struct ares_addr
 		if (node->ai_family != families[family])
 			continue;
 		if (family == LOOKUP_V4)
-			memcpy(at[i++], &((const struct sockaddr_in *)address)->sin_addr, lengths[family]);
+			memcpy(at[i++], &((const struct sockaddr_in *)address)->sin_addr,
+				lengths[family]);
 		else
-			memcpy(at[i++], &((const struct sockaddr_in6 *)address)->sin6_addr, lengths[family]);
+			memcpy(at[i++], &((const struct sockaddr_in6 *)address)->sin6_addr,
+				lengths[family]);
 	}
 	lookup_find(lookup, at, count, xstrdup(found->name ? found->name : ""));
 }
@@ -276,10 +283,7 @@ static void end_question(struct question *q, int family)
 	pthread_cond_broadcast(&n->names->ended);
 }
 
-/*
- * Called by c-ares within ares_getaddrinfo(), ares_process_fd() or ares_destroy(): the lock is
- * held.
- */
+/* Called by c-ares, with the lock held. */
 static void names_on_answer(void *arg, int status, int timeouts, struct ares_addrinfo *found)
 {
 	struct question *q = arg;
@@ -360,7 +364,8 @@ static void leave_out_root(struct names *all, struct ares_options *options, int 
 	options->ndomains = kept;
 	if (kept < count) {
 		ares_destroy(all->channel);
-		if (ares_init_options(&all->channel, options, mask | ARES_OPT_DOMAINS) != ARES_SUCCESS)
+		if (ares_init_options(&all->channel, options, mask | ARES_OPT_DOMAINS) !=
+			ARES_SUCCESS)
 			all->channel = NULL;
 	}
 	free(options->domains);
@@ -369,9 +374,10 @@ static void leave_out_root(struct names *all, struct ares_options *options, int 
 
 static void open_channel(struct names *all)
 {
-	struct ares_options options = {
-		.timeout = QUERY_MS, .tries = QUERY_TRIES, .sock_state_cb = names_on_socket, .sock_state_cb_data = all
-	};
+	struct ares_options options = { .timeout = QUERY_MS,
+		.tries = QUERY_TRIES,
+		.sock_state_cb = names_on_socket,
+		.sock_state_cb_data = all };
 	int mask = ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_SOCK_STATE_CB;
 
 	/* Newer versions of c-ares cache answers unless that is turned off. */
@@ -428,9 +434,9 @@ static void answer_localhost(struct question *q)
 static void ask_question(struct names *all, struct question *q, int family)
 {
 	/* Without a socket type there would be one result for each. Addresses are sorted later. */
-	const struct ares_addrinfo_hints hints = {
-		.ai_family = families[family], .ai_socktype = SOCK_STREAM, .ai_flags = ARES_AI_NOSORT
-	};
+	const struct ares_addrinfo_hints hints = { .ai_family = families[family],
+		.ai_socktype = SOCK_STREAM,
+		.ai_flags = ARES_AI_NOSORT };
 
 	q->asked = true;
 	q->again = q->fresh = false;
@@ -440,7 +446,7 @@ static void ask_question(struct names *all, struct question *q, int family)
 		ares_getaddrinfo(all->channel, q->name->host, NULL, &hints, names_on_answer, q);
 }
 
-/* Sends the questions that are due. Returns when the next one is due, unless an answer changes it. */
+/* Sends the questions that are due. Returns when the next one is due. */
 static uint64_t ask_all(struct names *all)
 {
 	uint64_t now = now_ms(), next = UINT64_MAX;
@@ -455,7 +461,9 @@ static uint64_t ask_all(struct names *all)
 				ask_question(all, q, i);
 			asked |= q->asked;
 			if (n->users)
-				next = num_least(next, q->asked || !all->channel ? now + LOOK_MS : question_due(q));
+				next = num_least(next,
+					q->asked || !all->channel ? now + LOOK_MS
+								  : question_due(q));
 		}
 		if (!n->users && !asked)
 			free_name(n);
@@ -474,7 +482,8 @@ static void tell_listeners(struct names *all)
 static int timeout_of(struct names *all, uint64_t next)
 {
 	uint64_t now = now_ms(), ms = next > now ? num_least(next - now, 60000) : 0;
-	struct timeval most = { (time_t)(ms / 1000), (suseconds_t)(ms % 1000 * 1000) }, room, *left = &most;
+	struct timeval most = { (time_t)(ms / 1000), (suseconds_t)(ms % 1000 * 1000) }, room,
+		       *left = &most;
 
 	if (all->channel)
 		left = ares_timeout(all->channel, &most, &room);
@@ -484,7 +493,8 @@ static int timeout_of(struct names *all, uint64_t next)
 static void process(struct names *all, const struct pollfd *ready, nfds_t count)
 {
 	for (nfds_t i = 0; i < count; i++) {
-		bool reads = ready[i].revents & (POLLIN | POLLERR | POLLHUP), writes = ready[i].revents & POLLOUT;
+		bool reads = ready[i].revents & (POLLIN | POLLERR | POLLHUP),
+		     writes = ready[i].revents & POLLOUT;
 		if (reads || writes)
 			ares_process_fd(all->channel, reads ? ready[i].fd : ARES_SOCKET_BAD,
 				writes ? ready[i].fd : ARES_SOCKET_BAD);
@@ -694,8 +704,8 @@ bool name_addresses(struct name *n, struct buf *out, char why[NAME_WHY])
 	if (found)
 		buf_add(out, found, strlen(found));
 	else
-		snprintf(
-			why, NAME_WHY, "the addresses of the name are not known: %s", lookup_failure(n->lookups, true));
+		snprintf(why, NAME_WHY, "the addresses of the name are not known: %s",
+			lookup_failure(n->lookups, true));
 	pthread_mutex_unlock(&n->names->lock);
 	free(found);
 	return found;
@@ -723,7 +733,8 @@ bool name_is_several(struct name *n, char why[NAME_WHY])
 	return several;
 }
 
-static void set_address(const struct lookup_choice *choice, int family, uint16_t port, union server_sockaddr *out)
+static void set_address(
+	const struct lookup_choice *choice, int family, uint16_t port, union server_sockaddr *out)
 {
 	*out = (union server_sockaddr){ .any = { .sa_family = (sa_family_t)families[family] } };
 	if (family == LOOKUP_V4) {
@@ -745,8 +756,8 @@ static void explain(const struct name *n, char why[NAME_WHY])
 		explain_several(n, why);
 }
 
-bool name_choose(
-	struct name *n, unsigned nth, uint16_t port, union server_sockaddr *out, bool *final, char why[NAME_WHY])
+bool name_choose(struct name *n, unsigned nth, uint16_t port, union server_sockaddr *out,
+	bool *final, char why[NAME_WHY])
 {
 	bool found;
 
@@ -755,7 +766,9 @@ bool name_choose(
 	*final = found || lookup_is_decided(n->lookups, false);
 	if (found)
 		set_address(&n->choice,
-			!n->choice.has[LOOKUP_V4] || (n->choice.has[LOOKUP_V6] && nth % 2) ? LOOKUP_V6 : LOOKUP_V4,
+			!n->choice.has[LOOKUP_V4] || (n->choice.has[LOOKUP_V6] && nth % 2)
+				? LOOKUP_V6
+				: LOOKUP_V4,
 			port, out);
 	else
 		explain(n, why);
@@ -766,7 +779,8 @@ bool name_choose(
 bool name_has(struct name *n, const union server_sockaddr *address)
 {
 	int family = address->any.sa_family == AF_INET ? LOOKUP_V4 : LOOKUP_V6;
-	const void *bytes = family == LOOKUP_V4 ? (const void *)&address->in.sin_addr : &address->in6.sin6_addr;
+	const void *bytes =
+		family == LOOKUP_V4 ? (const void *)&address->in.sin_addr : &address->in6.sin6_addr;
 	bool has;
 
 	pthread_mutex_lock(&n->names->lock);
@@ -775,7 +789,7 @@ bool name_has(struct name *n, const union server_sockaddr *address)
 	return has;
 }
 
-static void set_suspect(struct name *n, bool suspect)
+void name_suspect(struct name *n, bool suspect)
 {
 	pthread_mutex_lock(&n->names->lock);
 	if (n->suspect != suspect) {
@@ -783,14 +797,4 @@ static void set_suspect(struct name *n, bool suspect)
 		wake_thread(n->names);
 	}
 	pthread_mutex_unlock(&n->names->lock);
-}
-
-void name_suspect(struct name *n)
-{
-	set_suspect(n, true);
-}
-
-void name_trust(struct name *n)
-{
-	set_suspect(n, false);
 }

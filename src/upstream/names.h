@@ -92,17 +92,15 @@ bool name_is_several(struct name *name, char why[NAME_WHY]);
  * Stores the address for attempt number `nth` to connect in `out`. If none is known, returns
  * false with the reason; `*final` is then false while the first lookup is in progress.
  */
-bool name_choose(
-	struct name *name, unsigned nth, uint16_t port, union server_sockaddr *out, bool *final, char why[NAME_WHY]);
+bool name_choose(struct name *name, unsigned nth, uint16_t port, union server_sockaddr *out,
+	bool *final, char why[NAME_WHY]);
 /* Returns whether `address` is one of the name's addresses. */
 bool name_has(struct name *name, const union server_sockaddr *address);
 
 /*
- * Reports that a connection to the name's address is being made or has failed, so the address
- * may be outdated.
+ * `suspect`: a connection to the name's address is being made or has failed, so the address may
+ * be outdated. Otherwise a connection was made.
  */
-void name_suspect(struct name *name);
-/* Reports that a connection was made. */
-void name_trust(struct name *name);
+void name_suspect(struct name *name, bool suspect);
 
 #endif

@@ -43,8 +43,8 @@ static void grow_ring(struct pipeline *p)
 	p->first = 0;
 }
 
-void pipeline_push(struct pipeline *p, const struct dialect *dialect, const struct call *call, struct waiter *waiter,
-	struct buf *out)
+void pipeline_push(struct pipeline *p, const struct dialect *dialect, const struct call *call,
+	struct waiter *waiter, struct buf *out)
 {
 	size_t before = buf_size(out);
 
@@ -110,7 +110,8 @@ static void count_in_batch(struct batch *batch, uint64_t since, const struct pip
 	batch->count++;
 }
 
-static ssize_t read_replies(struct pipeline *p, struct slice in, const struct pipeline_peer *peer, struct batch *batch)
+static ssize_t read_replies(
+	struct pipeline *p, struct slice in, const struct pipeline_peer *peer, struct batch *batch)
 {
 	size_t taken = 0, left = peer->most ? peer->most : SIZE_MAX;
 
@@ -118,7 +119,8 @@ static ssize_t read_replies(struct pipeline *p, struct slice in, const struct pi
 		if (p->count == 0)
 			return -1;
 		const struct pipeline_entry *first = entry_at(p, 0);
-		struct expect expect = { first->verb, first->want, first->waiter->key, peer->value_max };
+		struct expect expect = { first->verb, first->want, first->waiter->key,
+			peer->value_max };
 		struct result r = { .server = peer->server, .connection = peer->connection };
 		if (first->start >= p->written)
 			return -1;

@@ -58,8 +58,8 @@ struct pipeline_peer {
 void pipeline_free(struct pipeline *p);
 
 /* Appends the encoded `call` to `out`. Borrows `waiter` until its result is delivered. */
-void pipeline_push(struct pipeline *p, const struct dialect *dialect, const struct call *call, struct waiter *waiter,
-	struct buf *out);
+void pipeline_push(struct pipeline *p, const struct dialect *dialect, const struct call *call,
+	struct waiter *waiter, struct buf *out);
 
 /* Reports that `n` more of the encoded bytes were written. */
 void pipeline_written(struct pipeline *p, size_t n);

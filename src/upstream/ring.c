@@ -96,7 +96,8 @@ static void add_digest(struct slice name, int index, struct points *points)
 
 	libhashkit_md5_signature((const unsigned char *)name.p, name.n, md5);
 	for (size_t i = 0; i < sizeof(md5); i += 4) {
-		uint32_t low = (uint32_t)(md5[i] | md5[i + 1] << 8), high = (uint32_t)(md5[i + 2] | md5[i + 3] << 8);
+		uint32_t low = (uint32_t)(md5[i] | md5[i + 1] << 8),
+			 high = (uint32_t)(md5[i + 2] | md5[i + 3] << 8);
 		add_point(points, low | high << 16, index);
 	}
 }
@@ -179,8 +180,8 @@ static void set_points(struct ring *ring, const struct ring_point *points, size_
 	free(ends);
 }
 
-struct ring *ring_create_of_points(
-	const struct ring_server *servers, int count, int hash, const struct ring_point *points, size_t n)
+struct ring *ring_create_of_points(const struct ring_server *servers, int count, int hash,
+	const struct ring_point *points, size_t n)
 {
 	struct ring *ring = xcalloc(1, sizeof(*ring));
 	hashkit_return_t set;
@@ -201,7 +202,8 @@ struct ring *ring_create_of_points(
  * As in libmemcached, consistent hashing also uses weighted points if any server has a weight.
  * The hash function of keys stays the same.
  */
-struct ring *ring_create(const struct ring_server *servers, int count, enum ring_distribution distribution)
+struct ring *ring_create(
+	const struct ring_server *servers, int count, enum ring_distribution distribution)
 {
 	int hash = distribution == RING_KETAMA ? HASHKIT_HASH_MD5 : HASHKIT_HASH_DEFAULT;
 	bool weighted = distribution == RING_KETAMA;
@@ -278,7 +280,8 @@ int ring_lookup(const struct ring *ring, struct slice key)
 	if (ring->count == 1)
 		return 0;
 	hash = hashkit_digest(&ring->hash, key.p, key.n);
-	return ring->point_count ? server_at(ring, find_point(ring, hash)) : (int)(hash % (uint32_t)ring->count);
+	return ring->point_count ? server_at(ring, find_point(ring, hash))
+				 : (int)(hash % (uint32_t)ring->count);
 }
 
 static bool has_server(const uint16_t *servers, int n, uint16_t server)
@@ -321,7 +324,8 @@ uint64_t ring_fingerprint(const struct ring *ring)
 	for (int i = 0; i < KEYS; i++) {
 		char key[16];
 		int n = snprintf(key, sizeof(key), "key-%d", i);
-		const struct ring_server *s = ring_server(ring, ring_lookup(ring, slice_of(key, (size_t)n)));
+		const struct ring_server *s =
+			ring_server(ring, ring_lookup(ring, slice_of(key, (size_t)n)));
 		buf_printf(&places, "%s %u\n", s->host, s->port);
 	}
 	sum = check_of(buf_slice(&places));

@@ -42,15 +42,16 @@ struct ring_point {
  * Creates the ring of 1 to RING_SERVERS_MAX servers, which are copied. The caller owns the
  * result.
  */
-struct ring *ring_create(const struct ring_server *servers, int count, enum ring_distribution distribution);
+struct ring *ring_create(
+	const struct ring_server *servers, int count, enum ring_distribution distribution);
 
 /*
  * As ring_create(), with `n` points in any order; `hash` is the hash function of keys, an enum
  * hashkit_hash_algorithm_t. If `n` is 0, the server of a key is its hash modulo the number of
  * servers.
  */
-struct ring *ring_create_of_points(
-	const struct ring_server *servers, int count, int hash, const struct ring_point *points, size_t n);
+struct ring *ring_create_of_points(const struct ring_server *servers, int count, int hash,
+	const struct ring_point *points, size_t n);
 
 void ring_destroy(struct ring *ring);
 

@@ -20,12 +20,15 @@ struct memcached_continuum_item_st {
 static struct ring *copy_ring(const memcached_st *hash, int count)
 {
 	struct ring_server *servers = xcalloc((size_t)count, sizeof(*servers));
-	size_t n = hash->distribution == MEMCACHED_DISTRIBUTION_MODULA ? 0 : hash->ketama.continuum_points_counter;
+	size_t n = hash->distribution == MEMCACHED_DISTRIBUTION_MODULA
+		? 0
+		: hash->ketama.continuum_points_counter;
 	struct ring_point *points = xcalloc(n + 1, sizeof(*points));
 	struct ring *ring;
 
 	for (int i = 0; i < count; i++) {
-		const memcached_instance_st *server = memcached_server_instance_by_position(hash, (uint32_t)i);
+		const memcached_instance_st *server =
+			memcached_server_instance_by_position(hash, (uint32_t)i);
 		/* Borrowed; ring_create_of_points() copies it. */
 		servers[i].host = (char *)memcached_server_name(server);
 		servers[i].port = (uint16_t)memcached_server_port(server);
@@ -34,7 +37,8 @@ static struct ring *copy_ring(const memcached_st *hash, int count)
 		points[i].hash = hash->ketama.continuum[i].value;
 		points[i].server = (uint16_t)hash->ketama.continuum[i].index;
 	}
-	ring = ring_create_of_points(servers, count, hashkit_get_function(&hash->hashkit), points, n);
+	ring = ring_create_of_points(
+		servers, count, hashkit_get_function(&hash->hashkit), points, n);
 	free(servers);
 	free(points);
 	return ring;
@@ -47,7 +51,8 @@ static bool agrees(const struct ring *ring, const memcached_st *hash)
 	for (int i = 0; i < KEYS; i++) {
 		char key[16];
 		size_t n = (size_t)snprintf(key, sizeof(key), "key-%d", i);
-		if (ring_lookup(ring, slice_of(key, n)) != (int)memcached_generate_hash(hash, key, n))
+		if (ring_lookup(ring, slice_of(key, n)) !=
+			(int)memcached_generate_hash(hash, key, n))
 			return false;
 	}
 	return true;
@@ -58,7 +63,8 @@ static bool names_one_twice(const struct ring *ring)
 	for (int i = 0; i < ring_count(ring); i++) {
 		const struct ring_server *s = ring_server(ring, i);
 		for (int j = 0; j < i; j++) {
-			if (s->port == ring_server(ring, j)->port && strcmp(s->host, ring_server(ring, j)->host) == 0)
+			if (s->port == ring_server(ring, j)->port &&
+				strcmp(s->host, ring_server(ring, j)->host) == 0)
 				return true;
 		}
 	}
@@ -72,7 +78,8 @@ static struct ring *ring_of(const memcached_st *hash, char error[256])
 	struct ring *ring;
 
 	if (count == 0 || count > RING_SERVERS_MAX) {
-		snprintf(error, 256, count ? "more than %d servers" : "no servers", RING_SERVERS_MAX);
+		snprintf(error, 256, count ? "more than %d servers" : "no servers",
+			RING_SERVERS_MAX);
 		return NULL;
 	}
 	if (hash->distribution == MEMCACHED_DISTRIBUTION_RANDOM) {
@@ -83,7 +90,9 @@ static struct ring *ring_of(const memcached_st *hash, char error[256])
 	if (names_one_twice(ring))
 		snprintf(error, 256, "a server is listed twice");
 	else if (!agrees(ring, hash))
-		snprintf(error, 256, "setlistd does not support the key distribution of the configuration string");
+		snprintf(error, 256,
+			"setlistd does not support the key distribution of the configuration "
+			"string");
 	else
 		return ring;
 	ring_destroy(ring);
@@ -103,12 +112,14 @@ static int count_words(const char *text, const char *word)
 static bool has_too_many_points(const char *configuration, char error[256])
 {
 	enum { SERVERS = 100 };
-	int servers = count_words(configuration, "--SERVER=") + count_words(configuration, "--SOCKET=");
+	int servers =
+		count_words(configuration, "--SERVER=") + count_words(configuration, "--SOCKET=");
 
 	if (servers <= SERVERS || !strcasestr(configuration, "CONSISTENT"))
 		return false;
 	snprintf(error, 256,
-		"%d servers: a configuration string of libmemcached with consistent distribution has at most %d; list "
+		"%d servers: a configuration string of libmemcached with consistent distribution "
+		"has at most %d; list "
 		"them one by one",
 		servers, SERVERS);
 	return true;

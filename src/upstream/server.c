@@ -54,7 +54,8 @@ static void set_state(struct server *s, enum server_state state)
 static void count(atomic_uint_fast64_t *counter, uint64_t n)
 {
 	/* There is one writer, so no atomic addition is needed. */
-	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n, memory_order_relaxed);
+	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n,
+		memory_order_relaxed);
 }
 
 static void bump(atomic_uint_fast64_t *counter)
@@ -90,8 +91,8 @@ static struct pipeline_peer peer_of(struct server_link *k)
 {
 	struct server *s = k->server;
 
-	return (struct pipeline_peer){ s->name, k->number, s->options->value_max, s->loop->now_us, &s->stats.latency,
-		s->options->answer, RESULTS_AT_ONCE };
+	return (struct pipeline_peer){ s->name, k->number, s->options->value_max, s->loop->now_us,
+		&s->stats.latency, s->options->answer, RESULTS_AT_ONCE };
 }
 
 /* Limits the patient calls in flight, which delay the calls of other clients. */
@@ -178,7 +179,8 @@ static bool too_large(const struct server *s, const struct call *call)
 {
 	size_t n = call->key.n + call->value.n + ITEM_OVERHEAD + (call->flags ? ITEM_FLAGS : 0);
 
-	return (call_stores(call->verb) || call->has_value) && s->abilities.item_max && n > s->abilities.item_max;
+	return (call_stores(call->verb) || call->has_value) && s->abilities.item_max &&
+		n > s->abilities.item_max;
 }
 
 static bool takes_calls(const struct server *s)
@@ -211,7 +213,9 @@ static enum result_status obstacle(const struct server *s, const struct call *ca
 static void replace_or_reject(
 	struct server *s, const struct call *call, struct waiter *waiter, enum result_status status)
 {
-	const struct call discard = { .verb = CALL_DISCARD, .server = call->server, .key = call->key };
+	const struct call discard = {
+		.verb = CALL_DISCARD, .server = call->server, .key = call->key
+	};
 
 	if (status == RESULT_TOO_LARGE && call->discards)
 		server_call(s, &discard, waiter);
@@ -252,14 +256,16 @@ static inline __attribute__((always_inline)) void send_call(
 	if (k->pipeline.count == 0)
 		k->progress = k->first_since = s->loop->now;
 	k->pipeline.now = s->loop->now_us;
-	pipeline_push(&k->pipeline, dialect, call, waiter, s->state == SERVER_UP ? &k->stream.out : &k->held);
+	pipeline_push(&k->pipeline, dialect, call, waiter,
+		s->state == SERVER_UP ? &k->stream.out : &k->held);
 	pipeline_changed(k);
 	if (!loop_is_queued(&k->timer))
 		start_timer(k, s->options->request_timeout);
 }
 
 /* Queues a patient call if there is no room, or other calls are queued. */
-static __attribute__((noinline)) bool is_queued(struct server *s, const struct call *call, struct waiter *waiter)
+static __attribute__((noinline)) bool is_queued(
+	struct server *s, const struct call *call, struct waiter *waiter)
 {
 	struct call_turns *turns = call->expected ? &s->room.large : &s->room.small;
 
@@ -327,7 +333,8 @@ static void come_up(struct server *s, const struct greeting *g)
 	s->told.refused = false;
 	s->told.refusal[0] = '\0';
 	atomic_store_explicit(&s->stats.version, g->version, memory_order_relaxed);
-	server_tell_connected(&s->told, s->name, s->loop->now, &s->abilities, s->options->value_max);
+	server_tell_connected(
+		&s->told, s->name, s->loop->now, &s->abilities, s->options->value_max);
 	set_state(s, SERVER_UP);
 	k->probes = false;
 	k->progress = k->first_since = s->loop->now;
@@ -356,11 +363,13 @@ static size_t read_greeting(struct server *s, struct slice in)
 	if (n > 0)
 		come_up(s, &g);
 	if (n < 0 && g.refused && !s->told.refused)
-		log_warn("upstream %s: it rejects server_user and its password, or requires them", s->name);
+		log_warn("upstream %s: it rejects server_user and its password, or requires them",
+			s->name);
 	if (n < 0) {
 		s->told.refused = g.refused;
 		fail(s->link, RESULT_LOST,
-			g.refused ? "not authenticated" : "unexpected greeting, not a memcached server");
+			g.refused ? "not authenticated"
+				  : "unexpected greeting, not a memcached server");
 	}
 	return n > 0 ? (size_t)n : 0;
 }
@@ -374,7 +383,8 @@ static void close_former(struct server *s, enum result_status sent)
 	struct server_link *k = s->former;
 
 	if (k->pipeline.count)
-		log_warn("upstream %s: %zu calls to its former address failed", s->name, k->pipeline.count);
+		log_warn("upstream %s: %zu calls to its former address failed", s->name,
+			k->pipeline.count);
 	s->former = NULL;
 	abort_link(k);
 	fail_calls(k, sent);
@@ -387,7 +397,8 @@ static void close_former(struct server *s, enum result_status sent)
 
 static void server_on_rest(struct loop_job *job)
 {
-	struct server_link *k = (struct server_link *)((char *)job - offsetof(struct server_link, rest));
+	struct server_link *k =
+		(struct server_link *)((char *)job - offsetof(struct server_link, rest));
 
 	stream_resume(&k->stream);
 }
@@ -461,7 +472,8 @@ static void server_on_ended(struct stream *stream, int error)
 	const char *why = error ? stream_error(stream, error) : "closed by the server";
 
 	if (error == EPROTO && k != s->former)
-		server_tell_refusal(&s->told, s->name, s->state == SERVER_UP || k->probes || s->settled.done, why);
+		server_tell_refusal(&s->told, s->name,
+			s->state == SERVER_UP || k->probes || s->settled.done, why);
 	fail(k, RESULT_LOST, why);
 }
 
@@ -522,8 +534,9 @@ static void leave_former(struct server *s)
 {
 	struct server_link *k = s->link;
 
-	log_info("upstream %s: its name has another address; %zu calls to the former one are in flight", s->name,
-		k->pipeline.count);
+	log_info("upstream %s: its name has another address; %zu calls to the former one are in "
+		 "flight",
+		s->name, k->pipeline.count);
 	s->former = k;
 	s->link = k == &s->links[0] ? &s->links[1] : &s->links[0];
 	s->link->number = k->number;
@@ -581,7 +594,8 @@ static void server_on_lookup(void *arg)
 
 	if (s->state == SERVER_UP)
 		server_address_check(&s->address, s->options->connect_timeout);
-	else if (s->state == SERVER_DOWN && loop_is_queued(&s->link->timer) && server_address_is_found(&s->address))
+	else if (s->state == SERVER_DOWN && loop_is_queued(&s->link->timer) &&
+		server_address_is_found(&s->address))
 		start_timer(s->link, 0);
 }
 
@@ -680,7 +694,8 @@ static void give_up(struct server_link *k)
 
 static void server_on_time(struct loop_job *job)
 {
-	struct server_link *k = (struct server_link *)((char *)job - offsetof(struct server_link, timer));
+	struct server_link *k =
+		(struct server_link *)((char *)job - offsetof(struct server_link, timer));
 	struct server *s = k->server;
 	bool takes_replies = k == s->former || s->state == SERVER_UP;
 	uint64_t now = s->loop->now;
@@ -701,8 +716,8 @@ static void server_on_time(struct loop_job *job)
 
 /* --- creation and destruction --- */
 
-struct server *server_create(struct loop *loop, const struct ring_server *where, const struct server_options *options,
-	struct resolver *resolver, uint64_t *random)
+struct server *server_create(struct loop *loop, const struct ring_server *where,
+	const struct server_options *options, struct resolver *resolver, uint64_t *random)
 {
 	struct server *s = xcalloc(1, sizeof(*s));
 

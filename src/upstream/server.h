@@ -119,8 +119,8 @@ struct server {
 };
 
 /* Creates a server. `where` is copied; the other arguments are borrowed until server_free(). */
-struct server *server_create(struct loop *loop, const struct ring_server *where, const struct server_options *options,
-	struct resolver *resolver, uint64_t *random);
+struct server *server_create(struct loop *loop, const struct ring_server *where,
+	const struct server_options *options, struct resolver *resolver, uint64_t *random);
 
 /* Starts the first attempt to connect. `settled` is called when it has succeeded or failed. */
 void server_start(struct server *server, void (*settled)(void *arg), void *arg);

@@ -23,19 +23,21 @@ struct server_told {
  * Reports that the worker has lost its connection with this number of calls in flight, or failed
  * to establish one. `name` is the server's; `now` is in milliseconds of the loop's clock.
  */
-void server_tell_failure(struct server_told *told, const char *name, uint64_t now, size_t calls, const char *why);
+void server_tell_failure(
+	struct server_told *told, const char *name, uint64_t now, size_t calls, const char *why);
 
 /*
  * Reports that the worker is connected. If that is news, missing features of the server are
  * logged as well, and that it stores items larger than `value_max`.
  */
-void server_tell_connected(
-	struct server_told *told, const char *name, uint64_t now, const struct greeting *g, size_t value_max);
+void server_tell_connected(struct server_told *told, const char *name, uint64_t now,
+	const struct greeting *g, size_t value_max);
 
 /*
  * Reports a TLS failure, once for each reason. A server that was down for another reason may
  * return with a certificate that is refused. If it is `expected`, it is only noted.
  */
-void server_tell_refusal(struct server_told *told, const char *name, bool expected, const char *why);
+void server_tell_refusal(
+	struct server_told *told, const char *name, bool expected, const char *why);
 
 #endif

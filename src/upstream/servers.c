@@ -44,7 +44,7 @@ struct servers {
 	uint64_t seed;
 	const struct server_options *options;
 	size_t *share, most; /* See servers_share(). */
-	size_t noted;        /* The share is computed again once a server has so many unanswered calls. */
+	size_t noted; /* The share is computed again once a server has so many unanswered calls. */
 	int count, unsettled;
 	void (*settled)(void *arg);
 	void *settled_arg;
@@ -68,15 +68,16 @@ static bool is_at(const struct ring_server *one, const struct ring_server *other
 /* Compares the names that certificates must match. */
 static bool has_name(const struct ring_server *one, const struct ring_server *other)
 {
-	return one->name && other->name ? strcmp(one->name, other->name) == 0 : one->name == other->name;
+	return one->name && other->name ? strcmp(one->name, other->name) == 0
+					: one->name == other->name;
 }
 
 /*
  * Returns a server of `before` at this place that `servers` does not have yet; NULL if there is
  * none.
  */
-static struct server *find_former(
-	const struct servers *before, const struct ring_server *where, const struct servers *servers)
+static struct server *find_former(const struct servers *before, const struct ring_server *where,
+	const struct servers *servers)
 {
 	for (int i = 0; before && i < before->count; i++) {
 		struct server *s = before->list[i];
@@ -100,7 +101,8 @@ static int index_in_ring(const struct ring *ring, const struct ring_server *wher
 }
 
 /* Returns all servers in their order, and stores their number in `count`. */
-static const struct ring_server **list_servers(struct servers *servers, struct servers_rings rings, int *count)
+static const struct ring_server **list_servers(
+	struct servers *servers, struct servers_rings rings, int *count)
 {
 	int most = ring_count(rings.ring) + (rings.former ? ring_count(rings.former) : 0);
 	const struct ring_server **list = xcalloc((size_t)most, sizeof(const struct ring_server *));
@@ -136,11 +138,13 @@ static struct moving *moving_create(struct servers_rings rings)
 	return moving;
 }
 
-struct servers *servers_create(struct loop *loop, struct resolver *resolver, struct servers_rings rings,
-	const struct server_options *options, uint64_t *random, const struct servers *before)
+struct servers *servers_create(struct loop *loop, struct resolver *resolver,
+	struct servers_rings rings, const struct server_options *options, uint64_t *random,
+	const struct servers *before)
 {
 	int most = ring_count(rings.ring) + (rings.former ? ring_count(rings.former) : 0), count;
-	struct servers *servers = xcalloc(1, sizeof(*servers) + (size_t)most * sizeof(servers->list[0]));
+	struct servers *servers =
+		xcalloc(1, sizeof(*servers) + (size_t)most * sizeof(servers->list[0]));
 	const struct ring_server **list;
 
 	servers->loop = loop;
@@ -267,7 +271,8 @@ int servers_index(struct servers *servers, struct slice key)
 		return find_route(servers, key);
 	if (servers->moving) {
 		int former, here = servers_place(servers, key, &former);
-		bool is_early = servers->loop->unix_time < servers->moving->at && former < servers->count;
+		bool is_early =
+			servers->loop->unix_time < servers->moving->at && former < servers->count;
 		return is_early ? former : here;
 	}
 	return look_up_place(servers, servers->ring, key);
@@ -276,9 +281,11 @@ int servers_index(struct servers *servers, struct slice key)
 /* Answers a call to a lost server: reads miss, and writes fail. */
 static void answer_for_lost(struct servers *servers, const struct call *call, struct waiter *waiter)
 {
-	struct result result = { .status = RESULT_UNAVAILABLE, .server = servers_name(servers, servers->count) };
+	struct result result = { .status = RESULT_UNAVAILABLE,
+		.server = servers_name(servers, servers->count) };
 
-	if (call->verb == CALL_META ? slice_starts(call->line, SLICE("mg ")) : !call_stores(call->verb))
+	if (call->verb == CALL_META ? slice_starts(call->line, SLICE("mg "))
+				    : !call_stores(call->verb))
 		result.status = RESULT_MISS;
 	loop_answer(servers->loop, waiter, &result);
 }
@@ -301,7 +308,8 @@ static void note_calls(struct servers *servers, size_t fullest)
 
 void servers_call(struct servers *servers, const struct call *call, struct waiter *waiter)
 {
-	int index = call->server == CALL_ANY_SERVER ? servers_index(servers, call->key) : call->server;
+	int index =
+		call->server == CALL_ANY_SERVER ? servers_index(servers, call->key) : call->server;
 
 	if (index < servers->count) {
 		server_call(servers->list[index], call, waiter);

@@ -28,8 +28,9 @@ struct servers_rings {
  * state of random_next(). Servers that `before` has too are shared with it. `before` may be
  * NULL, and may be freed first.
  */
-struct servers *servers_create(struct loop *loop, struct resolver *resolver, struct servers_rings rings,
-	const struct server_options *options, uint64_t *random, const struct servers *before);
+struct servers *servers_create(struct loop *loop, struct resolver *resolver,
+	struct servers_rings rings, const struct server_options *options, uint64_t *random,
+	const struct servers *before);
 
 /*
  * Closes the connections, which fails all calls. Servers that are shared stay connected, unless
@@ -51,8 +52,8 @@ void servers_call(struct servers *servers, const struct call *call, struct waite
 
 /*
  * Keeps `share` up to date until servers_free(): the number of calls that one client may have
- * in flight, from 1 to `most`, so that others find room in the fullest queue. servers_turn(), called
- * once per turn, takes into account the calls that were answered.
+ * in flight, from 1 to `most`, so that others find room in the fullest queue. servers_turn(),
+ * called once per turn, takes into account the calls that were answered.
  */
 void servers_share(struct servers *servers, size_t *share, size_t most);
 void servers_turn(struct servers *servers);

@@ -73,7 +73,8 @@ static inline size_t buf_size(const struct buf *b)
 /* Returns the readable bytes, borrowed until the buffer changes. */
 static inline struct slice buf_slice(const struct buf *b)
 {
-	return b->data ? (struct slice){ b->data + b->start, b->end - b->start } : (struct slice){ "", 0 };
+	return b->data ? (struct slice){ b->data + b->start, b->end - b->start }
+		       : (struct slice){ "", 0 };
 }
 
 static inline void buf_add_slice(struct buf *b, struct slice s)

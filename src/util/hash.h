@@ -51,8 +51,8 @@ static inline void hash_round(uint64_t v[4])
  */
 static inline uint64_t hash_sip(struct slice s, uint64_t k0, uint64_t k1)
 {
-	uint64_t v[4] = { k0 ^ 0x736f6d6570736575u, k1 ^ 0x646f72616e646f6du, k0 ^ 0x6c7967656e657261u,
-		k1 ^ 0x7465646279746573u };
+	uint64_t v[4] = { k0 ^ 0x736f6d6570736575u, k1 ^ 0x646f72616e646f6du,
+		k0 ^ 0x6c7967656e657261u, k1 ^ 0x7465646279746573u };
 	uint64_t last = (uint64_t)s.n << 56, block;
 	const char *p = s.p;
 	size_t n = s.n;

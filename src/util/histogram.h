@@ -60,9 +60,11 @@ static inline void histogram_add(struct histogram *h, uint64_t us, uint64_t n)
 	atomic_uint_fast64_t *count = &h->counts[histogram_bucket(us)];
 
 	/* There is one writer, so no atomic addition is needed. */
-	atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) + n, memory_order_relaxed);
 	atomic_store_explicit(
-		&h->total, atomic_load_explicit(&h->total, memory_order_relaxed) + us * n, memory_order_relaxed);
+		count, atomic_load_explicit(count, memory_order_relaxed) + n, memory_order_relaxed);
+	atomic_store_explicit(&h->total,
+		atomic_load_explicit(&h->total, memory_order_relaxed) + us * n,
+		memory_order_relaxed);
 }
 
 /* Resets the counts to 0 for readers. May be called from any thread; see `counts_before`. */

@@ -24,8 +24,8 @@ enum { TEXT = 1024 };
 static const struct {
 	const char *name;
 	int syslog; /* Level for syslog and journald. */
-} levels[] = { { "error", LOG_ERR }, { "warning", LOG_WARNING }, { "notice", LOG_NOTICE }, { "info", LOG_INFO },
-	{ "debug", LOG_DEBUG } };
+} levels[] = { { "error", LOG_ERR }, { "warning", LOG_WARNING }, { "notice", LOG_NOTICE },
+	{ "info", LOG_INFO }, { "debug", LOG_DEBUG } };
 
 static atomic_int current = LOG_LEVEL_WARN;
 static atomic_bool to_journal, to_system;
@@ -61,8 +61,8 @@ static bool journald_reads(void)
 	unsigned long long device, inode;
 	struct stat st;
 
-	return stream && sscanf(stream, "%llu:%llu", &device, &inode) == 2 && fstat(STDERR_FILENO, &st) == 0 &&
-		st.st_dev == device && st.st_ino == inode;
+	return stream && sscanf(stream, "%llu:%llu", &device, &inode) == 2 &&
+		fstat(STDERR_FILENO, &st) == 0 && st.st_dev == device && st.st_ino == inode;
 }
 
 void log_open(bool to_syslog)
@@ -127,7 +127,8 @@ static bool send_to_stderr(enum log_level level, const char *text)
 		n = (size_t)snprintf(line, sizeof(line), "<%d>%s\n", levels[level].syslog, text);
 	} else {
 		n = write_time(line, sizeof(line));
-		n += (size_t)snprintf(line + n, sizeof(line) - n, "%s: %s\n", levels[level].name, text);
+		n += (size_t)snprintf(
+			line + n, sizeof(line) - n, "%s: %s\n", levels[level].name, text);
 	}
 	return write_to_stderr(line, n);
 }
@@ -149,7 +150,8 @@ static void emit(enum log_level level, const char *text)
 		atomic_fetch_add_explicit(&dropped, 1, memory_order_relaxed);
 		atomic_store(&is_dropping, true);
 	} else if (atomic_exchange(&is_dropping, false) &&
-		!send_line(LOG_LEVEL_WARN, "log lines were dropped because nothing was reading the log")) {
+		!send_line(LOG_LEVEL_WARN,
+			"log lines were dropped because nothing was reading the log")) {
 		atomic_store(&is_dropping, true);
 	}
 }
@@ -193,7 +195,8 @@ void log_summarize(bool all)
 	char text[TEXT];
 
 	while (take_left_out(all, now, &kind)) {
-		snprintf(text, sizeof(text), "%u more suppressed like: %s", kind.left_out, kind.last);
+		snprintf(text, sizeof(text), "%u more suppressed like: %s", kind.left_out,
+			kind.last);
 		emit(kind.level, text);
 	}
 }
@@ -245,7 +248,8 @@ void log_write(struct log_kind *kind, enum log_level level, const char *format, 
 /* Writes no time, since that needs the C library's time zones, which may allocate. */
 void alloc_failed(size_t size)
 {
-	static const char before[] = "error: out of memory: an allocation of ", after[] = " bytes failed; aborting\n";
+	static const char before[] = "error: out of memory: an allocation of ",
+			  after[] = " bytes failed; aborting\n";
 	char line[sizeof(before) + NUM_U64_MAX + sizeof(after)], *at = line;
 
 	at = slice_write(at, SLICE(before));

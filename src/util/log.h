@@ -16,7 +16,13 @@
 #include <stdint.h>
 
 /* LOG_LEVEL_NOTICE is for events that concern the whole process. */
-enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARN, LOG_LEVEL_NOTICE, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
+enum log_level {
+	LOG_LEVEL_ERROR,
+	LOG_LEVEL_WARN,
+	LOG_LEVEL_NOTICE,
+	LOG_LEVEL_INFO,
+	LOG_LEVEL_DEBUG
+};
 
 enum { LOG_LINES = 100, LOG_SECONDS = 10, LOG_RARE_SECONDS = 60, LOG_SAMPLE = 120 };
 

@@ -33,8 +33,10 @@ static size_t edits(struct slice a, struct slice b)
 		row[0] = i;
 		for (size_t j = 1; j <= b.n; j++) {
 			char x = slice_lower(a.p[i - 1]), y = slice_lower(b.p[j - 1]);
-			row[j] = num_least_size(num_least_size(above[j], row[j - 1]) + 1, above[j - 1] + (x != y));
-			if (i > 1 && j > 1 && x == slice_lower(b.p[j - 2]) && y == slice_lower(a.p[i - 2]))
+			row[j] = num_least_size(
+				num_least_size(above[j], row[j - 1]) + 1, above[j - 1] + (x != y));
+			if (i > 1 && j > 1 && x == slice_lower(b.p[j - 2]) &&
+				y == slice_lower(a.p[i - 2]))
 				row[j] = num_least_size(row[j], before[j - 2] + 1);
 		}
 		spare = before;

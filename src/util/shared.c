@@ -39,7 +39,8 @@ struct shared_chunk {
 
 void shared_chunks_init(struct shared_chunks *chunks, size_t *again)
 {
-	*chunks = (struct shared_chunks){ .list = STAILQ_HEAD_INITIALIZER(chunks->list), .again = again };
+	*chunks = (struct shared_chunks){ .list = STAILQ_HEAD_INITIALIZER(chunks->list),
+		.again = again };
 }
 
 static void drop_first(struct shared_chunks *chunks)
@@ -66,7 +67,8 @@ void shared_chunks_add(struct shared_chunks *chunks, const struct buf *out, stru
 	struct shared_chunk *chunk = xmalloc(sizeof(*chunk));
 	size_t size = buf_size(&text->text);
 
-	*chunk = (struct shared_chunk){ .text = shared_hold(text), .before = buf_size(out) - chunks->covered };
+	*chunk = (struct shared_chunk){ .text = shared_hold(text),
+		.before = buf_size(out) - chunks->covered };
 	chunks->covered = buf_size(out);
 	chunks->waiting += size;
 	chunks->held += size;
@@ -79,7 +81,8 @@ static struct iovec vector_of(struct slice s)
 	return (struct iovec){ .iov_base = (void *)s.p, .iov_len = s.n };
 }
 
-int shared_chunks_vectors(const struct shared_chunks *chunks, const struct buf *out, struct iovec *vectors, int max)
+int shared_chunks_vectors(
+	const struct shared_chunks *chunks, const struct buf *out, struct iovec *vectors, int max)
 {
 	struct slice own = buf_slice(out);
 	struct shared_chunk *chunk;

@@ -65,7 +65,8 @@ void shared_chunks_add(struct shared_chunks *chunks, const struct buf *out, stru
  * Fills in up to `max` vectors with the next bytes to write, in order. Returns the number of
  * vectors.
  */
-int shared_chunks_vectors(const struct shared_chunks *chunks, const struct buf *out, struct iovec *vectors, int max);
+int shared_chunks_vectors(
+	const struct shared_chunks *chunks, const struct buf *out, struct iovec *vectors, int max);
 
 /* Removes the first `n` bytes, which were written, from `out` and the texts. */
 void shared_chunks_written(struct shared_chunks *chunks, struct buf *out, size_t n);

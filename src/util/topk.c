@@ -23,7 +23,8 @@ static unsigned find_key(struct topk *t, struct slice key, uint64_t hash)
 {
 	unsigned at = *chain_of(t, hash);
 
-	while (at && (t->hashes[at - 1] != hash || !slice_equal(entry_key(&t->entries[at - 1]), key)))
+	while (at &&
+		(t->hashes[at - 1] != hash || !slice_equal(entry_key(&t->entries[at - 1]), key)))
 		at = t->next[at - 1];
 	return at;
 }

@@ -56,7 +56,8 @@ void topk_join(void *into, const void *from);
  * number. An entry has `size` bytes and begins with a struct topk_key. `join` adds the entry
  * `from` to the entry `into`, which has the same key.
  */
-size_t topk_merge(void *list, size_t count, size_t size, void (*join)(void *into, const void *from));
+size_t topk_merge(
+	void *list, size_t count, size_t size, void (*join)(void *into, const void *from));
 
 /* --- the sample --- */
 

@@ -41,7 +41,8 @@ struct turn *turns_next(struct turns *turns)
 	struct turn *turn;
 
 	while (!turns_are_empty(turns)) {
-		bool fresh = TAILQ_EMPTY(&turns->known) || (!turns->fresh_had_last && !TAILQ_EMPTY(&turns->fresh));
+		bool fresh = TAILQ_EMPTY(&turns->known) ||
+			(!turns->fresh_had_last && !TAILQ_EMPTY(&turns->fresh));
 		turn = TAILQ_FIRST(fresh ? &turns->fresh : &turns->known);
 		turns_leave(turns, turn);
 		turn->credit = turn->credit > 0 ? turns->worth : turn->credit + turns->worth;

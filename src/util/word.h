@@ -45,8 +45,10 @@ static inline uint64_t word_rank(const char *p, size_t n)
 		return 0;
 	/* The two loads may overlap; a common byte has the same place in both. */
 	if (n >= 4)
-		return (uint64_t)word_load_half(u) << 32 | (uint64_t)word_load_half(u + n - 4) << (64 - 8 * n);
-	return (uint64_t)u[0] << 56 | (uint64_t)u[n / 2] << (56 - 8 * (n / 2)) | (uint64_t)u[n - 1] << (64 - 8 * n);
+		return (uint64_t)word_load_half(u) << 32 |
+			(uint64_t)word_load_half(u + n - 4) << (64 - 8 * n);
+	return (uint64_t)u[0] << 56 | (uint64_t)u[n / 2] << (56 - 8 * (n / 2)) |
+		(uint64_t)u[n - 1] << (64 - 8 * n);
 }
 
 /* As memcmp(), but inline and thus faster for short strings. */

@@ -14,8 +14,8 @@ size_t blocked_size(size_t count)
 	return sizeof(struct wait_places) + count * sizeof(struct wait_place);
 }
 
-void blocked_init(struct blocked *b, struct waiting *room, const struct blocked_hooks *hooks, struct account *account,
-	size_t count)
+void blocked_init(struct blocked *b, struct waiting *room, const struct blocked_hooks *hooks,
+	struct account *account, size_t count)
 {
 	*b = (struct blocked){ .hooks = hooks, .room = room, .account = account };
 	b->places = pool_get(room->env->pool, blocked_size(count));
@@ -69,7 +69,8 @@ static void remove_left(struct waiting *room)
 
 static void blocked_on_remove(struct waiter *waiter, const struct result *r)
 {
-	struct waiting *room = (struct waiting *)((char *)waiter - offsetof(struct waiting, left.waiter));
+	struct waiting *room =
+		(struct waiting *)((char *)waiter - offsetof(struct waiting, left.waiter));
 
 	(void)r;
 	room->calls--;

@@ -20,7 +20,10 @@ struct blocked_hooks {
 	 * peer has closed the socket.
 	 */
 	bool (*is_gone)(const struct blocked *blocked, bool ask);
-	/* Starts to pop from the list of a key. In the end the line is passed on, see blocked_pass_on. */
+	/*
+	 * Starts to pop from the list of a key. In the end the line is passed on, see
+	 * blocked_pass_on.
+	 */
 	void (*pop)(struct blocked *blocked, size_t key);
 	/* Replies that there is no element, after blocked_leave. */
 	void (*end)(struct blocked *blocked);

@@ -27,8 +27,10 @@ static void grow_table(struct waiting *room)
 	struct wait_line **from, *line;
 
 	if (room->table.size == room->table.capacity) {
-		room->table.capacity = room->table.capacity ? room->table.capacity * 2 : BUCKETS_MIN;
-		room->table.buckets = xrealloc(room->table.buckets, room->table.capacity * sizeof(struct wait_line *));
+		room->table.capacity =
+			room->table.capacity ? room->table.capacity * 2 : BUCKETS_MIN;
+		room->table.buckets = xrealloc(
+			room->table.buckets, room->table.capacity * sizeof(struct wait_line *));
 	}
 	if (room->table.size == room->table.half * 2)
 		room->table.half = room->table.size ? room->table.size : 1;

@@ -1,6 +1,7 @@
 /*
- * The room of one worker: its blocked commands, and the queue of each key, in a hash table that grows by one bucket at a time, so that no command
- * pays for all. Idle queues wait for their next poll in lists, one for each length of the pause.
+ * The room of one worker: its blocked commands, and the queue of each key, in a hash table that
+ * grows by one bucket at a time, so that no command pays for all. Idle queues wait for their
+ * next poll in lists, one for each length of the pause.
  */
 #ifndef WAITING_LINES_H
 #define WAITING_LINES_H

@@ -7,7 +7,7 @@
 enum {
 	US = 1000,          /* In a millisecond. */
 	BURST_US = 50 * US, /* So long may a turn be late without slowing down the polls. */
-	BATCH = 5           /* Milliseconds of polls that are sent together when there are too many. */
+	BATCH = 5 /* Milliseconds of polls that are sent together when there are too many. */
 };
 
 /* The next pause is longer. */
@@ -24,14 +24,15 @@ static void spread(const struct wait_line *line, const struct result *r, bool is
 	size_t slot = push_board_slot(line->hash);
 
 	push_board_see(room->board, slot, r->status == RESULT_HIT ? r->cas : 0);
-	if (is_new && push_board_is_shared(room->board, slot) && push_board_note(room->board, line->poll.key) &&
-		room->tell)
+	if (is_new && push_board_is_shared(room->board, slot) &&
+		push_board_note(room->board, line->poll.key) && room->tell)
 		room->tell(room->env);
 }
 
 static void polls_on_answer(struct waiter *waiter, const struct result *r)
 {
-	struct wait_line *line = (struct wait_line *)((char *)waiter - offsetof(struct wait_line, poll));
+	struct wait_line *line =
+		(struct wait_line *)((char *)waiter - offsetof(struct wait_line, poll));
 	bool is_new = r->status == RESULT_HIT && (r->cas == 0 || r->cas != line->empty);
 
 	line->room->calls--;
@@ -58,8 +59,8 @@ static bool is_asked(struct wait_line *line)
 
 	if (line->again)
 		return false;
-	left = push_board_ask(
-		board, slot, push_board_mark(line->hash), line->room->env->now, lines_pauses[line->pause]);
+	left = push_board_ask(board, slot, push_board_mark(line->hash), line->room->env->now,
+		lines_pauses[line->pause]);
 	if (left == 0)
 		return false;
 	while (lines_pauses[pause] < left)
@@ -81,7 +82,8 @@ static void send_poll(struct wait_line *line)
 	lines_take(line);
 	if (is_asked(line))
 		return;
-	if (TAILQ_EMPTY(&line->places) || rules_collection(env->rules, line->poll.key)->encoding != ENCODING_OPLOG) {
+	if (TAILQ_EMPTY(&line->places) ||
+		rules_collection(env->rules, line->poll.key)->encoding != ENCODING_OPLOG) {
 		plan(line);
 		blocked_wake(line);
 		return;

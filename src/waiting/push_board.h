@@ -12,7 +12,11 @@
 
 #include "util/hash.h"
 
-enum { PUSH_BOARD_SLOTS = 4096, PUSH_BOARD_GROUP = 64, PUSH_BOARD_GROUPS = PUSH_BOARD_SLOTS / PUSH_BOARD_GROUP };
+enum {
+	PUSH_BOARD_SLOTS = 4096,
+	PUSH_BOARD_GROUP = 64,
+	PUSH_BOARD_GROUPS = PUSH_BOARD_SLOTS / PUSH_BOARD_GROUP
+};
 
 struct push_board {
 	uint64_t seed;       /* seed of the hash; the same for all workers */
@@ -124,7 +128,8 @@ static inline bool push_board_note(struct push_board *board, struct slice key)
 	if (atomic_load(&board->slots[slot].waiting) == 0)
 		return false;
 	last = atomic_load(&board->slots[slot].pushed);
-	while (!atomic_compare_exchange_weak(&board->slots[slot].pushed, &last, mark << 32 | (uint32_t)(last + 1)))
+	while (!atomic_compare_exchange_weak(
+		&board->slots[slot].pushed, &last, mark << 32 | (uint32_t)(last + 1)))
 		;
 	atomic_fetch_add(&board->groups[slot / PUSH_BOARD_GROUP], 1);
 	return true;

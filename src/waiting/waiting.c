@@ -13,8 +13,8 @@ enum { TICK_MAX = 50, LOOK_MS = 100 };
 
 static void set_poll_timer(struct waiting *room);
 
-struct waiting *waiting_create(
-	struct env *env, struct push_board *board, size_t max, size_t calls_max, void (*tell)(struct env *env))
+struct waiting *waiting_create(struct env *env, struct push_board *board, size_t max,
+	size_t calls_max, void (*tell)(struct env *env))
 {
 	struct waiting *room = xcalloc(1, sizeof(*room));
 
@@ -139,7 +139,8 @@ static void end_some(struct waiting *room)
 
 static void waiting_on_timer(struct waiter *waiter, const struct result *r)
 {
-	struct waiting *room = (struct waiting *)((char *)waiter - offsetof(struct waiting, timer.waiter));
+	struct waiting *room =
+		(struct waiting *)((char *)waiter - offsetof(struct waiting, timer.waiter));
 	uint64_t now = room->env->now;
 
 	(void)r;

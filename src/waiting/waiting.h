@@ -33,8 +33,8 @@ struct waiting;
  * At most `calls_max` calls are in flight, as host.calls_max. `tell` makes other workers look
  * at the board, which may have changed; NULL: there are none.
  */
-struct waiting *waiting_create(
-	struct env *env, struct push_board *board, size_t max, size_t calls_max, void (*tell)(struct env *env));
+struct waiting *waiting_create(struct env *env, struct push_board *board, size_t max,
+	size_t calls_max, void (*tell)(struct env *env));
 
 /* Requires waiting_idle. */
 void waiting_destroy(struct waiting *waiting);
@@ -53,7 +53,8 @@ bool waiting_has(const struct waiting *waiting, struct slice key);
  * ended, or be about to pop, when this returns. Returns false and does nothing if there are too
  * many keys already.
  */
-bool waiting_block(struct waiting *waiting, struct blocked *blocked) __attribute__((warn_unused_result));
+bool waiting_block(struct waiting *waiting, struct blocked *blocked)
+	__attribute__((warn_unused_result));
 
 /* Must be called when this worker has pushed to the list `key`. */
 void waiting_pushed(struct waiting *waiting, struct slice key);

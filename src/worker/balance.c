@@ -71,7 +71,8 @@ static bool is_worth_moving(const struct balance *b, uint64_t idle, uint64_t win
 	return b->full && idle * 100 >= b->idle * 100 + window * IDLE_PERCENT;
 }
 
-bool balance_turn(struct balance *all, size_t count, size_t own, uint64_t limit, uint64_t now, size_t *to)
+bool balance_turn(
+	struct balance *all, size_t count, size_t own, uint64_t limit, uint64_t now, size_t *to)
 {
 	struct balance *b = &all[own];
 	uint64_t window = now - b->began, cpu, idle;

@@ -41,6 +41,7 @@ size_t balance_choose(struct balance *all, size_t count, size_t own, uint64_t li
  * busy clients to worker `to`, if that is another one, and starts to observe which clients are
  * busy.
  */
-bool balance_turn(struct balance *all, size_t count, size_t own, uint64_t limit, uint64_t now, size_t *to);
+bool balance_turn(
+	struct balance *all, size_t count, size_t own, uint64_t limit, uint64_t now, size_t *to);
 
 #endif

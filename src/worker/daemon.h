@@ -51,7 +51,8 @@ struct daemon {
 		struct names *names; /* Borrowed. */
 	} servers;
 	/* Carries out a PROXY_COMMAND for a worker; see struct clients_ops. */
-	struct reply (*command)(struct worker *worker, const struct request *request, struct buf *text);
+	struct reply (*command)(
+		struct worker *worker, const struct request *request, struct buf *text);
 	/* Used by the main thread: the addresses where clients connect, separated by spaces. */
 	char *listens;
 	/* Used by the main thread: an attempt was made to connect to every server. */

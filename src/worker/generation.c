@@ -29,7 +29,8 @@ static void generation_move_call(struct env *env, const struct call *call, struc
 
 static void generation_send_moved(struct env *env, const struct call *call, struct waiter *waiter)
 {
-	struct generation *g = (struct generation *)((char *)env - offsetof(struct generation, moving));
+	struct generation *g =
+		(struct generation *)((char *)env - offsetof(struct generation, moving));
 
 	servers_call(g->servers, call, waiter);
 }
@@ -63,12 +64,15 @@ static bool generation_is_over(struct env *env)
 
 static void generation_pause(struct env *env, struct waiter *waiter, const struct account *account)
 {
-	loop_wake_in_turn(((struct generation *)env)->all->loop, account ? account->payer : NULL, waiter);
+	loop_wake_in_turn(
+		((struct generation *)env)->all->loop, account ? account->payer : NULL, waiter);
 }
 
-static void generation_note_size(struct env *env, struct slice key, uint64_t members, uint64_t bytes)
+static void generation_note_size(
+	struct env *env, struct slice key, uint64_t members, uint64_t bytes)
 {
-	notes_add_large(&((struct generation *)env)->all->meter->notes, key, members, bytes, env->unix_time);
+	notes_add_large(&((struct generation *)env)->all->meter->notes, key, members, bytes,
+		env->unix_time);
 }
 
 /*
@@ -91,7 +95,8 @@ static void generation_tell(struct env *env)
 	all->pushes.tell(all->pushes.arg);
 }
 
-static void count_rule(struct generation *g, const struct collection_rule *rule, enum rule_fact fact)
+static void count_rule(
+	struct generation *g, const struct collection_rule *rule, enum rule_fact fact)
 {
 	if (rule != &rules_default_collection)
 		rule_count_add(g->rule_counts[rule - g->settings->config.rules.collections], fact);
@@ -108,7 +113,8 @@ static void generation_on_lookup(struct host *host, unsigned counter, struct sli
 	struct generation *g = generation_of(host);
 	const struct collection_rule *rule = rules_collection(host->env.rules, key);
 
-	_Static_assert(COUNT_cas_badval - COUNT_get_hits == LOOKUPS - 1, "the meter has the counters in this order");
+	_Static_assert(COUNT_cas_badval - COUNT_get_hits == LOOKUPS - 1,
+		"the meter has the counters in this order");
 	meter_count(g->all->meter, (enum counter)(COUNT_get_hits + counter), 1);
 	if (!rule->plain_verbs && (counter == LOOKUP_get_hits || counter == LOOKUP_get_misses))
 		count_rule(g, rule, counter == LOOKUP_get_hits ? RULE_hits : RULE_misses);
@@ -120,7 +126,8 @@ static void take_rule_counts(struct generation *g)
 
 	g->rule_counts = xcalloc(rules->collection_count, sizeof(struct rule_count *));
 	for (size_t i = 0; i < rules->collection_count; i++)
-		g->rule_counts[i] = rule_counts_take(&g->all->meter->rules, rules->collections[i].prefix);
+		g->rule_counts[i] =
+			rule_counts_take(&g->all->meter->rules, rules->collections[i].prefix);
 }
 
 static void drop_rule_counts(struct generation *g)
@@ -183,8 +190,8 @@ static void init_host(struct generation *g)
 		.lease_time = config->lease_time,
 	};
 	g->host.lanes = lanes_create(&g->host.env, &machines);
-	g->host.waiting = waiting_create(
-		&g->host.env, all->pushes.board, config->max_waiting, g->host.calls_max, generation_tell);
+	g->host.waiting = waiting_create(&g->host.env, all->pushes.board, config->max_waiting,
+		g->host.calls_max, generation_tell);
 }
 
 /* Routes the calls of lanes and tasks through `moves`. */
@@ -219,7 +226,8 @@ struct generation *generation_create(struct generations *all, struct settings *s
 	take_rule_counts(g);
 	init_host(g);
 	g->servers = servers_create(all->loop, all->resolver,
-		(struct servers_rings){ settings->ring, settings->former, settings->lost, settings->move_at },
+		(struct servers_rings){
+			settings->ring, settings->former, settings->lost, settings->move_at },
 		&all->options, &all->random, all->current ? all->current->servers : NULL);
 	g->host.env.servers = servers_count(g->servers);
 	servers_share(g->servers, &g->host.calls_max, ORDER_CALLS_MAX);
@@ -235,7 +243,8 @@ static bool nothing_moves(const struct generation *g)
 
 static bool is_unused(const struct generation *g)
 {
-	return g->users == 0 && lanes_idle(g->host.lanes) && waiting_idle(g->host.waiting) && nothing_moves(g);
+	return g->users == 0 && lanes_idle(g->host.lanes) && waiting_idle(g->host.waiting) &&
+		nothing_moves(g);
 }
 
 static void free_generation(struct generation *g)
@@ -347,7 +356,8 @@ static void set_retire_timer(struct generations *all)
 
 static void generation_on_retire(struct loop_job *job)
 {
-	struct generations *all = (struct generations *)((char *)job - offsetof(struct generations, retire));
+	struct generations *all =
+		(struct generations *)((char *)job - offsetof(struct generations, retire));
 	struct generation *g, *next;
 
 	for (g = TAILQ_FIRST(&all->retired); g; g = next) {
@@ -406,7 +416,8 @@ void generations_set_options(struct generations *all, const struct settings *set
 		.connect_timeout = config->connect_timeout,
 		.request_timeout = config->request_timeout,
 		.retry_min = config->retry_min,
-		.retry_max = config->retry_max > config->retry_min ? config->retry_max : config->retry_min,
+		.retry_max = config->retry_max > config->retry_min ? config->retry_max
+								   : config->retry_min,
 		.queue = config->server_queue,
 		.value_max = config->max_value,
 		.answer = &all->meter->answer,

@@ -67,13 +67,15 @@ static void add_sums(struct sums *sums, struct slice stats)
 	};
 
 	while (stats.n) {
-		struct slice line = slice_cut(&stats, '\n'), word = slice_token(&line), name = slice_token(&line);
+		struct slice line = slice_cut(&stats, '\n'), word = slice_token(&line),
+			     name = slice_token(&line);
 		struct slice number = slice_cut(&line, '\r');
 		uint64_t value;
 
 		(void)word;
 		for (enum sum i = 0; i < SUMS; i++) {
-			if (slice_equal(name, names[i]) && num_parse_u64(slice_token(&number), &value))
+			if (slice_equal(name, names[i]) &&
+				num_parse_u64(slice_token(&number), &value))
 				sums->values[i] += value;
 		}
 	}
@@ -117,7 +119,8 @@ static void ask_servers(struct poll *p, struct generation *g)
 	p->parts = xcalloc(p->pending, sizeof(*p->parts));
 	for (int i = 0; i < count; i++) {
 		p->parts[i] = (struct poll_part){ { poll_on_answer, { "", 0 } }, p };
-		servers_call(g->servers, &(struct call){ .verb = CALL_STATS, .server = i }, &p->parts[i].waiter);
+		servers_call(g->servers, &(struct call){ .verb = CALL_STATS, .server = i },
+			&p->parts[i].waiter);
 	}
 	loop_after(p->loop, &p->patience, POLL_PATIENCE_MS);
 }

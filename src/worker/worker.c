@@ -33,7 +33,8 @@ static void balance(struct worker *w)
 	struct daemon *d = w->daemon;
 	size_t to;
 
-	if (!balance_turn(d->balances, d->threads, w->number, worker_config(w)->thread_load, w->loop.now, &to))
+	if (!balance_turn(d->balances, d->threads, w->number, worker_config(w)->thread_load,
+		    w->loop.now, &to))
 		return;
 	if (to != w->number && !w->clients.draining)
 		clients_hand_over(&w->clients, d->workers[to], MOVES);
@@ -125,7 +126,8 @@ static void worker_stop_if_drained(void *arg)
 {
 	struct worker *w = arg;
 
-	if (w->clients.draining && TAILQ_EMPTY(&w->clients.all) && generations_are_idle(&w->generations))
+	if (w->clients.draining && TAILQ_EMPTY(&w->clients.all) &&
+		generations_are_idle(&w->generations))
 		loop_stop(&w->loop);
 }
 
@@ -203,12 +205,14 @@ void worker_accept(int fd, struct tls *tls, void *arg)
 		atomic_fetch_add(&d->rejected, 1);
 		return;
 	}
-	if ((uint64_t)atomic_fetch_add(&d->clients.connections, 1) >= worker_config(own)->max_connections) {
+	if ((uint64_t)atomic_fetch_add(&d->clients.connections, 1) >=
+		worker_config(own)->max_connections) {
 		replace_elsewhere(own, fd, tls);
 		return;
 	}
 	atomic_fetch_add(&d->accepted, 1);
-	to = balance_choose(d->balances, d->threads, own->number, worker_config(own)->thread_load, own->loop.now);
+	to = balance_choose(d->balances, d->threads, own->number, worker_config(own)->thread_load,
+		own->loop.now);
 	if (to == own->number)
 		clients_open(&own->clients, fd, tls, true);
 	else
@@ -419,7 +423,8 @@ struct worker *worker_start(struct daemon *daemon, size_t number, uint64_t seed)
 	if (pipe(w->mailbox) < 0 || sem_init(&w->errand.done, 0, 0) < 0)
 		abort();
 	evutil_make_socket_nonblocking(w->mailbox[0]);
-	event_assign(&w->mail, w->loop.base, w->mailbox[0], EV_READ | EV_PERSIST, worker_on_mail, w);
+	event_assign(
+		&w->mail, w->loop.base, w->mailbox[0], EV_READ | EV_PERSIST, worker_on_mail, w);
 	event_add(&w->mail, NULL);
 	if (pthread_create(&w->thread, NULL, worker_run, w) != 0)
 		abort();

@@ -96,7 +96,8 @@ void conn_open(struct conn *conn, const struct options *options, size_t number, 
 	if (options->socket)
 		find_socket(conn, options->socket);
 	else
-		find_host(conn, options->host, (uint16_t)options->ports.list[number % options->ports.count]);
+		find_host(conn, options->host,
+			(uint16_t)options->ports.list[number % options->ports.count]);
 	if (options->reconnect)
 		spread(conn, number);
 	connect_to(conn);
@@ -142,7 +143,8 @@ static ssize_t send_some(const struct conn *conn)
 	size_t size = conn->unwritten_size < INT_MAX ? conn->unwritten_size : INT_MAX;
 
 	if (conn->tls == NULL)
-		return send(conn->fd, conn->unwritten, conn->unwritten_size, MSG_NOSIGNAL | MSG_DONTWAIT);
+		return send(conn->fd, conn->unwritten, conn->unwritten_size,
+			MSG_NOSIGNAL | MSG_DONTWAIT);
 	ERR_clear_error();
 	return result_of(conn, SSL_write(conn->tls, conn->unwritten, (int)size));
 }

@@ -41,7 +41,8 @@ struct conn {
 };
 
 /* Opens connection ${number} according to ${options}, with TLS unless ${tls} is NULL. */
-void conn_open(struct conn *conn, const struct options *options, size_t number, struct ssl_ctx_st *tls);
+void conn_open(
+	struct conn *conn, const struct options *options, size_t number, struct ssl_ctx_st *tls);
 
 /* Closes a connection without requests in flight or TLS, and opens it again. */
 void conn_reopen(struct conn *conn);

@@ -238,7 +238,8 @@ static void receive(struct engine *engine, struct conn *conn)
 		if (length < 0 && (errno == EAGAIN || errno == EINTR))
 			return;
 		if (length <= 0)
-			errx(1, "connection lost: %s", length ? strerror(errno) : "closed by the server");
+			errx(1, "connection lost: %s",
+				length ? strerror(errno) : "closed by the server");
 		memcpy(engine->buffer, conn->stash, conn->stash_size);
 		engine->now = clock_ns(CLOCK_MONOTONIC);
 		engine->last_reply = engine->now;
@@ -271,8 +272,8 @@ static void tick(struct engine *engine)
 /* A connection for each request: a connection is closed after its reply. */
 static void renew(struct engine *engine, struct conn *conn)
 {
-	if (!engine->options->reconnect || conn->sent == 0 || conn_in_flight(conn) || conn->sent == conn->quota ||
-		engine->phase == DRAINING)
+	if (!engine->options->reconnect || conn->sent == 0 || conn_in_flight(conn) ||
+		conn->sent == conn->quota || engine->phase == DRAINING)
 		return;
 	conn_reopen(conn);
 	watch(engine, EPOLL_CTL_ADD, conn->fd, false, conn);
@@ -302,7 +303,8 @@ static uint64_t owed(const struct engine *engine)
 	for (size_t i = 0; i < engine->options->conns; i++) {
 		const struct conn *conn = &engine->conns[i];
 
-		sum += (is_open_loop(engine) ? due_count(engine, conn) : conn->sent) - conn->received;
+		sum += (is_open_loop(engine) ? due_count(engine, conn) : conn->sent) -
+			conn->received;
 	}
 	return sum;
 }
@@ -372,7 +374,8 @@ static void start_timer(struct engine *engine)
 	spec.it_value.tv_sec = (time_t)(engine->started / SECOND);
 	spec.it_value.tv_nsec = (long)(engine->started % SECOND);
 	engine->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-	if (engine->timer < 0 || timerfd_settime(engine->timer, TFD_TIMER_ABSTIME, &spec, NULL) != 0)
+	if (engine->timer < 0 ||
+		timerfd_settime(engine->timer, TFD_TIMER_ABSTIME, &spec, NULL) != 0)
 		err(1, "timer");
 	watch(engine, EPOLL_CTL_ADD, engine->timer, false, NULL);
 }

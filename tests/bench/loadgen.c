@@ -28,8 +28,9 @@ static void prefill(const struct options *options, struct result *result)
 	if (pool.count)
 		engine_run(&load, &pool, result);
 	if (result->errors || result->misses)
-		errx(1, "prefill: %llu errors, %llu not stored; %s", (unsigned long long)result->errors,
-			(unsigned long long)result->misses, result->first_error);
+		errx(1, "prefill: %llu errors, %llu not stored; %s",
+			(unsigned long long)result->errors, (unsigned long long)result->misses,
+			result->first_error);
 	pool_free(&pool);
 }
 
@@ -74,10 +75,11 @@ static void print_processes(const struct options *options, const struct result *
 		if (options->json) {
 			printf("%s{\"name\":", i ? "," : "");
 			print_json_string(process->name);
-			printf(",\"pid\":%ld,\"cpu_us\":%.3f,\"rss_kb\":%llu}", pid, cpu, process->rss_kb);
-		} else {
-			printf("%-16s %s pid %ld cpu_us %.3f rss_kb %llu\n", "process", process->name, pid, cpu,
+			printf(",\"pid\":%ld,\"cpu_us\":%.3f,\"rss_kb\":%llu}", pid, cpu,
 				process->rss_kb);
+		} else {
+			printf("%-16s %s pid %ld cpu_us %.3f rss_kb %llu\n", "process",
+				process->name, pid, cpu, process->rss_kb);
 		}
 	}
 	if (options->json)

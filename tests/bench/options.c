@@ -20,10 +20,11 @@ static const struct row {
 } rows[] = {
 #define AT(member) offsetof(struct options, member)
 #define GAP "\n                         "
-	{ PROTO, "proto", " memcache|resp", "protocol to speak (memcache)", AT(workload.resp), 0, 0 },
+	{ PROTO, "proto", " memcache|resp", "protocol to speak (memcache)", AT(workload.resp), 0,
+		0 },
 	{ TEXT, "host", " HOST", "server (127.0.0.1)", AT(host), 0, 0 },
-	{ LIST, "port", " PORT[,...]", "its port (11211); of several the connections take turns", AT(ports), 32,
-		UINT16_MAX },
+	{ LIST, "port", " PORT[,...]", "its port (11211); of several the connections take turns",
+		AT(ports), 32, UINT16_MAX },
 	{ TEXT, "socket", " PATH", "a Unix socket, in place of host and port", AT(socket), 0, 0 },
 	{ TEXT, "op", " OP", "what to ask for (get); see below", AT(workload.op), 0, 0 },
 	{ SIZE, "conns", " N", "connections (50)", AT(conns), 1, 100000 },
@@ -31,21 +32,26 @@ static const struct row {
 	{ SIZE, "batch", " N", "send again once N of them are answered (1)", AT(batch), 1, 65536 },
 	{ REAL, "seconds", " S", "length of the measurement (2)", AT(seconds), 0, 86400 },
 	{ REAL, "warmup", " S", "time before it that does not count (0.2)", AT(warmup), 0, 3600 },
-	{ COUNT, "requests", " N", "send N requests in all, instead of --seconds", AT(requests), 1, UINT64_C(1) << 40 },
+	{ COUNT, "requests", " N", "send N requests in all, instead of --seconds", AT(requests), 1,
+		UINT64_C(1) << 40 },
 	{ REAL, "rate", " R",
 		"requests per second, open loop; latency then counts from" GAP
 		"the moment a request was due (as fast as possible)",
 		AT(rate), 0, 100000000 },
 	{ SIZE, "keys", " N", "different keys (10000)", AT(workload.keys), 1, WORKLOAD_MAX_KEYS },
-	{ SIZE, "value-size", " N", "bytes of a value (100)", AT(workload.value_size), 1, 64 << 20 },
-	{ SIZE, "members", " N", "different members (1000)", AT(workload.members), 1, WORKLOAD_MAX_MEMBERS },
-	{ SIZE, "member-size", " N", "bytes of a member (12)", AT(workload.member_size), WORKLOAD_MIN_MEMBER,
-		WORKLOAD_MAX_MEMBER },
+	{ SIZE, "value-size", " N", "bytes of a value (100)", AT(workload.value_size), 1,
+		64 << 20 },
+	{ SIZE, "members", " N", "different members (1000)", AT(workload.members), 1,
+		WORKLOAD_MAX_MEMBERS },
+	{ SIZE, "member-size", " N", "bytes of a member (12)", AT(workload.member_size),
+		WORKLOAD_MIN_MEMBER, WORKLOAD_MAX_MEMBER },
 	{ FLAG, "prefill", "", "first store what the op is to find", AT(prefill), 0, 0 },
-	{ LIST, "pids", " A,B,...", "report CPU and memory of these processes", AT(pids), MAX_NUMBERS, INT_MAX },
+	{ LIST, "pids", " A,B,...", "report CPU and memory of these processes", AT(pids),
+		MAX_NUMBERS, INT_MAX },
 	{ FLAG, "tls", "", "speak TLS; certificates are not checked", AT(tls), 0, 0 },
 	{ FLAG, "reconnect", "",
-		"a new connection for each request; latency counts from" GAP "before it; one request in flight",
+		"a new connection for each request; latency counts from" GAP
+		"before it; one request in flight",
 		AT(reconnect), 0, 0 },
 	{ FLAG, "json", "", "report as one JSON object", AT(json), 0, 0 },
 	{ HELP, "help", "", "this text", 0, 0, 0 },
@@ -78,14 +84,15 @@ _Noreturn static void refuse(const char *name, const char *text)
  * Parses a number that begins at ${at} in ${text} and ends at ${stop} or at the end of the text.
  * Returns its end.
  */
-static const char *take_number(
-	const char *name, const char *text, const char *at, char stop, uint64_t low, uint64_t high, uint64_t *value)
+static const char *take_number(const char *name, const char *text, const char *at, char stop,
+	uint64_t low, uint64_t high, uint64_t *value)
 {
 	char *end;
 
 	errno = 0;
 	*value = strtoull(at, &end, 10);
-	if (errno || end == at || (*end != stop && *end != '\0') || *at == '-' || *value < low || *value > high)
+	if (errno || end == at || (*end != stop && *end != '\0') || *at == '-' || *value < low ||
+		*value > high)
 		refuse(name, text);
 	return end;
 }
@@ -116,7 +123,8 @@ static void parse_list(const struct row *row, const char *text, struct numbers *
 	do {
 		if (numbers->count == row->low)
 			refuse(row->name, text);
-		at = take_number(row->name, text, at, ',', 1, row->high, &numbers->list[numbers->count++]);
+		at = take_number(
+			row->name, text, at, ',', 1, row->high, &numbers->list[numbers->count++]);
 	} while (*at != '\0' && *++at != '\0');
 }
 
@@ -160,8 +168,8 @@ void options_parse(struct options *options, int argc, char **argv)
 	int index = 0;
 
 	for (size_t i = 0; i < ROWS; i++)
-		long_options[i] =
-			(struct option){ rows[i].name, *rows[i].argument ? required_argument : no_argument, NULL, 0 };
+		long_options[i] = (struct option){ rows[i].name,
+			*rows[i].argument ? required_argument : no_argument, NULL, 0 };
 	*options = (struct options){
 		.host = "127.0.0.1",
 		.ports = { { 11211 }, 1 },

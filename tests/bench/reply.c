@@ -71,7 +71,8 @@ static bool flags_name(const char *at, const char *end, const char *key)
 {
 	while ((at = memchr(at, ' ', (size_t)(end - at))) != NULL) {
 		at++;
-		if (end - at > REPLY_KEY_SIZE && *at == 'k' && memcmp(at + 1, key, REPLY_KEY_SIZE) == 0)
+		if (end - at > REPLY_KEY_SIZE && *at == 'k' &&
+			memcmp(at + 1, key, REPLY_KEY_SIZE) == 0)
 			return true;
 	}
 	return false;
@@ -81,7 +82,8 @@ static bool flags_name(const char *at, const char *end, const char *key)
  * Returns whether the rest of a line has the ${form}; sets ${named} to false if the line has
  * another key than ${key}.
  */
-static bool fits(const char *at, const char *end, const char *form, const char *key, size_t *number, bool *named)
+static bool fits(const char *at, const char *end, const char *form, const char *key, size_t *number,
+	bool *named)
 {
 	for (; *form != '\0'; form++) {
 		const char *word = at;
@@ -91,7 +93,8 @@ static bool fits(const char *at, const char *end, const char *form, const char *
 			at = memchr(at, ' ', (size_t)(end - at));
 			if (at == NULL)
 				return false;
-			*named = at - word == REPLY_KEY_SIZE && memcmp(word, key, REPLY_KEY_SIZE) == 0;
+			*named = at - word == REPLY_KEY_SIZE &&
+				memcmp(word, key, REPLY_KEY_SIZE) == 0;
 			break;
 		case 'n':
 			if (!take_number(&at, end, number))
@@ -111,7 +114,8 @@ static bool fits(const char *at, const char *end, const char *form, const char *
 }
 
 /* Continues after a value, or a missing one: more values may follow. */
-static enum reply_outcome end_value(struct reply *reply, const struct reply_want *want, enum reply_outcome outcome)
+static enum reply_outcome end_value(
+	struct reply *reply, const struct reply_want *want, enum reply_outcome outcome)
 {
 	if (want->kind == REPLY_VALUES)
 		return REPLY_MORE;
@@ -144,8 +148,8 @@ static enum reply_outcome enter_body(
  * A line that is not the header: the end of the reply, a miss, an error, or otherwise garbage
  * because of ${why}.
  */
-static enum reply_outcome other_line(struct reply *reply, const struct reply_want *want, struct cursor *cursor,
-	const char *end, const struct header *header, const char *why)
+static enum reply_outcome other_line(struct reply *reply, const struct reply_want *want,
+	struct cursor *cursor, const char *end, const struct header *header, const char *why)
 {
 	static const char *const errors[] = { "CLIENT_ERROR ", "SERVER_ERROR ", "-" };
 	const char *line = cursor->line;
@@ -165,7 +169,8 @@ static enum reply_outcome other_line(struct reply *reply, const struct reply_wan
 	return REPLY_ERROR;
 }
 
-static enum reply_outcome read_line(struct reply *reply, const struct reply_want *want, struct cursor *cursor)
+static enum reply_outcome read_line(
+	struct reply *reply, const struct reply_want *want, struct cursor *cursor)
 {
 	const struct header *header = &headers[reply->left ? REPLY_RESP_BULK : want->kind];
 	const char *line = cursor->at, *end = memchr(line, '\n', (size_t)(cursor->end - line));
@@ -206,7 +211,8 @@ static size_t big_endian(const char *at, size_t bytes)
 	return number;
 }
 
-static enum reply_outcome read_binary(struct reply *reply, const struct reply_want *want, struct cursor *cursor)
+static enum reply_outcome read_binary(
+	struct reply *reply, const struct reply_want *want, struct cursor *cursor)
 {
 	enum { HEADER = 24, EXTRAS = 4 };
 	size_t here = (size_t)(cursor->end - cursor->at), status, body;
@@ -229,7 +235,8 @@ static enum reply_outcome read_binary(struct reply *reply, const struct reply_wa
 	return status == 1 ? REPLY_MISS : REPLY_ERROR;
 }
 
-static enum reply_outcome skip_body(struct reply *reply, const struct reply_want *want, struct cursor *cursor)
+static enum reply_outcome skip_body(
+	struct reply *reply, const struct reply_want *want, struct cursor *cursor)
 {
 	size_t here = (size_t)(cursor->end - cursor->at);
 	size_t body = reply->skip - (want->kind == REPLY_BINARY_VALUE ? 0 : 2);
@@ -253,7 +260,8 @@ static enum reply_outcome skip_body(struct reply *reply, const struct reply_want
 	return end_value(reply, want, REPLY_HIT);
 }
 
-enum reply_outcome reply_parse(struct reply *reply, const struct reply_want *want, struct cursor *cursor)
+enum reply_outcome reply_parse(
+	struct reply *reply, const struct reply_want *want, struct cursor *cursor)
 {
 	enum reply_outcome outcome;
 	const char *before;

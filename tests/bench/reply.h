@@ -58,6 +58,7 @@ struct cursor {
 };
 
 /* Continues to parse one reply, and moves ${cursor} past the consumed bytes. */
-enum reply_outcome reply_parse(struct reply *reply, const struct reply_want *want, struct cursor *cursor);
+enum reply_outcome reply_parse(
+	struct reply *reply, const struct reply_want *want, struct cursor *cursor);
 
 #endif

@@ -212,7 +212,8 @@ static void add_value(FILE *out, const struct workload *work, size_t key)
 	add_filler(out, work->value_size - part);
 }
 
-static void expand(FILE *out, const struct workload *work, const char *form, const struct draw *draw)
+static void expand(
+	FILE *out, const struct workload *work, const char *form, const struct draw *draw)
 {
 	size_t keys = 0;
 
@@ -310,9 +311,12 @@ static bool has_members(enum load load)
 	return load == LOAD_MEMBERS || load == LOAD_ITEMS || load == LOAD_APART;
 }
 
-static struct reply_want wanted(const struct workload *work, const struct op *op, enum reply_kind kind)
+static struct reply_want wanted(
+	const struct workload *work, const struct op *op, enum reply_kind kind)
 {
-	struct reply_want want = { .kind = kind, .items = op->keys ? op->keys : 1, .body = REPLY_ANY_SIZE };
+	struct reply_want want = {
+		.kind = kind, .items = op->keys ? op->keys : 1, .body = REPLY_ANY_SIZE
+	};
 	size_t members = op->items && op->items < work->members ? op->items : work->members;
 	enum load load = op->load;
 
@@ -358,7 +362,8 @@ const char *workload_op_name(size_t index)
 }
 
 /* Begins to render at most ${most} requests. */
-static void begin(struct renderer *renderer, const struct workload *work, struct pool *pool, size_t most)
+static void begin(
+	struct renderer *renderer, const struct workload *work, struct pool *pool, size_t most)
 {
 	*renderer = (struct renderer){ .work = work, .pool = pool };
 	text_open(&renderer->out);
@@ -407,7 +412,10 @@ void workload_render(const struct workload *work, struct pool *pool)
 	size_t count = POOL_REQUESTS, fitting, keys;
 
 	keys = op->keys > KEYS_DRAWN ? op->keys : KEYS_DRAWN;
-	fitting = POOL_BYTES / (work->value_size + work->member_size + REQUEST_OVERHEAD * (keys / KEYS_DRAWN)) + 1;
+	fitting = POOL_BYTES /
+			(work->value_size + work->member_size +
+				REQUEST_OVERHEAD * (keys / KEYS_DRAWN)) +
+		1;
 	count = count < fitting ? count : fitting;
 	/* the last is followed by the first again, and alternating ones still alternate */
 	count += count % 2;
@@ -425,7 +433,8 @@ void workload_render(const struct workload *work, struct pool *pool)
 			draw.keys[k] = next_random(&pool->random) % work->keys;
 		draw.member = next_member(pool);
 		minor = is_minor(op, work->resp, i, &pool->random);
-		add(&renderer, (minor ? op->minor : op->major)[work->resp].text, &draw)->form = minor;
+		add(&renderer, (minor ? op->minor : op->major)[work->resp].text, &draw)->form =
+			minor;
 	}
 	finish(&renderer);
 	pool->want[0] = wanted(work, op, op->major[work->resp].kind);
@@ -453,8 +462,9 @@ void workload_render_load(const struct workload *work, struct pool *pool)
 		}
 	}
 	finish(&renderer);
-	pool->want[0] =
-		(struct reply_want){ .kind = form->kind, .items = 1, .body = REPLY_ANY_SIZE, .key_named = true };
+	pool->want[0] = (struct reply_want){
+		.kind = form->kind, .items = 1, .body = REPLY_ANY_SIZE, .key_named = true
+	};
 }
 
 void pool_redraw(struct pool *pool, size_t first, size_t last)

@@ -20,8 +20,10 @@ static inline ssize_t dialect_try(
 	if (n > 0) {
 		struct slice taken = slice_of(copy, (size_t)n);
 		MUST(input_within(r->value, taken) && input_within(r->line, taken));
-		MUST(r->status <= RESULT_REFUSED || (r->status == RESULT_TOO_LARGE && expect->verb == CALL_DISCARD));
-		MUST(r->status != RESULT_HIT || expect->verb == CALL_GET || expect->verb == CALL_GAT);
+		MUST(r->status <= RESULT_REFUSED ||
+			(r->status == RESULT_TOO_LARGE && expect->verb == CALL_DISCARD));
+		MUST(r->status != RESULT_HIT || expect->verb == CALL_GET ||
+			expect->verb == CALL_GAT);
 	}
 	free(copy);
 	return n;
@@ -39,7 +41,9 @@ static inline void dialect_fuzz_decode(const struct dialect *d, struct slice in)
 	for (size_t cut = 0; cut < in.n && before == 0; cut++) {
 		before = dialect_try(d, &expect, slice_of(in.p, cut), &r);
 		MUST(before == 0 || before == n);
-		MUST(before <= 0 || (r.status == whole.status && r.value.n == whole.value.n && r.cas == whole.cas));
+		MUST(before <= 0 ||
+			(r.status == whole.status && r.value.n == whole.value.n &&
+				r.cas == whole.cas));
 	}
 }
 
@@ -88,7 +92,8 @@ static inline void dialect_fuzz_encode(const struct dialect *d, struct slice in)
 		return;
 	}
 	if (call_stores(call.verb)) {
-		MUST(slice_equal(r.data, call.value) && r.flags == call.flags && r.exptime == call.exptime);
+		MUST(slice_equal(r.data, call.value) && r.flags == call.flags &&
+			r.exptime == call.exptime);
 		MUST(call.verb != CALL_CAS || r.number == call.number);
 	}
 	if (call.verb == CALL_TOUCH)
@@ -102,22 +107,26 @@ static inline void dialect_fuzz_encode(const struct dialect *d, struct slice in)
 static inline void dialect_fuzz_hit(const struct dialect *d, bool meta, struct slice in)
 {
 	char key[64];
-	struct expect expect = { .verb = CALL_GET, .want = WANT_VALUE | WANT_CAS, .key = dialect_key(&in, key) };
+	struct expect expect = {
+		.verb = CALL_GET, .want = WANT_VALUE | WANT_CAS, .key = dialect_key(&in, key)
+	};
 	uint32_t flags = (uint32_t)input_number(&in);
 	uint64_t cas = input_number(&in);
 	struct buf reply = BUF_EMPTY;
 	struct result r;
 
 	if (meta)
-		buf_printf(&reply, "VA %zu k%.*s f%u c%llu\r\n", in.n, (int)expect.key.n, expect.key.p, flags,
-			(unsigned long long)cas);
+		buf_printf(&reply, "VA %zu k%.*s f%u c%llu\r\n", in.n, (int)expect.key.n,
+			expect.key.p, flags, (unsigned long long)cas);
 	else
-		buf_printf(&reply, "VALUE %.*s %u %zu %llu\r\n", (int)expect.key.n, expect.key.p, flags, in.n,
-			(unsigned long long)cas);
+		buf_printf(&reply, "VALUE %.*s %u %zu %llu\r\n", (int)expect.key.n, expect.key.p,
+			flags, in.n, (unsigned long long)cas);
 	buf_add_slice(&reply, in);
 	buf_add_slice(&reply, meta ? SLICE("\r\n") : SLICE("\r\nEND\r\n"));
-	MUST(d->decode(buf_slice(&reply), &expect, (r = (struct result){ 0 }, &r)) == (ssize_t)buf_size(&reply));
-	MUST(r.status == RESULT_HIT && slice_equal(r.value, in) && r.flags == flags && r.cas == cas);
+	MUST(d->decode(buf_slice(&reply), &expect, (r = (struct result){ 0 }, &r)) ==
+		(ssize_t)buf_size(&reply));
+	MUST(r.status == RESULT_HIT && slice_equal(r.value, in) && r.flags == flags &&
+		r.cas == cas);
 	buf_free(&reply);
 }
 

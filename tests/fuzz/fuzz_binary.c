@@ -12,24 +12,29 @@ struct binary_request {
 	struct binary_asked asked;
 };
 
-static enum request_status parse(struct slice in, struct request_progress *progress, struct binary_request *b)
+static enum request_status parse(
+	struct slice in, struct request_progress *progress, struct binary_request *b)
 {
 	char *copy = input_copy(in);
 	struct slice all = slice_of(copy, in.n);
-	enum request_status status = binary_parse(all, &limits, progress, &b->request, &b->reply, &b->asked);
+	enum request_status status =
+		binary_parse(all, &limits, progress, &b->request, &b->reply, &b->asked);
 	const struct request *r = &b->request;
 
 	MUST(status != REQUEST_MORE || progress->needed == 0 || progress->needed > in.n);
 	MUST(progress->needed <= BINARY_HEADER + 255 + KEY_MAX + limits.max_value);
 	if (status == REQUEST_READY || status == REQUEST_REFUSED) {
 		MUST(r->consumed >= BINARY_HEADER && r->consumed <= in.n);
-		MUST(input_within(r->key, all) && input_within(r->rest, all) && input_within(r->data, all));
+		MUST(input_within(r->key, all) && input_within(r->rest, all) &&
+			input_within(r->data, all));
 		MUST(r->data.n <= limits.max_value && r->key.n <= KEY_MAX);
 	}
 	if (status == REQUEST_READY) {
-		MUST(r->command && !r->error && r->skip.bytes == 0 && r->exptime >= 0 && r->exptime <= INT32_MAX);
+		MUST(r->command && !r->error && r->skip.bytes == 0 && r->exptime >= 0 &&
+			r->exptime <= INT32_MAX);
 		MUST(r->command->order == ORDER_READ || r->command->order == ORDER_FLUSH ||
-			r->command->id == COMMAND_VERBOSITY || r->extras.odd_key != request_key_valid(r->key, KEY_MAX));
+			r->command->id == COMMAND_VERBOSITY ||
+			r->extras.odd_key != request_key_valid(r->key, KEY_MAX));
 	}
 	if (status == REQUEST_REFUSED || status == REQUEST_FATAL)
 		MUST(r->error && strlen(r->error) > 0 && !strpbrk(r->error, "\r\n"));
@@ -48,7 +53,8 @@ static void check_response(const struct buf *out, const struct binary_request *b
 		return;
 	}
 	MUST(n >= BINARY_HEADER && p[0] == BINARY_RESPONSE && p[1] == b->asked.opcode);
-	MUST(n - BINARY_HEADER == ((size_t)p[8] << 24 | (size_t)p[9] << 16 | (size_t)p[10] << 8 | p[11]));
+	MUST(n - BINARY_HEADER ==
+		((size_t)p[8] << 24 | (size_t)p[9] << 16 | (size_t)p[10] << 8 | p[11]));
 	MUST(((size_t)p[2] << 8 | p[3]) + p[4] <= n - BINARY_HEADER);
 }
 
@@ -80,7 +86,8 @@ static void respond(const struct binary_request *b, struct slice text)
 }
 
 /* The result for a prefix does not change when more bytes arrive. */
-static void check_prefixes(struct slice in, enum request_status status, const struct binary_request *whole)
+static void check_prefixes(
+	struct slice in, enum request_status status, const struct binary_request *whole)
 {
 	struct request_progress kept = { 0 };
 	enum request_status before = REQUEST_MORE;
@@ -95,8 +102,10 @@ static void check_prefixes(struct slice in, enum request_status status, const st
 	if (before != REQUEST_MORE && before != REQUEST_HANGUP)
 		MUST(b.request.consumed == whole->request.consumed &&
 			b.request.skip.bytes == whole->request.skip.bytes &&
-			b.request.command == whole->request.command && b.request.error == whole->request.error &&
-			b.request.number == whole->request.number && b.asked.opcode == whole->asked.opcode);
+			b.request.command == whole->request.command &&
+			b.request.error == whole->request.error &&
+			b.request.number == whole->request.number &&
+			b.asked.opcode == whole->asked.opcode);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -23,9 +23,11 @@ enum { RING_MAX = 8 };
 static const char good[] =
 	"listen = {\"[::1]:1\", 'unix:/a'}\n"
 	"servers = {\"10.0.0.1\", \"/b weight=3\"}\n"
-	"distribution = \"modula\" socket_mode = \"0711\" user = \"nobody\" control = \"/c\" reuseport = true sandbox "
+	"distribution = \"modula\" socket_mode = \"0711\" user = \"nobody\" control = \"/c\" "
+	"reuseport = true sandbox "
 	"= false\n"
-	"collection \"c-\" { encoding = \"paired\" removed = \"r-\" delimiter = \";\" ttl = 3 compact_waste = 0.25 }\n"
+	"collection \"c-\" { encoding = \"paired\" removed = \"r-\" delimiter = \";\" ttl = 3 "
+	"compact_waste = 0.25 }\n"
 	"collection \"l-\" { type = \"list\" plain_verbs = true pointer = false spread = 2 }\n"
 	"events \"e\" { bucket = \"day\" ttl = 4 separator = \"/\" lookback = 5 }\n";
 
@@ -55,8 +57,10 @@ static void check_rules(const struct rules *rules)
 	for (size_t i = 0; i < rules->collection_count; i++) {
 		const struct collection_rule *c = &rules->collections[i];
 		bool list = c->type == COLLECTION_LIST, paired = c->encoding == ENCODING_PAIRED;
-		MUST(within((uint64_t)c->ttl, 0, 2592000) && c->compact_waste > 0 && c->compact_waste <= 1);
-		MUST(visible(slice_of(&c->delimiter, 1), 1, 1) && visible(c->removed, paired, paired ? 30 : 0));
+		MUST(within((uint64_t)c->ttl, 0, 2592000) && c->compact_waste > 0 &&
+			c->compact_waste <= 1);
+		MUST(visible(slice_of(&c->delimiter, 1), 1, 1) &&
+			visible(c->removed, paired, paired ? 30 : 0));
 		MUST(c->spread == 1 || (within(c->spread, 1, 10) && c->encoding == ENCODING_OPLOG));
 		MUST(!list || c->encoding == ENCODING_OPLOG || c->encoding == ENCODING_CSV);
 		MUST(!paired || !slice_equal(c->removed, c->prefix));
@@ -197,7 +201,8 @@ static void try_ring(const struct config *config)
 	for (int i = 0; i < count; i++)
 		MUST(ring_server(ring, i)->host[0]);
 	for (char key = 'a'; key < 'k'; key++)
-		MUST(within((uint64_t)ring_lookup(ring, slice_of(&key, 1)), 0, (uint64_t)count - 1));
+		MUST(within(
+			(uint64_t)ring_lookup(ring, slice_of(&key, 1)), 0, (uint64_t)count - 1));
 	ring_destroy(ring);
 }
 
@@ -214,7 +219,8 @@ static void check_error(struct slice said, const char *path, struct slice file)
 	MUST(said.n > i && said.p[i - 1] == ':' && memcmp(said.p, path, i - 1) == 0);
 	for (; i < said.n && said.p[i] >= '0' && said.p[i] <= '9'; i++)
 		line = line * 10 + (uint32_t)(said.p[i] - '0');
-	MUST(i > digit && i + 2 < said.n && said.p[i] == ':' && said.p[i + 1] == ' ' && within(line, 1, lines));
+	MUST(i > digit && i + 2 < said.n && said.p[i] == ':' && said.p[i + 1] == ' ' &&
+		within(line, 1, lines));
 	for (; i < said.n; i++)
 		MUST((unsigned char)said.p[i] >= ' ' && said.p[i] != 0x7f);
 }
@@ -318,7 +324,8 @@ static void try_servers(struct slice in)
 	}
 	/* The previous result is freed, whether it was valid or not. */
 	MUST(!config_set_servers(&config, "a:1,b:2 weight=5"));
-	MUST(config.servers.count == 2 && !config.servers.string && config.servers.at[1].weight == 5);
+	MUST(config.servers.count == 2 && !config.servers.string &&
+		config.servers.at[1].weight == 5);
 	config_fini(&config);
 	free(text);
 }

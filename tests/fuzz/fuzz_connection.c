@@ -13,7 +13,14 @@
 #include "reply_form.h"
 #include "upstream/pipeline.h"
 
-enum { CLIENTS = 2, SERVERS = 2, REQUESTS_MAX = 96, CALLS_MAX = 30000, ROUNDS_MAX = 200000, GIVEN = 4096 };
+enum {
+	CLIENTS = 2,
+	SERVERS = 2,
+	REQUESTS_MAX = 96,
+	CALLS_MAX = 30000,
+	ROUNDS_MAX = 200000,
+	GIVEN = 4096
+};
 enum { HELD_MAX = 8 << 20 }; /* bytes of pending replies and calls */
 
 /* --- values from servers --- */
@@ -112,12 +119,14 @@ static void scripted_push(struct scripted_server *s, size_t i)
 	MUST(w);
 	*w = (struct scripted_waiter){ { scripted_result, c->waiter->key }, s, i };
 	if (s->count == SCRIPTED_CALLS ||
-		(c->call.verb == CALL_CAS && c->call.connection && c->call.connection != s->peer.connection)) {
+		(c->call.verb == CALL_CAS && c->call.connection &&
+			c->call.connection != s->peer.connection)) {
 		scripted_result(&w->waiter, &(struct result){ .status = RESULT_UNAVAILABLE });
 		return;
 	}
 	s->calls[s->count++] = i;
-	pipeline_push(&s->pipeline, s->meta ? &dialect_meta : &dialect_classic, &c->call, &w->waiter, &s->out);
+	pipeline_push(&s->pipeline, s->meta ? &dialect_meta : &dialect_classic, &c->call,
+		&w->waiter, &s->out);
 	scripted_check_encoded(&c->call, slice_skip(buf_slice(&s->out), before));
 }
 
@@ -168,15 +177,17 @@ static void scripted_read(struct scripted_server *s, struct slice bytes)
 
 /* --- replies --- */
 
-static void scripted_hit(
-	const struct scripted_server *s, const struct call *call, struct slice value, uint8_t choice, struct buf *out)
+static void scripted_hit(const struct scripted_server *s, const struct call *call,
+	struct slice value, uint8_t choice, struct buf *out)
 {
 	bool meta = s->meta, brings = !meta || call->want & WANT_VALUE;
 
 	if (!meta)
-		buf_printf(out, "VALUE %.*s %u %zu", (int)call->key.n, call->key.p, choice % 4u, value.n);
+		buf_printf(out, "VALUE %.*s %u %zu", (int)call->key.n, call->key.p, choice % 4u,
+			value.n);
 	else if (brings)
-		buf_printf(out, "VA %zu k%.*s f%u", value.n, (int)call->key.n, call->key.p, choice % 4u);
+		buf_printf(out, "VA %zu k%.*s f%u", value.n, (int)call->key.n, call->key.p,
+			choice % 4u);
 	else
 		buf_printf(out, "HD k%.*s f%u", (int)call->key.n, call->key.p, choice % 4u);
 	if (call->want & WANT_CAS)
@@ -208,9 +219,11 @@ static void scripted_echo(const struct call *call, struct buf *out)
 	BUF_ADD(out, "\r\n");
 }
 
-static void scripted_passed(const struct call *call, struct slice value, uint8_t choice, struct buf *out)
+static void scripted_passed(
+	const struct call *call, struct slice value, uint8_t choice, struct buf *out)
 {
-	static const char *const lines[] = { "HD", "EN", "NF", "NS", "EX", "HD O1 f2", "ME k exp=-1" };
+	static const char *const lines[] = { "HD", "EN", "NF", "NS", "EX", "HD O1 f2",
+		"ME k exp=-1" };
 
 	if (call->want & WANT_FLUSH)
 		BUF_ADD(out, "MN\r\n");
@@ -238,7 +251,9 @@ static const char *scripted_word(enum call_verb verb, uint8_t choice)
 		return choice % 3 == 0 ? "NOT_FOUND" : choice % 3 == 1 ? "STORED" : "EXISTS";
 	case CALL_INCR:
 	case CALL_DECR:
-		return choice % 3 == 0 ? "NOT_FOUND" : choice % 3 == 1 ? "7" : "18446744073709551615";
+		return choice % 3 == 0    ? "NOT_FOUND"
+			: choice % 3 == 1 ? "7"
+					  : "18446744073709551615";
 	case CALL_DELETE:
 	case CALL_DISCARD:
 		return first ? "DELETED" : "NOT_FOUND";
@@ -252,7 +267,8 @@ static const char *scripted_word(enum call_verb verb, uint8_t choice)
 }
 
 /* Adds the reply to the oldest call that has none; even choices are misses. False when all have one. */
-static bool scripted_reply(struct scripted_server *s, struct slice value, uint8_t choice, struct buf *out)
+static bool scripted_reply(
+	struct scripted_server *s, struct slice value, uint8_t choice, struct buf *out)
 {
 	const struct call *call;
 
@@ -426,7 +442,8 @@ static void on_done(struct task *task)
 	MUST(!task->done);
 	task->done = true;
 	if (asked) {
-		form_check(asked->command, buf_slice(&asked->words), asked->quiet, buf_slice(&asked->reply), was_given);
+		form_check(asked->command, buf_slice(&asked->words), asked->quiet,
+			buf_slice(&asked->reply), was_given);
 		order_end(&asked->client->order, task->order);
 		forget(asked);
 	}
@@ -473,7 +490,9 @@ static void carry_out(struct client *c, struct request *request)
  */
 static size_t take_request(struct client *c, struct slice in)
 {
-	static const struct request_limits limits = { .max_line = 2100, .max_value = 300, .max_keys = 50 };
+	static const struct request_limits limits = {
+		.max_line = 2100, .max_value = 300, .max_keys = 50
+	};
 	struct request request;
 	enum request_status status = request_parse(in, &limits, &c->progress, &request);
 
@@ -510,7 +529,8 @@ static void run_client(struct client *c)
 
 	if (first && first->task && first->task->resume && !c->stuck)
 		first->task->resume(first->task);
-	while (n && buf_size(&c->in) && !c->closing && requested < REQUESTS_MAX && f.count < CALLS_MAX) {
+	while (n && buf_size(&c->in) && !c->closing && requested < REQUESTS_MAX &&
+		f.count < CALLS_MAX) {
 		n = c->skip < buf_size(&c->in) ? c->skip : buf_size(&c->in);
 		c->skip -= n;
 		if (n == 0) {
@@ -576,7 +596,8 @@ static void send_calls(void)
 {
 	for (; sent < f.count; sent++) {
 		const struct call *call = &f.calls[sent].call;
-		size_t at = call->server == CALL_ANY_SERVER ? call->key.n % SERVERS : (size_t)call->server;
+		size_t at = call->server == CALL_ANY_SERVER ? call->key.n % SERVERS
+							    : (size_t)call->server;
 		scripted_push(&servers[at], sent);
 	}
 }
@@ -706,7 +727,9 @@ static void start(bool meta, bool small)
 		struct scripted_server *s = &servers[i];
 		s->fake = &f;
 		s->meta = meta;
-		s->peer = (struct pipeline_peer){ .server = "mc:1", .connection = 1, .value_max = SCRIPTED_VALUE_MAX };
+		s->peer = (struct pipeline_peer){
+			.server = "mc:1", .connection = 1, .value_max = SCRIPTED_VALUE_MAX
+		};
 		s->count = s->replied = 0;
 		s->lies = false;
 	}

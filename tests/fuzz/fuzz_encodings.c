@@ -93,7 +93,8 @@ static void lives_on(struct box *box, struct slice *in, struct buf *text)
 	if (members.member_count) {
 		MUST(box_replace(box, &members) == ADOPTED_OK && text_of(box, &after));
 		for (unsigned m = 0; m < WORLD; m++)
-			MUST((after.data[after.start + m] == '1') == fold_contains(&members, name_of(m)));
+			MUST((after.data[after.start + m] == '1') ==
+				fold_contains(&members, name_of(m)));
 	}
 	fold_free(&change);
 	fold_free(&members);

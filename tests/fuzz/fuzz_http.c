@@ -14,7 +14,8 @@ static size_t parse(struct slice in, struct http_request *r)
 
 	MUST(n <= in.n && (n > 0 || in.n < HTTP_HEAD_MAX));
 	MUST(n == 0 || r->refusal ||
-		(r->path.p >= copy && r->path.p + r->path.n <= copy + n && r->method.n && r->path.n + r->method.n < n));
+		(r->path.p >= copy && r->path.p + r->path.n <= copy + n && r->method.n &&
+			r->path.n + r->method.n < n));
 	MUST(n == 0 || !r->refusal || (n == in.n && !r->keeps));
 	free(copy);
 	return n;

@@ -131,8 +131,8 @@ static void make_sets(void)
 	MUST(value_count < sizeof(values) / sizeof(values[0]));
 }
 
-static const enum result_status failures[] = { RESULT_REFUSED, RESULT_TOO_LARGE, RESULT_BUSY, RESULT_UNAVAILABLE,
-	RESULT_TIMED_OUT, RESULT_LOST };
+static const enum result_status failures[] = { RESULT_REFUSED, RESULT_TOO_LARGE, RESULT_BUSY,
+	RESULT_UNAVAILABLE, RESULT_TIMED_OUT, RESULT_LOST };
 
 static enum result_status status_for(enum call_verb verb, uint8_t choice)
 {
@@ -146,7 +146,9 @@ static enum result_status status_for(enum call_verb verb, uint8_t choice)
 	case CALL_DECR:
 		return first ? RESULT_NUMBER : RESULT_MISS;
 	case CALL_CAS:
-		return choice % 3 == 0 ? RESULT_DONE : choice % 3 == 1 ? RESULT_EXISTS : RESULT_MISS;
+		return choice % 3 == 0    ? RESULT_DONE
+			: choice % 3 == 1 ? RESULT_EXISTS
+					  : RESULT_MISS;
 	case CALL_DELETE:
 	case CALL_TOUCH:
 		return first ? RESULT_DONE : RESULT_MISS;
@@ -163,7 +165,8 @@ static enum result_status status_for(enum call_verb verb, uint8_t choice)
 static size_t first_of_its_key(const struct fake *f, size_t i)
 {
 	for (size_t j = f->first; j < i; j++) {
-		if (!f->calls[j].answered && slice_equal(f->calls[j].call.key, f->calls[i].call.key))
+		if (!f->calls[j].answered &&
+			slice_equal(f->calls[j].call.key, f->calls[i].call.key))
 			return j;
 	}
 	return i;
@@ -176,7 +179,8 @@ static struct slice value_of(const struct call *call, uint8_t choice)
 	const struct cupboard_item *item = NULL;
 
 	if (dot && choice % 16 != 15)
-		item = cupboard_find(&cupboard, slice_skip(call->key, (size_t)(dot - call->key.p) + 1));
+		item = cupboard_find(
+			&cupboard, slice_skip(call->key, (size_t)(dot - call->key.p) + 1));
 	return item ? buf_slice(&item->data) : values[choice / 2 % value_count];
 }
 
@@ -191,9 +195,10 @@ static void answer(struct fake *f, uint8_t which, uint8_t choice)
 		}
 	}
 	i = first_of_its_key(f, i);
-	struct result r = {
-		.status = status_for(f->calls[i].call.verb, choice), .cas = choice, .number = choice, .ttl = TTL_NEVER
-	};
+	struct result r = { .status = status_for(f->calls[i].call.verb, choice),
+		.cas = choice,
+		.number = choice,
+		.ttl = TTL_NEVER };
 	if (choice >= 224)
 		r.status = failures[choice % 6];
 	if (r.status == RESULT_HIT)
@@ -207,9 +212,12 @@ static void answer(struct fake *f, uint8_t which, uint8_t choice)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct collection_options small = {
-		.base_size = 40, .segment_size = 64, .log_size = 40, .table_size = 64, .cache = 4000, .merges = 2
-	};
+	static const struct collection_options small = { .base_size = 40,
+		.segment_size = 64,
+		.log_size = 40,
+		.table_size = 64,
+		.cache = 4000,
+		.merges = 2 };
 	static struct fake f;
 	struct slice in = slice_of((const char *)data, size);
 	size_t asked = 0, answers = 0, compacts = 0;
@@ -224,7 +232,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	while (in.n) {
 		uint8_t what = input_byte(&in);
 		if (what % 2 && asked < REQUESTS_MAX) {
-			const char *request = requests[what / 2 % (sizeof(requests) / sizeof(requests[0]))];
+			const char *request =
+				requests[what / 2 % (sizeof(requests) / sizeof(requests[0]))];
 			/*
 			 * A command that loses every race needs thousands of replies: the number of
 			 * attempts times the number of calls of each.

@@ -85,7 +85,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	list_model_init(&m, base_size, 32 + input_byte(&in) % 64);
 	m.max = base_size % 4 ? 0 : base_size;
 	m.newest_first = base_size % 8;
-	for (int i = 0; i < STEPS_MAX && in.n > 8 && m.segment_count < LIST_MODEL_SEGMENTS - 64; i++)
+	for (int i = 0; i < STEPS_MAX && in.n > 8 && m.segment_count < LIST_MODEL_SEGMENTS - 64;
+		i++)
 		step(&m, &in);
 	change_a_byte(&m, &in);
 	list_model_fini(&m);

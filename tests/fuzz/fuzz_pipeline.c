@@ -40,8 +40,8 @@ static void on_result(struct waiter *waiter, const struct result *r)
 
 static void push(uint8_t kind)
 {
-	static const enum call_verb verbs[] = { CALL_GET, CALL_SET, CALL_DELETE, CALL_INCR, CALL_META, CALL_CAS,
-		CALL_FLUSH_ALL, CALL_STATS };
+	static const enum call_verb verbs[] = { CALL_GET, CALL_SET, CALL_DELETE, CALL_INCR,
+		CALL_META, CALL_CAS, CALL_FLUSH_ALL, CALL_STATS };
 	struct call call = { .verb = verbs[kind % 8],
 		.key = SLICE("k"),
 		.want = WANT_VALUE,
@@ -52,7 +52,8 @@ static void push(uint8_t kind)
 		return;
 	starts[pushed] = pipeline.encoded;
 	listeners[pushed].waiter = (struct waiter){ on_result, SLICE("k") };
-	pipeline_push(&pipeline, kind & 8 ? &dialect_classic : &dialect_meta, &call, &listeners[pushed].waiter, &out);
+	pipeline_push(&pipeline, kind & 8 ? &dialect_classic : &dialect_meta, &call,
+		&listeners[pushed].waiter, &out);
 	pushed++;
 }
 

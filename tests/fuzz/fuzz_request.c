@@ -18,7 +18,8 @@ static void check_reply(const struct metaform *form, struct reply reply)
 	text = buf_slice(&out);
 	for (size_t i = 0; i < text.n; i++)
 		lines += text.p[i] == '\n';
-	MUST(text.n == 0 ? metaflags_has(&form->flags, 'q') : memcmp(text.p + text.n - 2, "\r\n", 2) == 0);
+	MUST(text.n == 0 ? metaflags_has(&form->flags, 'q')
+			 : memcmp(text.p + text.n - 2, "\r\n", 2) == 0);
 	MUST(lines == (slice_starts(text, SLICE("VA ")) ? 2 : text.n > 0));
 	buf_free(&out);
 }
@@ -30,7 +31,8 @@ static void check_form(const struct request *r)
 
 	if (metaform_parse(r, r->key, &classic))
 		return;
-	MUST(classic.command && !classic.error && command_traits(classic.command)->subject == SUBJECT_ITEM);
+	MUST(classic.command && !classic.error &&
+		command_traits(classic.command)->subject == SUBJECT_ITEM);
 	MUST(classic.keys == (r->command->id == COMMAND_MG) && classic.data.n == r->data.n);
 	form = malloc(metaform_size(r));
 	metaform_init(r, form);
@@ -46,11 +48,12 @@ static bool takes_any_key(const struct command *command)
 {
 	return command->grammar == GRAMMAR_STORAGE || command->grammar == GRAMMAR_ARITHMETIC ||
 		command->grammar == GRAMMAR_DELETE || command->grammar == GRAMMAR_TOUCH ||
-		command->grammar == GRAMMAR_KEYS || command->grammar == GRAMMAR_TOUCH_KEYS || metaform_has(command) ||
-		command->id == COMMAND_ME;
+		command->grammar == GRAMMAR_KEYS || command->grammar == GRAMMAR_TOUCH_KEYS ||
+		metaform_has(command) || command->id == COMMAND_ME;
 }
 
-static enum request_status parse(struct slice in, struct request_progress *progress, struct request *r)
+static enum request_status parse(
+	struct slice in, struct request_progress *progress, struct request *r)
 {
 	char *copy = input_copy(in);
 	enum request_status status = request_parse(slice_of(copy, in.n), &limits, progress, r);
@@ -60,7 +63,8 @@ static enum request_status parse(struct slice in, struct request_progress *progr
 	MUST(status != REQUEST_MORE || progress->needed == 0 || progress->needed > in.n);
 	if (status == REQUEST_READY || status == REQUEST_REFUSED) {
 		MUST(r->consumed > 0 && r->consumed <= in.n);
-		MUST(input_within(r->key, all) && input_within(r->rest, all) && input_within(r->data, all));
+		MUST(input_within(r->key, all) && input_within(r->rest, all) &&
+			input_within(r->data, all));
 		MUST(r->data.n <= limits.max_value);
 	}
 	if (status == REQUEST_REFUSED || status == REQUEST_FATAL)
@@ -69,7 +73,8 @@ static enum request_status parse(struct slice in, struct request_progress *progr
 		MUST(r->command && !r->error && r->skip.bytes == 0 && r->keys <= limits.max_keys);
 		MUST(r->command->grammar == GRAMMAR_FLUSH || r->command->grammar == GRAMMAR_ARGS ||
 			r->command->grammar == GRAMMAR_BARE || request_key_valid(r->key, KEY_MAX) ||
-			(takes_any_key(r->command) && r->key.n <= KEY_MAX && request_key_fits_line(r->key)));
+			(takes_any_key(r->command) && r->key.n <= KEY_MAX &&
+				request_key_fits_line(r->key)));
 		if (metaform_has(r->command) && request_key_valid(r->key, KEY_MAX))
 			check_form(r);
 	}
@@ -77,14 +82,16 @@ static enum request_status parse(struct slice in, struct request_progress *progr
 	return status;
 }
 
-static bool same(enum request_status a, const struct request *x, enum request_status b, const struct request *y)
+static bool same(enum request_status a, const struct request *x, enum request_status b,
+	const struct request *y)
 {
 	/* There is no result for an incomplete request. */
 	if (a == REQUEST_MORE)
 		return b == a;
-	return a == b && x->command == y->command && x->key.n == y->key.n && x->rest.n == y->rest.n &&
-		x->data.n == y->data.n && x->flags == y->flags && x->exptime == y->exptime && x->number == y->number &&
-		x->noreply == y->noreply && x->keys == y->keys && x->error == y->error && x->consumed == y->consumed &&
+	return a == b && x->command == y->command && x->key.n == y->key.n &&
+		x->rest.n == y->rest.n && x->data.n == y->data.n && x->flags == y->flags &&
+		x->exptime == y->exptime && x->number == y->number && x->noreply == y->noreply &&
+		x->keys == y->keys && x->error == y->error && x->consumed == y->consumed &&
 		x->skip.bytes == y->skip.bytes;
 }
 

@@ -93,7 +93,8 @@ static struct slice make_table(struct table_writer *w, size_t start, size_t end)
 	MUST(table_open(&t, slice_of(copy, size)) && t.count == end - start);
 	for (size_t i = start; i < end; i++) {
 		MUST(table_nth(&c, &t, (uint32_t)(i - start)));
-		MUST(slice_equal(table_member(&c), table_model_name(&model, i)) && c.removed == model.list[i].removed);
+		MUST(slice_equal(table_member(&c), table_model_name(&model, i)) &&
+			c.removed == model.list[i].removed);
 	}
 	MUST(table_model_walks(&t, slice_of("", 0)));
 	return slice_of(copy, size);
@@ -107,11 +108,14 @@ static size_t make_tables(struct slice *in, struct slice tables[TABLES_MAX], str
 
 	fences_begin(index);
 	for (size_t start = 0, end; start < model.count; start = end) {
-		struct fence fence = { .id = "t0123456789a", .check = count, .first = table_model_name(&model, start) };
+		struct fence fence = { .id = "t0123456789a",
+			.check = count,
+			.first = table_model_name(&model, start) };
 		end = start + 1 + input_byte(in);
 		if (end > model.count || count == TABLES_MAX - 1)
 			end = model.count;
-		fence.first.n = start ? fence_size(table_model_name(&model, start - 1), fence.first) : 0;
+		fence.first.n =
+			start ? fence_size(table_model_name(&model, start - 1), fence.first) : 0;
 		tables[count] = make_table(&w, start, end);
 		fence.entries = (uint32_t)(end - start);
 		fence.bytes = (uint32_t)tables[count++].n;
@@ -125,7 +129,8 @@ static size_t make_tables(struct slice *in, struct slice tables[TABLES_MAX], str
 static void search(const struct fences *f, const struct slice *tables, struct slice name)
 {
 	size_t i = table_model_seek(&model, name), at = fences_find(f, name);
-	bool there = i < model.count && slice_equal(table_model_name(&model, i), name), removed = false, found;
+	bool there = i < model.count && slice_equal(table_model_name(&model, i), name),
+	     removed = false, found;
 	uint64_t ranks[TABLE_MODEL_MAX / TABLE_INTERVAL + 1];
 	struct table_cursor c;
 	struct table t;

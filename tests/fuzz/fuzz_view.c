@@ -52,11 +52,14 @@ static struct slice member_of(struct slice *in)
 
 static void random_request(struct set_request *r, struct slice *in)
 {
-	*r = (struct set_request){ .verb = (enum set_verb)(input_byte(in) % (SET_INFO + 1)), .random = input_byte(in) };
+	*r = (struct set_request){ .verb = (enum set_verb)(input_byte(in) % (SET_INFO + 1)),
+		.random = input_byte(in) };
 	r->count = input_byte(in) % 20;
 	r->members = r->verb == SET_HAS ? member_of(in) : SLICE("a b ab ~ \xff+ c");
 	if (input_byte(in) % 2)
-		r->range = (struct set_range){ .from = member_of(in), .to = member_of(in), .after = true };
+		r->range = (struct set_range){
+			.from = member_of(in), .to = member_of(in), .after = true
+		};
 	r->range.has_to = r->range.to.n && input_byte(in) % 2;
 	r->bytes = input_byte(in) % 4 ? 0 : input_byte(in);
 	r->sign = input_byte(in) % 2 ? "-" : NULL;
@@ -71,7 +74,8 @@ static bool load(struct slice *in)
 	bool good = view.want_count > 0;
 
 	for (size_t i = 0; i < view.want_count && good; i++) {
-		const struct cupboard_item *item = cupboard_find(&cupboard, set_view_want_id(&view, &view.wants[i]));
+		const struct cupboard_item *item =
+			cupboard_find(&cupboard, set_view_want_id(&view, &view.wants[i]));
 		struct slice data = item ? buf_slice(&item->data) : input_bytes(in, input_byte(in));
 		char *copy = input_copy(data);
 		good = set_view_load(&view, &view.wants[i], slice_of(copy, data.n));

@@ -96,10 +96,11 @@ static inline bool form_has_flag(struct slice words, char flag)
  * A whole reply: none if the client requests none, an error line for a refused request (`command`
  * is NULL), or the command's reply. `words` is the line of the request.
  */
-static inline void form_check(
-	const struct command *command, struct slice words, bool quiet, struct slice in, form_given *given)
+static inline void form_check(const struct command *command, struct slice words, bool quiet,
+	struct slice in, form_given *given)
 {
-	bool meta = command && (command->grammar == GRAMMAR_META || command->grammar == GRAMMAR_META_DATA);
+	bool meta = command &&
+		(command->grammar == GRAMMAR_META || command->grammar == GRAMMAR_META_DATA);
 
 	if (quiet) {
 		MUST(in.n == 0);

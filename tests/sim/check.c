@@ -25,8 +25,8 @@ static void check_stored(struct world *w, int key)
 	truth_set_gone(&w->truth, key, false);
 	for (int m = 0; m < SIM_MEMBERS; m++) {
 		if (members[m] != set->in[m])
-			world_fail(w, "the stored set is another than was written", "key %d member %d is %d", key, m,
-				members[m]);
+			world_fail(w, "the stored set is another than was written",
+				"key %d member %d is %d", key, m, members[m]);
 		if (members[m] && !w->ever_added[key][m])
 			world_fail(w, "a member that was never added", "key %d member %d", key, m);
 	}
@@ -61,8 +61,8 @@ static void match(struct world *w, const struct message *message, int key, struc
 	struct sim_op *op;
 
 	TAILQ_FOREACH(op, &w->ops, link) {
-		if (op->ended || op->proxy != message->proxy || op->key != key || buf_size(&op->log) == 0 ||
-			!holds(log, buf_slice(&op->log)))
+		if (op->ended || op->proxy != message->proxy || op->key != key ||
+			buf_size(&op->log) == 0 || !holds(log, buf_slice(&op->log)))
 			continue;
 		op->log_executed = true;
 		w->executed[op->number] = w->truth.tick;
@@ -79,7 +79,8 @@ static void grant_claim(struct world *w, const struct message *message, int key,
 			op->proxy == message->proxy) {
 			w->granted[key][member]++;
 			if (message->call.verb == CALL_CAS && w->truth.sets[key].in[member])
-				world_fail(w, "a member was claimed that was there", "key %d member %d", key, member);
+				world_fail(w, "a member was claimed that was there",
+					"key %d member %d", key, member);
 			return;
 		}
 	}
@@ -129,7 +130,8 @@ static void take_over(struct world *w, int key, const bool members[SIM_MEMBERS])
 }
 
 /* Checks a base that was written whole: created, rewritten, replaced by an sset, or with a longer log. */
-static void check_written(struct world *w, const struct message *message, int key, struct slice before)
+static void check_written(
+	struct world *w, const struct message *message, int key, struct slice before)
 {
 	bool members[SIM_MEMBERS], same = true;
 	struct slice value = message->call.value;
@@ -142,7 +144,8 @@ static void check_written(struct world *w, const struct message *message, int ke
 	 * It may have been incomplete before. Or an item was evicted: then a read removes the base, or a rewrite refers to an
 	 * item that went between its write and the CAS.
 	 */
-	if (state != STORED_WHOLE && !truth_was(&w->truth.sets[key].absent, w->truth.tick, true) && !w->evictions)
+	if (state != STORED_WHOLE && !truth_was(&w->truth.sets[key].absent, w->truth.tick, true) &&
+		!w->evictions)
 		world_fail(w, "a rewrite that is not whole", "key %d", key);
 	if (state == STORED_MISSING) {
 		(void)check_is_sset(w, key, NULL);
@@ -168,11 +171,12 @@ static void check_written(struct world *w, const struct message *message, int ke
 static bool list_refers(struct world *w, struct slice key)
 {
 	struct memcached_item *base = world_find(w, slice_of(key.p, SIM_KEY_SIZE));
-	struct slice rest = base ? buf_slice(&base->value) : slice_of("", 0), id = slice_skip(key, SIM_KEY_SIZE + 1);
+	struct slice rest = base ? buf_slice(&base->value) : slice_of("", 0),
+		     id = slice_skip(key, SIM_KEY_SIZE + 1);
 
 	for (struct slice token; (token = slice_token(&rest)).n;) {
-		if (token.p[0] == '@' && slice_starts(slice_skip(token, 1), id) && token.n > id.n + 1 &&
-			token.p[id.n + 1] == '.')
+		if (token.p[0] == '@' && slice_starts(slice_skip(token, 1), id) &&
+			token.n > id.n + 1 && token.p[id.n + 1] == '.')
 			return true;
 	}
 	return false;
@@ -200,11 +204,14 @@ static void check_second(struct world *w)
 static void check_removed(struct world *w, const struct message *message, int key, int list)
 {
 	const struct call *call = &message->call;
-	bool whole =
-		key >= 0 ? !truth_at(&w->truth.sets[key].absent, w->truth.tick) : list >= 0 && lists_whole(w, list);
+	bool whole = key >= 0 ? !truth_at(&w->truth.sets[key].absent, w->truth.tick)
+			      : list >= 0 && lists_whole(w, list);
 
-	if (whole && (call->verb == CALL_DELETE ? !note(message)->asked : call->verb == CALL_CAS && call->exptime < 0))
-		world_fail(w, "a base was removed that is whole", "%.*s", (int)call->key.n, call->key.p);
+	if (whole &&
+		(call->verb == CALL_DELETE ? !note(message)->asked
+					   : call->verb == CALL_CAS && call->exptime < 0))
+		world_fail(w, "a base was removed that is whole", "%.*s", (int)call->key.n,
+			call->key.p);
 }
 
 void check_execute(struct world *w, struct message *message)
@@ -259,10 +266,13 @@ static void check_claim_reply(struct sim_op *op)
 	while (!op->members[member])
 		member++;
 	if (check_says(op, "1") && w->granted[op->key][member]-- == 0)
-		world_fail(w, "a claim was granted twice, or not made", "key %d client %d", op->key, op->client);
+		world_fail(w, "a claim was granted twice, or not made", "key %d client %d", op->key,
+			op->client);
 	if (check_says(op, "0") &&
-		!truth_was(&w->truth.sets[op->key].members[member], check_since(op, op->before[member]), true))
-		world_fail(w, "a claim was refused, but nobody made it", "key %d client %d", op->key, op->client);
+		!truth_was(&w->truth.sets[op->key].members[member],
+			check_since(op, op->before[member]), true))
+		world_fail(w, "a claim was refused, but nobody made it", "key %d client %d",
+			op->key, op->client);
 	w->past[op->number].done = op->log_executed;
 }
 
@@ -283,8 +293,8 @@ static void check_stored_reply(struct sim_op *op)
 	struct world *w = op->world;
 
 	if (op->command == COMMAND_SSET ? !op->executed[0] : !op->log_executed)
-		world_fail(w, "acknowledged, but not done", "key %d client %d: %.*s", op->key, op->client,
-			(int)buf_size(&op->log), op->log.data);
+		world_fail(w, "acknowledged, but not done", "key %d client %d: %.*s", op->key,
+			op->client, (int)buf_size(&op->log), op->log.data);
 	w->past[op->number].done = op->log_executed;
 }
 
@@ -296,14 +306,16 @@ static void check_deleted(struct sim_op *op)
 	if (*deleted)
 		--*deleted;
 	else if (!op->world->form || !form_was_evicted(op))
-		world_fail(op->world, "two deletes of one set", "key %d client %d", op->key, op->client);
+		world_fail(op->world, "two deletes of one set", "key %d client %d", op->key,
+			op->client);
 }
 
 static bool is_read(command_id command)
 {
 	enum order_class order = command_get(command)->order;
 
-	return order == ORDER_READ || order == ORDER_READ_SETS || order == ORDER_READ_BLOCKS || command == COMMAND_SPOP;
+	return order == ORDER_READ || order == ORDER_READ_SETS || order == ORDER_READ_BLOCKS ||
+		command == COMMAND_SPOP;
 }
 
 void check_reply(struct sim_op *op)
@@ -316,14 +328,16 @@ void check_reply(struct sim_op *op)
 	if (network_excuses(op))
 		return;
 	if (check_says(op, "CLIENT_ERROR") || check_says(op, "ERROR")) {
-		world_fail(w, "an error that makes no sense", "%.*s", (int)buf_size(&op->reply), op->reply.data);
+		world_fail(w, "an error that makes no sense", "%.*s", (int)buf_size(&op->reply),
+			op->reply.data);
 	} else if (check_says(op, "SERVER_ERROR")) {
 		w->failures++;
 	} else if (leases_reply(op)) {
 		return;
 	} else if (op->command == COMMAND_SCLAIM && !check_says(op, "NOT_FOUND")) {
 		check_claim_reply(op);
-	} else if (check_says(op, "STORED") || (check_says(op, "DELETED") && op->command == COMMAND_SREM)) {
+	} else if (check_says(op, "STORED") ||
+		(check_says(op, "DELETED") && op->command == COMMAND_SREM)) {
 		if (w->form)
 			form_stored(op);
 		else
@@ -331,13 +345,16 @@ void check_reply(struct sim_op *op)
 	} else if (check_says(op, "TOUCHED")) {
 		if (!w->form && !truth_was(&w->truth.sets[op->key].absent, op->issued, false) &&
 			!leases_ran(w, op->key, op->issued))
-			world_fail(w, "a set is touched that is lost", "key %d client %d", op->key, op->client);
+			world_fail(w, "a set is touched that is lost", "key %d client %d", op->key,
+				op->client);
 	} else if (check_says(op, "DELETED")) {
 		check_deleted(op);
 	} else if (is_read(op->command)) {
 		check_answer(op);
 	} else if (check_says(op, "NOT_FOUND")) {
-		if (!truth_was(&w->truth.sets[op->key].absent, check_since(op, op->before_any), true))
-			world_fail(w, "a set is not found that was there all the time", "key %d", op->key);
+		if (!truth_was(
+			    &w->truth.sets[op->key].absent, check_since(op, op->before_any), true))
+			world_fail(w, "a set is not found that was there all the time", "key %d",
+				op->key);
 	}
 }

@@ -32,7 +32,9 @@ void form_issued(struct sim_op *op)
 	struct form_command *c = &op->world->form_truth.commands[op->number];
 	uint64_t mask = mask_of(op);
 
-	*c = (struct form_command){ .client = op->client, .key = op->key, .issued = op->issued, .ended = UINT64_MAX };
+	*c = (struct form_command){
+		.client = op->client, .key = op->key, .issued = op->issued, .ended = UINT64_MAX
+	};
 	switch (op->command) {
 	case COMMAND_SADD:
 	case COMMAND_SADDX:
@@ -163,13 +165,14 @@ static void find_sset(struct world *w, int key, uint64_t members)
 			continue;
 		/* Other commands in flight may follow it, at the same moment. */
 		if (differ && w->form->exempt & EXEMPT_SSET_RACES)
-			differ &= ~((members & under_way(w, key, true)) | (~members & under_way(w, key, false)));
+			differ &= ~((members & under_way(w, key, true)) |
+				(~members & under_way(w, key, false)));
 		op->executed[0] |= !differ;
 	}
 }
 
-static const char *wrong_change(
-	const struct world *w, int key, enum form_state state, uint64_t members, const struct message *m)
+static const char *wrong_change(const struct world *w, int key, enum form_state state,
+	uint64_t members, const struct message *m)
 {
 	uint64_t before = w->form_truth.members[key];
 	uint64_t in = members & ~before, out = before & ~members;
@@ -205,14 +208,17 @@ static const char *wrong_change(
 		in &= ~under_way(w, key, true);
 		out &= ~under_way(w, key, false);
 	}
-	return in ? "a member came in that nobody adds" : out ? "a member went that nobody removes" : NULL;
+	return in     ? "a member came in that nobody adds"
+		: out ? "a member went that nobody removes"
+		      : NULL;
 }
 
 /* A call of a delete removed the set, and with it members that no other command was removing. */
 static void find_wiped(struct world *w, int key, const struct message *m)
 {
 	struct form_command *c = &w->form_truth.commands[note(m)->asked];
-	uint64_t members = w->form_truth.members[key] & ~w->form_truth.damaged[key] & ~under_way(w, key, true);
+	uint64_t members =
+		w->form_truth.members[key] & ~w->form_truth.damaged[key] & ~under_way(w, key, true);
 
 	for (size_t i = 1; i <= w->commands; i++) {
 		const struct form_command *other = &w->form_truth.commands[i];
@@ -223,14 +229,16 @@ static void find_wiped(struct world *w, int key, const struct message *m)
 }
 
 /* A lost flip leaves nothing that a delete could report as deleted. */
-static bool took_away(const struct world *w, int key, const struct message *m, enum form_state state)
+static bool took_away(
+	const struct world *w, int key, const struct message *m, enum form_state state)
 {
 	enum form_state was = w->form_truth.state[key];
 
 	if (!m || !note(m)->wants.ends || !is_removal(&m->call))
 		return false;
-	return was == FORM_LOST && w->form->rule.encoding != ENCODING_FLIP ? state == FORM_MISSING
-									   : was == FORM_WHOLE && state != FORM_WHOLE;
+	return was == FORM_LOST && w->form->rule.encoding != ENCODING_FLIP
+		? state == FORM_MISSING
+		: was == FORM_WHOLE && state != FORM_WHOLE;
 }
 
 /* Reads a collection after a call, or after a loss when `m` is NULL. */
@@ -245,11 +253,12 @@ static void follow(struct world *w, int key, const struct message *m)
 	changed = members ^ w->form_truth.members[key];
 	wrong = wrong_change(w, key, state, members, m);
 	if (wrong)
-		world_fail(w, wrong, "key %d, members %llx of %llx changed", key, (unsigned long long)changed,
-			(unsigned long long)members);
+		world_fail(w, wrong, "key %d, members %llx of %llx changed", key,
+			(unsigned long long)changed, (unsigned long long)members);
 	if (changed || state != w->form_truth.state[key])
-		lan_say(&w->lan, "key %d is %d %012llx, was %d %012llx\n", key, (int)state, (unsigned long long)members,
-			(int)w->form_truth.state[key], (unsigned long long)w->form_truth.members[key]);
+		lan_say(&w->lan, "key %d is %d %012llx, was %d %012llx\n", key, (int)state,
+			(unsigned long long)members, (int)w->form_truth.state[key],
+			(unsigned long long)w->form_truth.members[key]);
 	/*
 	 * A proxy that read it before the loss may restore it, and a write during the loss may
 	 * appear when it is restored.
@@ -294,7 +303,8 @@ void form_execute(struct world *w, struct message *m)
 	if (m->result.status != RESULT_DONE || m->call.verb == CALL_GET)
 		return;
 	if (key < 0)
-		world_fail(w, "an item that is no part of a collection", "%.*s", (int)m->call.key.n, m->call.key.p);
+		world_fail(w, "an item that is no part of a collection", "%.*s", (int)m->call.key.n,
+			m->call.key.p);
 	else
 		follow(w, key, m);
 }
@@ -305,7 +315,8 @@ void form_execute(struct world *w, struct message *m)
 static uint64_t first(const struct history *h, uint64_t from, bool value)
 {
 	for (size_t i = 0; i < h->count; i++) {
-		if (h->changes[i].value == value && (i + 1 == h->count || h->changes[i + 1].tick > from))
+		if (h->changes[i].value == value &&
+			(i + 1 == h->count || h->changes[i + 1].tick > from))
 			return h->changes[i].tick > from ? h->changes[i].tick : from;
 	}
 	return 0;
@@ -316,7 +327,8 @@ static bool ended(const struct sim_op *op)
 {
 	const struct form_truth *t = &op->world->form_truth;
 
-	return t->lost[op->key] > op->issued || t->gone[op->key] > op->issued || t->state[op->key] == FORM_LOST;
+	return t->lost[op->key] > op->issued || t->gone[op->key] > op->issued ||
+		t->state[op->key] == FORM_LOST;
 }
 
 void form_stored(struct sim_op *op)
@@ -329,27 +341,33 @@ void form_stored(struct sim_op *op)
 		uint64_t tick;
 		if (!((c->adds | c->removes) >> m & 1))
 			continue;
-		tick = first(&w->truth.sets[op->key].members[m], check_since(op, op->before[m]), want);
+		tick = first(
+			&w->truth.sets[op->key].members[m], check_since(op, op->before[m]), want);
 		if (tick > w->executed[op->number])
 			w->executed[op->number] = tick;
-		if (!tick && !ended(op) && !(w->form_truth.damaged[op->key] >> m & 1) && !opposed(op, m, want))
-			world_fail(
-				w, "acknowledged, but not done", "key %d member %d client %d", op->key, m, op->client);
+		if (!tick && !ended(op) && !(w->form_truth.damaged[op->key] >> m & 1) &&
+			!opposed(op, m, want))
+			world_fail(w, "acknowledged, but not done", "key %d member %d client %d",
+				op->key, m, op->client);
 	}
-	if (op->command == COMMAND_SSET && !op->executed[0] && !ended(op) && !(w->form->exempt & EXEMPT_SSET_RACES))
-		world_fail(w, "an sset that was never what is stored", "key %d client %d", op->key, op->client);
+	if (op->command == COMMAND_SSET && !op->executed[0] && !ended(op) &&
+		!(w->form->exempt & EXEMPT_SSET_RACES))
+		world_fail(w, "an sset that was never what is stored", "key %d client %d", op->key,
+			op->client);
 }
 
 void form_popped(struct sim_op *op, int member)
 {
 	struct world *w = op->world;
 	unsigned *taken = &w->form_truth.taken[op->key][member];
-	bool dropped = w->form->exempt & EXEMPT_PARTS && w->form_truth.dropped[op->key][member] > op->issued;
+	bool dropped = w->form->exempt & EXEMPT_PARTS &&
+		w->form_truth.dropped[op->key][member] > op->issued;
 
 	if (*taken)
 		--*taken;
 	else if (!dropped && !ended(op) && !opposed(op, member, false))
-		world_fail(w, "a member was handed out that was not taken out", "key %d member %d", op->key, member);
+		world_fail(w, "a member was handed out that was not taken out", "key %d member %d",
+			op->key, member);
 }
 
 bool form_was_evicted(const struct sim_op *op)
@@ -364,7 +382,8 @@ void form_reply(struct sim_op *op)
 	check_reply(op);
 	if (op->command == COMMAND_DELETE && check_says(op, "DELETED") &&
 		!truth_was(&w->truth.sets[op->key].absent, op->issued, true))
-		world_fail(w, "deleted, and there all the time", "key %d client %d", op->key, op->client);
+		world_fail(w, "deleted, and there all the time", "key %d client %d", op->key,
+			op->client);
 	if (check_says(op, "NOT_FOUND") && w->form_truth.commands[op->number].wiped)
 		world_fail(w, "not found, and deleted", "key %d client %d", op->key, op->client);
 	dates_reply(op);

@@ -33,8 +33,8 @@ static void read_digits(struct sim_op *op, struct slice line, struct answer *a)
 	for (size_t i = 0; i < q->count; i++) {
 		struct slice digit = slice_token(&line);
 		if (digit.n != 1 || (digit.p[0] != '0' && digit.p[0] != '1'))
-			world_fail(op->world, "a reply that makes no sense", "%.*s", (int)buf_size(&op->reply),
-				op->reply.data);
+			world_fail(op->world, "a reply that makes no sense", "%.*s",
+				(int)buf_size(&op->reply), op->reply.data);
 		else
 			say(a, q->asked[i], digit.p[0] == '1');
 	}
@@ -81,9 +81,10 @@ static void read_list(struct sim_op *op, struct slice line, struct answer *a)
 			world_fail(w, "a member that nobody named", "%.*s", (int)word.n, word.p);
 			return;
 		}
-		if (a->said[m] || (ordered && m < last) || m < q->first || m > q->last || ++listed > q->most)
-			world_fail(w, "a member is listed where it does not belong", "key %d member %d client %d",
-				op->key, m, op->client);
+		if (a->said[m] || (ordered && m < last) || m < q->first || m > q->last ||
+			++listed > q->most)
+			world_fail(w, "a member is listed where it does not belong",
+				"key %d member %d client %d", op->key, m, op->client);
 		say(a, m, true);
 		last = m;
 	}
@@ -95,7 +96,8 @@ static void read_answer(struct sim_op *op, struct answer *a)
 	struct slice rest = buf_slice(&op->reply);
 	struct part part = { .line = { "", 0 } };
 
-	*a = (struct answer){ .missing = check_says(op, "NOT_FOUND"), .nothing = check_says(op, "END") };
+	*a = (struct answer){ .missing = check_says(op, "NOT_FOUND"),
+		.nothing = check_says(op, "END") };
 	if (a->nothing && op->command == COMMAND_SMEMBERS)
 		a->missing = true;
 	if (a->missing || !parts_next(&rest, &part))
@@ -145,8 +147,8 @@ static uint64_t latest(const struct sim_op *op)
 		asked |= 1ull << op->question.asked[i];
 	for (size_t i = op->number + 1; i <= w->commands; i++) {
 		const struct sim_past *past = &w->past[i];
-		if (past->done && past->client == op->client && past->key == op->key && past->members & asked &&
-			w->executed[i] <= until)
+		if (past->done && past->client == op->client && past->key == op->key &&
+			past->members & asked && w->executed[i] <= until)
 			until = w->executed[i] - 1;
 	}
 	return until;
@@ -183,8 +185,8 @@ static bool fits(const struct sim_op *op, const struct answer *a, uint64_t tick)
 }
 
 /* Whether the answer was true right after a change of this history within the window. */
-static bool fits_at_change(
-	const struct sim_op *op, const struct answer *a, const struct history *h, const struct window *window)
+static bool fits_at_change(const struct sim_op *op, const struct answer *a, const struct history *h,
+	const struct window *window)
 {
 	for (size_t i = h->count; i-- > 0 && h->changes[i].tick > window->from;) {
 		if (h->changes[i].tick <= window->until && fits(op, a, h->changes[i].tick))
@@ -198,7 +200,8 @@ static bool fits_somewhere(const struct sim_op *op, const struct answer *a)
 	const struct truth_set *set = &op->world->truth.sets[op->key];
 	struct window window = { earliest(op), latest(op) };
 
-	if (fits(op, a, window.until) || fits(op, a, window.from) || fits_at_change(op, a, &set->absent, &window) ||
+	if (fits(op, a, window.until) || fits(op, a, window.from) ||
+		fits_at_change(op, a, &set->absent, &window) ||
 		fits_at_change(op, a, &set->gone, &window))
 		return true;
 	for (int m = 0; m < SIM_MEMBERS; m++) {
@@ -214,16 +217,19 @@ static void check_moment(struct sim_op *op, const struct answer *a)
 
 	if (!fits_somewhere(op, a))
 		world_fail(w,
-			a->missing ? "a set is missing that was there all the time" : "a read shows what never was",
-			"key %d client %d %s: %.*s", op->key, op->client, command_get(op->command)->name.p,
-			(int)buf_size(&op->reply), op->reply.data);
+			a->missing ? "a set is missing that was there all the time"
+				   : "a read shows what never was",
+			"key %d client %d %s: %.*s", op->key, op->client,
+			command_get(op->command)->name.p, (int)buf_size(&op->reply),
+			op->reply.data);
 }
 
 /* --- each member by itself --- */
 
 static bool was_in(const struct sim_op *op, int member, bool in)
 {
-	return truth_was(&op->world->truth.sets[op->key].members[member], check_since(op, op->before[member]), in);
+	return truth_was(&op->world->truth.sets[op->key].members[member],
+		check_since(op, op->before[member]), in);
 }
 
 /*
@@ -239,14 +245,15 @@ static void check_number(const struct sim_op *op, uint64_t number)
 		most += was_in(op, m, true);
 	}
 	if (number < least || number > most)
-		world_fail(op->world, "a number of members that never was", "key %d client %d: %llu", op->key,
-			op->client, (unsigned long long)number);
+		world_fail(op->world, "a number of members that never was",
+			"key %d client %d: %llu", op->key, op->client, (unsigned long long)number);
 }
 
 static void check_members(struct sim_op *op, const struct answer *a)
 {
 	struct world *w = op->world;
-	bool was_absent = truth_was(&w->truth.sets[op->key].absent, check_since(op, op->before_any), true);
+	bool was_absent =
+		truth_was(&w->truth.sets[op->key].absent, check_since(op, op->before_any), true);
 
 	if (a->missing && !was_absent)
 		world_fail(w, "a set is missing that was there all the time", "key %d", op->key);
@@ -258,8 +265,9 @@ static void check_members(struct sim_op *op, const struct answer *a)
 		if (!a->said[m])
 			continue;
 		if (!was_in(op, m, a->in[m]))
-			world_fail(w, "a read shows what never was", "key %d member %d is %d, client %d", op->key, m,
-				a->in[m], op->client);
+			world_fail(w, "a read shows what never was",
+				"key %d member %d is %d, client %d", op->key, m, a->in[m],
+				op->client);
 		if (op->command == COMMAND_SPOP && a->in[m])
 			form_popped(op, m);
 	}
@@ -277,7 +285,8 @@ static bool was_without(const struct sim_op *op, int member)
 	if (!truth_at(&set->members[member], from) && !truth_at(&set->gone, from))
 		return true;
 	for (size_t h = 0; h < 2; h++) {
-		for (size_t i = histories[h]->count; i-- > 0 && histories[h]->changes[i].tick > from;) {
+		for (size_t i = histories[h]->count;
+			i-- > 0 && histories[h]->changes[i].tick > from;) {
 			uint64_t tick = histories[h]->changes[i].tick;
 			if (!truth_at(&set->members[member], tick) && !truth_at(&set->gone, tick))
 				return true;
@@ -294,12 +303,14 @@ static void check_blocks(struct sim_op *op, const struct answer *a)
 
 	for (int m = 0; m < SIM_MEMBERS; m++)
 		any |= a->said[m] && a->in[m];
-	if (!any && truth_was(&w->truth.sets[op->key].absent, check_since(op, op->before_any), true))
+	if (!any &&
+		truth_was(&w->truth.sets[op->key].absent, check_since(op, op->before_any), true))
 		return;
 	for (int m = 0; m < SIM_MEMBERS; m++) {
 		if (!(a->in[m] ? was_in(op, m, true) : was_without(op, m)))
-			world_fail(w, "a union shows what never was", "key %d member %d is %d, client %d", op->key, m,
-				a->in[m], op->client);
+			world_fail(w, "a union shows what never was",
+				"key %d member %d is %d, client %d", op->key, m, a->in[m],
+				op->client);
 	}
 }
 

@@ -40,9 +40,10 @@ static command_id choose_in_form(struct world *w, int key, uint64_t dice)
  */
 static command_id choose_command(struct world *w, int key)
 {
-	static const command_id reads[] = { COMMAND_SMEMBERS, COMMAND_SMEMBERS, COMMAND_SMEMBERS, COMMAND_SISMEMBER,
-		COMMAND_SISMEMBER, COMMAND_SMISMEMBER, COMMAND_SCARD, COMMAND_SSCAN, COMMAND_SCOUNT, COMMAND_SRANGE,
-		COMMAND_SRANDMEMBER, COMMAND_SUNION };
+	static const command_id reads[] = { COMMAND_SMEMBERS, COMMAND_SMEMBERS, COMMAND_SMEMBERS,
+		COMMAND_SISMEMBER, COMMAND_SISMEMBER, COMMAND_SMISMEMBER, COMMAND_SCARD,
+		COMMAND_SSCAN, COMMAND_SCOUNT, COMMAND_SRANGE, COMMAND_SRANDMEMBER,
+		COMMAND_SUNION };
 	uint64_t dice = world_random(w, 100);
 
 	if (w->form)
@@ -82,8 +83,8 @@ static void add_word(struct buf *line, struct sim_op *op, int member)
 
 	truth_name(member, name);
 	add_name(line, member);
-	if (op->command == COMMAND_SADD || op->command == COMMAND_SADDX || op->command == COMMAND_SREM ||
-		op->command == COMMAND_SCLAIM)
+	if (op->command == COMMAND_SADD || op->command == COMMAND_SADDX ||
+		op->command == COMMAND_SREM || op->command == COMMAND_SCLAIM)
 		buf_printf(&op->log, "%c%s ", op->command == COMMAND_SREM ? '-' : '+', name);
 	if (op->command != COMMAND_SREM)
 		op->world->ever_added[op->key][member] = true;
@@ -133,7 +134,8 @@ static void ask_for_range(struct sim_op *op, struct buf *line)
 
 static void ask_for_some(struct sim_op *op, struct buf *line)
 {
-	op->question.most = 1 + world_random(op->world, op->command == COMMAND_SPOP ? 3 : SIM_MEMBERS / 2);
+	op->question.most =
+		1 + world_random(op->world, op->command == COMMAND_SPOP ? 3 : SIM_MEMBERS / 2);
 	buf_printf(line, " %zu", op->question.most);
 }
 
@@ -190,7 +192,8 @@ static void write_line(struct sim_op *op, struct buf *line)
 	case COMMAND_SADD:
 	case COMMAND_SADDX:
 	case COMMAND_SREM:
-		if (!w->form && op->key == 2 && op->command == COMMAND_SREM && world_chance(w, 10)) {
+		if (!w->form && op->key == 2 && op->command == COMMAND_SREM &&
+			world_chance(w, 10)) {
 			remove_all(op, line);
 			break;
 		}
@@ -209,7 +212,8 @@ static void write_line(struct sim_op *op, struct buf *line)
 	case COMMAND_SLOAD:
 	case COMMAND_SFILL:
 		leases_write_line(op, line);
-		for (uint64_t n = world_random(w, world_chance(w, 30) ? SIM_MEMBERS : 5); n > 0; n--) {
+		for (uint64_t n = world_random(w, world_chance(w, 30) ? SIM_MEMBERS : 5); n > 0;
+			n--) {
 			int member = any_member(op);
 			if (!op->members[member])
 				add_word(line, op, member);
@@ -226,7 +230,8 @@ static void write_line(struct sim_op *op, struct buf *line)
 		if (w->form)
 			op->exptime = w->dated ? dates_choose(w) : (int64_t)world_random(w, 3);
 		else
-			op->exptime = op->key >= 2 && world_chance(w, w->mutation == MUTATION_NO_MARGIN ? 80 : 30)
+			op->exptime = op->key >= 2 &&
+					world_chance(w, w->mutation == MUTATION_NO_MARGIN ? 80 : 30)
 				? (int64_t)world_random(w, 3)
 				: lives_choose(w);
 		buf_printf(line, " %d", (int)op->exptime);
@@ -257,7 +262,8 @@ static void remember(struct sim_op *op)
 /* With this number of keys a command reads in stages. */
 static bool has_many_keys(struct world *w, command_id command)
 {
-	return command == COMMAND_GAT || (command == COMMAND_SMEMBERS && !w->form && world_chance(w, 10));
+	return command == COMMAND_GAT ||
+		(command == COMMAND_SMEMBERS && !w->form && world_chance(w, 10));
 }
 
 static void write_many(struct sim_op *op, struct buf *line)
@@ -273,7 +279,8 @@ static void write_many(struct sim_op *op, struct buf *line)
 		op->exptime = lives_choose_late(w);
 		buf_printf(line, " %d", (int)op->exptime);
 		for (size_t n = 0; n < ORDER_KEYS_FIRST + 5; n++)
-			buf_printf(line, " %c%d", n % LIVES < SIM_KEYS ? 's' : 'l', (int)(n % LIVES % SIM_KEYS));
+			buf_printf(line, " %c%d", n % LIVES < SIM_KEYS ? 's' : 'l',
+				(int)(n % LIVES % SIM_KEYS));
 	} else {
 		for (size_t n = ORDER_SETS_FIRST + 1 + world_random(w, 4); n > 0; n--) {
 			char key = (char)world_random(w, SIM_KEYS);
@@ -284,7 +291,8 @@ static void write_many(struct sim_op *op, struct buf *line)
 	BUF_ADD(line, "\r\n");
 }
 
-void clients_issue(struct world *w, struct lan_proxy *proxy, int client, int key, command_id command)
+void clients_issue(
+	struct world *w, struct lan_proxy *proxy, int client, int key, command_id command)
 {
 	struct sim_op *op = xcalloc(1, sizeof(*op));
 	struct buf *line = &op->line;

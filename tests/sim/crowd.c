@@ -15,9 +15,12 @@ enum {
 	ITEM_MAX = 1024 * 1024
 };
 
-static const struct collection_options options = {
-	.base_size = 16384, .segment_size = 131072, .log_size = 4096, .table_size = 32768, .cache = 1 << 20, .merges = 2
-};
+static const struct collection_options options = { .base_size = 16384,
+	.segment_size = 131072,
+	.log_size = 4096,
+	.table_size = 32768,
+	.cache = 1 << 20,
+	.merges = 2 };
 
 struct crowd;
 
@@ -79,7 +82,8 @@ static const struct lan_hooks hooks = { .arrival = arrival, .place = place, .exe
 
 static void ask(struct slot *slot, const char *line)
 {
-	if (!lan_ask(&slot->proxy->lan.first, (int)slot->number, slice_of(line, strlen(line)), slot))
+	if (!lan_ask(
+		    &slot->proxy->lan.first, (int)slot->number, slice_of(line, strlen(line)), slot))
 		slot->proxy->crowd->wrong = "a request was refused";
 }
 
@@ -88,7 +92,8 @@ static void ask_next(struct slot *slot)
 	char line[64];
 
 	slot->adds = !slot->adds;
-	snprintf(line, sizeof(line), "%s k member%04u\r\n", slot->adds ? "sadd" : "srem", slot->number);
+	snprintf(line, sizeof(line), "%s k member%04u\r\n", slot->adds ? "sadd" : "srem",
+		slot->number);
 	ask(slot, line);
 }
 
@@ -110,7 +115,8 @@ static void task_ended(struct task *task)
 	task_free(task);
 	if (c->ending)
 		return;
-	if (!slice_equal(buf_slice(&slot->reply), slot->adds ? SLICE("STORED\r\n") : SLICE("DELETED\r\n")))
+	if (!slice_equal(buf_slice(&slot->reply),
+		    slot->adds ? SLICE("STORED\r\n") : SLICE("DELETED\r\n")))
 		c->wrong = "a command failed";
 	buf_consume(&slot->reply, buf_size(&slot->reply));
 	slot->in = slot->adds;
@@ -155,7 +161,8 @@ static void check_members(struct crowd *c)
 	buf_add(&reader.reply, "", 1);
 	for (unsigned i = 0; i < CROWD_PROXIES * SLOTS && !c->wrong; i++) {
 		snprintf(name, sizeof(name), "member%04u", i);
-		if ((strstr(reader.reply.data, name) != NULL) != c->proxies[i / SLOTS].slots[i % SLOTS].in)
+		if ((strstr(reader.reply.data, name) != NULL) !=
+			c->proxies[i / SLOTS].slots[i % SLOTS].in)
 			c->wrong = "something acknowledged was lost";
 	}
 	buf_free(&reader.reply);
@@ -202,8 +209,9 @@ bool crowd_run(uint64_t seed, bool noticing)
 		c->wrong = "rewrites came to a stop";
 		good = false;
 	}
-	printf("seed %llu: %llu commands, %llu rewrites, base of up to %zu bytes%s%s\n", (unsigned long long)seed,
-		(unsigned long long)c->done, (unsigned long long)compactions, c->base_max, c->wrong ? ": " : "",
+	printf("seed %llu: %llu commands, %llu rewrites, base of up to %zu bytes%s%s\n",
+		(unsigned long long)seed, (unsigned long long)c->done,
+		(unsigned long long)compactions, c->base_max, c->wrong ? ": " : "",
 		c->wrong ? c->wrong : "");
 	free(c);
 	return good;

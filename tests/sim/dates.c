@@ -50,7 +50,8 @@ static bool is_excused(struct world *w, const struct message *m, int key)
 		w->date_lost[key] = true;
 	if (written && m->call.verb == CALL_CAS && m->result.status == RESULT_DONE)
 		*written = world_now(w);
-	else if (m->call.verb == CALL_TOUCH && m->call.exptime % APART && (!written || world_now(w) - *written >= 1000))
+	else if (m->call.verb == CALL_TOUCH && m->call.exptime % APART &&
+		(!written || world_now(w) - *written >= 1000))
 		w->date_lost[key] = true;
 	return w->date_lost[key];
 }
@@ -76,7 +77,8 @@ static bool is_crossed(const struct world *w, const struct message *m, int key)
 		return false;
 	for (int i = 0; i < SIM_PROXIES; i++) {
 		const struct rewrite *other = &w->rewrites[i][key];
-		if (other != own && other->changed > own->written && strcmp(own->item, other->item) == 0)
+		if (other != own && other->changed > own->written &&
+			strcmp(own->item, other->item) == 0)
 			return true;
 	}
 	return false;
@@ -88,7 +90,8 @@ static void follow_rewrites(struct world *w, const struct message *m, int key)
 	struct rewrite *r = m->proxy ? &w->rewrites[m->proxy->index][key] : NULL;
 	int64_t settled = w->settled[key];
 
-	if (!r || m->result.status != RESULT_DONE || (m->call.verb != CALL_CAS && m->call.verb != CALL_TOUCH))
+	if (!r || m->result.status != RESULT_DONE ||
+		(m->call.verb != CALL_CAS && m->call.verb != CALL_TOUCH))
 		return;
 	if (m->call.verb == CALL_TOUCH && is_by_client(w, m, key))
 		return;
@@ -98,7 +101,8 @@ static void follow_rewrites(struct world *w, const struct message *m, int key)
 		snprintf(r->item, sizeof(r->item), "%.*s", (int)m->call.key.n, m->call.key.p);
 	} else if (is_crossed(w, m, key)) {
 		w->crossed[key] = w->truth.tick;
-		if (settled && (m->call.exptime < settled - NEAR || m->call.exptime > settled + NEAR)) {
+		if (settled &&
+			(m->call.exptime < settled - NEAR || m->call.exptime > settled + NEAR)) {
 			w->settled[key] = 0;
 			w->undone++;
 		}
@@ -123,8 +127,9 @@ void dates_reply(struct sim_op *op)
 
 	if (!w->dated || op->command != COMMAND_TOUCH || !check_says(op, "TOUCHED"))
 		return;
-	if (t->state[op->key] == FORM_WHOLE && t->gone[op->key] < op->issued && t->lost[op->key] < op->issued &&
-		w->broken < op->issued && w->crossed[op->key] < op->issued &&
+	if (t->state[op->key] == FORM_WHOLE && t->gone[op->key] < op->issued &&
+		t->lost[op->key] < op->issued && w->broken < op->issued &&
+		w->crossed[op->key] < op->issued &&
 		!is_dated_since(w, op->key, op->issued, op->number))
 		w->settled[op->key] = op->exptime;
 }
@@ -150,8 +155,8 @@ static int64_t ends(struct world *w, int key, char name[SETTLED_NAME])
 	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
 		char tried[SETTLED_NAME];
 		bool removals = suffixes[i][0] == '+';
-		size_t n = (size_t)snprintf(
-			tried, sizeof(tried), "%c%d%s", removals ? 't' : 's', key, removals ? "" : suffixes[i]);
+		size_t n = (size_t)snprintf(tried, sizeof(tried), "%c%d%s", removals ? 't' : 's',
+			key, removals ? "" : suffixes[i]);
 		struct memcached_item *item = world_find(w, slice_of(tried, n));
 		if (item && item->expires && item->expires < first && matters(w, key, item)) {
 			first = item->expires;
@@ -176,8 +181,8 @@ void dates_quiet(struct world *w)
 			continue;
 		first = ends(w, key, name);
 		if (first < w->settled[key] - NEAR || first > w->settled[key] + NEAR)
-			world_fail(w, "a touch was undone", "key %d, %s expires %lld, not %lld", key, name,
-				(long long)first, (long long)w->settled[key]);
+			world_fail(w, "a touch was undone", "key %d, %s expires %lld, not %lld",
+				key, name, (long long)first, (long long)w->settled[key]);
 	}
 }
 
@@ -185,7 +190,8 @@ void dates_follow(struct world *w, int key, const struct message *m)
 {
 	bool late = m && !m->proxy && (m->call.verb == CALL_CAS || m->call.verb == CALL_TOUCH);
 
-	if (late || w->form_truth.state[key] != FORM_WHOLE || is_dated_since(w, key, w->truth.tick, 0))
+	if (late || w->form_truth.state[key] != FORM_WHOLE ||
+		is_dated_since(w, key, w->truth.tick, 0))
 		w->settled[key] = 0;
 }
 
@@ -202,6 +208,6 @@ void dates_check(struct world *w, const struct message *m)
 		return;
 	off = (item->expires + APART / 2) % APART - APART / 2;
 	if (off < -NEAR || off > NEAR)
-		world_fail(w, "a date that no client has set", "%.*s expires %lld", (int)m->call.key.n, m->call.key.p,
-			(long long)item->expires);
+		world_fail(w, "a date that no client has set", "%.*s expires %lld",
+			(int)m->call.key.n, m->call.key.p, (long long)item->expires);
 }

@@ -10,7 +10,8 @@
  * Returns the value of an item whose key is formatted as by printf; its `p` is NULL if the item is
  * missing.
  */
-static struct slice item(struct world *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static struct slice item(struct world *w, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 
 static struct slice item(struct world *w, const char *format, ...)
 {
@@ -110,7 +111,8 @@ static enum form_state read_tombstone(struct world *w, int key, uint64_t *member
 	if (!bar)
 		return FORM_WRONG;
 	removed = slice_of(text.p, (size_t)(bar - text.p));
-	if (!count_list(removed, -1, counts) || !count_list(slice_skip(text, removed.n + 1), 1, counts))
+	if (!count_list(removed, -1, counts) ||
+		!count_list(slice_skip(text, removed.n + 1), 1, counts))
 		return FORM_WRONG;
 	*members = counted(counts);
 	return FORM_WHOLE;
@@ -145,16 +147,20 @@ static enum form_state read_both(struct slice inactive, struct slice active, uin
 		return inactive.n ? FORM_LOST : FORM_MISSING;
 	if (skip_guard(&active) && !inactive.p)
 		return FORM_LOST;
-	return read_words(inactive, members) && read_words(active, members) ? FORM_WHOLE : FORM_WRONG;
+	return read_words(inactive, members) && read_words(active, members) ? FORM_WHOLE
+									    : FORM_WRONG;
 }
 
 /* Without the pointer there is no set. */
 static enum form_state read_flip(struct world *w, int key, uint64_t *members)
 {
-	struct slice a = item(w, "s%d.a", key), b = item(w, "s%d.b", key), pointer = item(w, "s%d.active", key);
+	struct slice a = item(w, "s%d.a", key), b = item(w, "s%d.b", key),
+		     pointer = item(w, "s%d.active", key);
 	struct slice a_words = a, b_words = b;
 
-	if (pointer.p && (pointer.n != 4 || pointer.p[2] != '.' || (pointer.p[3] != 'a' && pointer.p[3] != 'b')))
+	if (pointer.p &&
+		(pointer.n != 4 || pointer.p[2] != '.' ||
+			(pointer.p[3] != 'a' && pointer.p[3] != 'b')))
 		return FORM_WRONG;
 	skip_guard(&a_words);
 	skip_guard(&b_words);
@@ -173,8 +179,8 @@ static enum form_state read_marked(struct world *w, int key, uint64_t *members)
 {
 	struct slice a = item(w, "s%d.a", key), b = item(w, "s%d.b", key);
 	bool marked_a = is_marked(a), marked_b = is_marked(b), guarded_a, guarded_b;
-	struct slice a_words = slice_skip(a, marked_a), b_words = slice_skip(b, marked_b), a_said = a_words,
-		     b_said = b_words;
+	struct slice a_words = slice_skip(a, marked_a), b_words = slice_skip(b, marked_b),
+		     a_said = a_words, b_said = b_words;
 
 	guarded_a = skip_guard(&a_said);
 	guarded_b = skip_guard(&b_said);
@@ -220,8 +226,8 @@ static enum form_state read_indexed(struct world *w, int key, uint64_t *members)
 /* Plain verbs act on the collection, so that `delete` and `touch` reach all of its items. */
 #define RULE(id, ...) \
 	{ \
-		.prefix = { "s", 1 }, .encoding = (id), .compact_waste = 0.5, .delimiter = ',', .plain_verbs = true, \
-		__VA_ARGS__ \
+		.prefix = { "s", 1 }, .encoding = (id), .compact_waste = 0.5, .delimiter = ',', \
+		.plain_verbs = true, __VA_ARGS__ \
 	}
 
 static const struct form forms[] = {
@@ -230,10 +236,12 @@ static const struct form forms[] = {
 	{ "tombstone", RULE(ENCODING_TOMBSTONE, .type = COLLECTION_SET), read_tombstone, 0 },
 	{ "paired", RULE(ENCODING_PAIRED, .removed = { "t", 1 }), read_paired,
 		EXEMPT_PARTS | EXEMPT_SSET_RACES | EXEMPT_LATE },
-	{ "flip", RULE(ENCODING_FLIP, .pointer = true), read_flip, EXEMPT_FLICKER | EXEMPT_SSET_RACES | EXEMPT_LATE },
+	{ "flip", RULE(ENCODING_FLIP, .pointer = true), read_flip,
+		EXEMPT_FLICKER | EXEMPT_SSET_RACES | EXEMPT_LATE },
 	{ "flip-mark", RULE(ENCODING_FLIP, .pointer = false), read_marked,
 		EXEMPT_FLICKER | EXEMPT_SSET_RACES | EXEMPT_LATE },
-	{ "indexed", RULE(ENCODING_INDEXED, .type = COLLECTION_SET), read_indexed, EXEMPT_SSET_RACES | EXEMPT_LATE },
+	{ "indexed", RULE(ENCODING_INDEXED, .type = COLLECTION_SET), read_indexed,
+		EXEMPT_SSET_RACES | EXEMPT_LATE },
 };
 
 const struct form *form_named(const char *name)
@@ -247,7 +255,8 @@ const struct form *form_named(const char *name)
 
 int form_key(const struct form *form, struct slice name)
 {
-	bool known = name.n >= 2 && (name.p[0] == 's' || (name.p[0] == 't' && form->rule.removed.n));
+	bool known =
+		name.n >= 2 && (name.p[0] == 's' || (name.p[0] == 't' && form->rule.removed.n));
 	int key = known ? name.p[1] - '0' : -1;
 
 	return key >= 0 && key < SIM_KEYS ? key : -1;

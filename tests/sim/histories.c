@@ -3,14 +3,16 @@
 #include <stdio.h>
 
 /* The seed of the first history that fails; 0 if none does. */
-static uint64_t run(const struct histories *h, uint64_t first, uint64_t count, int mutation, bool verbose)
+static uint64_t run(
+	const struct histories *h, uint64_t first, uint64_t count, int mutation, bool verbose)
 {
 	uint64_t totals[HISTORY_TOTALS] = { 0 };
 
 	for (uint64_t seed = first; seed < first + count; seed++) {
 		struct verdict v = h->run(seed, mutation, verbose);
 		if (v.violation) {
-			printf("seed %llu: %s: %s\n", (unsigned long long)seed, v.violation, v.detail);
+			printf("seed %llu: %s: %s\n", (unsigned long long)seed, v.violation,
+				v.detail);
 			return seed;
 		}
 		for (int i = 0; i < HISTORY_TOTALS; i++)
@@ -43,18 +45,21 @@ static int run_mutations(const struct histories *h, uint64_t first, uint64_t cou
 	return failed ? 1 : 0;
 }
 
-int histories_main(const struct histories *h, uint64_t first, uint64_t count, bool mutated, bool verbose)
+int histories_main(
+	const struct histories *h, uint64_t first, uint64_t count, bool mutated, bool verbose)
 {
 	uint64_t wrong;
 
 	if (mutated)
 		return run_mutations(h, first, count);
 	wrong = run(h, first, count, 0, verbose);
-	printf("%llu passed, %d failed\n", (unsigned long long)(wrong ? wrong - first : count), wrong ? 1 : 0);
+	printf("%llu passed, %d failed\n", (unsigned long long)(wrong ? wrong - first : count),
+		wrong ? 1 : 0);
 	return wrong ? 1 : 0;
 }
 
-void histories_fail(const char **violation, char *detail, size_t size, const char *what, const char *format, va_list ap)
+void histories_fail(const char **violation, char *detail, size_t size, const char *what,
+	const char *format, va_list ap)
 {
 	if (*violation)
 		return;

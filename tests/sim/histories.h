@@ -33,10 +33,11 @@ struct histories {
  * Runs the histories; if `mutated`, each mutation until a history finds it. Returns the exit
  * status.
  */
-int histories_main(const struct histories *histories, uint64_t first, uint64_t count, bool mutated, bool verbose);
+int histories_main(const struct histories *histories, uint64_t first, uint64_t count, bool mutated,
+	bool verbose);
 
 /* Records the first violation of a history, with a text formatted as by vsnprintf. */
-void histories_fail(
-	const char **violation, char *detail, size_t size, const char *what, const char *format, va_list ap);
+void histories_fail(const char **violation, char *detail, size_t size, const char *what,
+	const char *format, va_list ap);
 
 #endif

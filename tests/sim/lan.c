@@ -9,7 +9,8 @@
 #include "util/alloc.h"
 #include "util/random.h"
 
-static const uint64_t START = 1700000000000000; /* microseconds since 1970: a date is more than 30 days */
+static const uint64_t START =
+	1700000000000000; /* microseconds since 1970: a date is more than 30 days */
 
 uint64_t lan_random(struct lan *lan, uint64_t below)
 {
@@ -80,7 +81,8 @@ static struct message *take(struct lan *lan)
 	return first;
 }
 
-static struct message *create(struct lan *lan, struct lan_proxy *p, struct env *env, struct waiter *waiter, int server)
+static struct message *create(
+	struct lan *lan, struct lan_proxy *p, struct env *env, struct waiter *waiter, int server)
 {
 	struct message *m = xcalloc(1, sizeof(*m) + lan->hooks->note_size);
 
@@ -128,14 +130,15 @@ static bool is_in_packet(struct lan *lan, const struct message *m)
 {
 	const struct message *last = lan->last;
 
-	return last && last->proxy == m->proxy && last->server == m->server && lan->hooks->is_in_packet &&
-		lan->hooks->is_in_packet(lan, last, m);
+	return last && last->proxy == m->proxy && last->server == m->server &&
+		lan->hooks->is_in_packet && lan->hooks->is_in_packet(lan, last, m);
 }
 
 /* As the daemon's upstream does, refuses a cas id that was read on another connection. */
 static bool is_stale(const struct lan_proxy *p, const struct call *call, int server)
 {
-	return call->verb == CALL_CAS && call->connection && call->connection != p->wires[server].id;
+	return call->verb == CALL_CAS && call->connection &&
+		call->connection != p->wires[server].id;
 }
 
 void lan_call(struct env *env, const struct call *call, struct waiter *waiter)
@@ -263,7 +266,8 @@ bool lan_ask(struct lan_host *host, int client, struct slice line, void *owner)
 	struct request_progress progress = { 0 };
 	struct request request;
 
-	lan_say(host->proxy->lan, "P%d client %d asks %.*s", host->proxy->index, client, (int)line.n, line.p);
+	lan_say(host->proxy->lan, "P%d client %d asks %.*s", host->proxy->index, client,
+		(int)line.n, line.p);
 	lan_set_clock(host->proxy);
 	return request_parse(line, &limits, &progress, &request) == REQUEST_READY &&
 		task_start(&host->host, &request, owner);
@@ -278,7 +282,8 @@ struct memcached_item *lan_find(struct lan *lan, struct slice key)
 
 struct memcached_item *lan_any_item(struct lan *lan)
 {
-	struct memcached_item *items = lan->servers[lan_random(lan, (uint64_t)lan->server_count)].items;
+	struct memcached_item *items =
+		lan->servers[lan_random(lan, (uint64_t)lan->server_count)].items;
 	size_t at = lan_random(lan, MEMCACHED_ITEMS), seen;
 
 	for (seen = 0; seen < MEMCACHED_ITEMS && !items[at].used; seen++)
@@ -291,10 +296,13 @@ static void show(const struct lan *lan, const struct message *m)
 	const struct call *c = &m->call;
 	struct slice got = buf_size(&m->value) ? buf_slice(&m->value) : m->result.value;
 
-	lan_say(lan, "P%d%s server %d verb %d want %u exp %lld cas %llu %.*s | %.*s | -> %d cas %llu ttl %lld %.*s\n",
-		m->from, m->proxy ? "" : " (lost)", m->server, (int)c->verb, c->want, (long long)c->exptime,
-		(unsigned long long)c->number, (int)c->key.n, c->key.p, (int)c->value.n, c->value.p,
-		(int)m->result.status, (unsigned long long)m->result.cas, (long long)m->result.ttl, (int)got.n, got.p);
+	lan_say(lan,
+		"P%d%s server %d verb %d want %u exp %lld cas %llu %.*s | %.*s | -> %d cas %llu "
+		"ttl %lld %.*s\n",
+		m->from, m->proxy ? "" : " (lost)", m->server, (int)c->verb, c->want,
+		(long long)c->exptime, (unsigned long long)c->number, (int)c->key.n, c->key.p,
+		(int)c->value.n, c->value.p, (int)m->result.status,
+		(unsigned long long)m->result.cas, (long long)m->result.ttl, (int)got.n, got.p);
 }
 
 static void execute(struct lan *lan, struct message *m)
@@ -365,13 +373,15 @@ void lan_step(struct lan *lan)
 
 static int compare_numbers(const void *a, const void *b)
 {
-	const struct message *first = *(struct message *const *)a, *second = *(struct message *const *)b;
+	const struct message *first = *(struct message *const *)a,
+			     *second = *(struct message *const *)b;
 
 	return first->number < second->number ? -1 : first->number > second->number;
 }
 
 /* Returns the pending messages of a proxy: from this server. The caller frees the list. */
-static struct message **waiting_for(const struct lan *lan, const struct lan_proxy *p, int server, size_t *count)
+static struct message **waiting_for(
+	const struct lan *lan, const struct lan_proxy *p, int server, size_t *count)
 {
 	struct message **list = xmalloc((lan->count + 1) * sizeof(*list));
 
@@ -396,7 +406,8 @@ static struct message *part_with(struct lan *lan, struct message *m, enum result
 }
 
 /* An abort discards calls that have not left the proxy's kernel. A killed proxy aborts nothing. */
-static bool is_discarded(const struct lan_proxy *p, const struct lan_wire *wire, const struct message *m)
+static bool is_discarded(
+	const struct lan_proxy *p, const struct lan_wire *wire, const struct message *m)
 {
 	return wire->recovers && m->number >= wire->stuck && !p->dead && !p->lan->gentle;
 }
@@ -418,11 +429,14 @@ static void break_wire(struct lan_proxy *p, int server, bool restarts)
 	for (size_t i = 0; i < count; i++) {
 		struct message *m = lost[i];
 		bool has_result = m->executed || m->answered;
-		if (restarts && !has_result && lan->hooks->sent_again && lan->hooks->sent_again(lan, m))
+		if (restarts && !has_result && lan->hooks->sent_again &&
+			lan->hooks->sent_again(lan, m))
 			continue;
 		sent = sent && lan_random(lan, 100) < 70;
-		lost[kept++] = part_with(lan, m, sent || has_result ? RESULT_LOST : RESULT_UNAVAILABLE);
-		if (!sent || has_result || restarts || is_discarded(p, wire, m) || lan_random(lan, 2))
+		lost[kept++] =
+			part_with(lan, m, sent || has_result ? RESULT_LOST : RESULT_UNAVAILABLE);
+		if (!sent || has_result || restarts || is_discarded(p, wire, m) ||
+			lan_random(lan, 2))
 			drop(m);
 	}
 	if (wire->recovers) {
@@ -455,7 +469,8 @@ static void wait_while_stuck(struct lan_proxy *p, struct lan_wire *wire);
 
 static void look_if_stuck(struct waiter *waiter, const struct result *r)
 {
-	struct lan_wire *wire = (struct lan_wire *)((char *)waiter - offsetof(struct lan_wire, clock));
+	struct lan_wire *wire =
+		(struct lan_wire *)((char *)waiter - offsetof(struct lan_wire, clock));
 	struct lan_proxy *p = wire->proxy;
 	int server = (int)(wire - p->wires);
 	size_t count;
@@ -489,7 +504,8 @@ void lan_stall(struct lan_proxy *p, int server, uint64_t length, uint64_t timeou
 
 	if (wire->recovers)
 		return;
-	lan_say(lan, "P%d server %d: is stalled for %llu us\n", p->index, server, (unsigned long long)length);
+	lan_say(lan, "P%d server %d: is stalled for %llu us\n", p->index, server,
+		(unsigned long long)length);
 	wire->stuck = lan->number;
 	wire->recovers = lan->now + length;
 	wire->there = wire->recovers > wire->there ? wire->recovers : wire->there;
@@ -544,13 +560,15 @@ void lan_kill(struct lan_proxy *p)
 
 /* --- calls in flight --- */
 
-const struct message *lan_last_call(const struct lan *lan, const struct lan_proxy *p, struct slice key)
+const struct message *lan_last_call(
+	const struct lan *lan, const struct lan_proxy *p, struct slice key)
 {
 	const struct message *last = NULL;
 
 	for (size_t i = 0; i < lan->count; i++) {
 		const struct message *m = lan->heap[i];
-		if (m->proxy == p && (!last || m->number > last->number) && slice_equal(m->call.key, key))
+		if (m->proxy == p && (!last || m->number > last->number) &&
+			slice_equal(m->call.key, key))
 			last = m;
 	}
 	return last;
@@ -565,7 +583,8 @@ bool lan_is_waiting(const struct lan *lan, const struct env *env)
 	return false;
 }
 
-void lan_init(struct lan *lan, const struct lan_hooks *hooks, void *arg, int servers, size_t item_max, uint64_t seed)
+void lan_init(struct lan *lan, const struct lan_hooks *hooks, void *arg, int servers,
+	size_t item_max, uint64_t seed)
 {
 	lan->hooks = hooks;
 	lan->arg = arg;

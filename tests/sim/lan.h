@@ -60,7 +60,7 @@ struct message {
 	struct call call;
 	char *bytes;      /* memory of the call's slices */
 	int server, from; /* -1: a timer; the index of its proxy */
-	bool answered;    /* `result` is set before the call arrives, so that the call is not executed */
+	bool answered; /* `result` is set before the call arrives, so that the call is not executed */
 	bool executed, gone, late;
 	struct result result;
 	struct buf value; /* memory of the result's value; if a hook fills it, it is the value */
@@ -84,7 +84,8 @@ struct lan_hooks {
 	 * Returns whether a call is in one packet with `last`, the previous call on the same
 	 * connection: then the server executes nothing between them.
 	 */
-	bool (*is_in_packet)(struct lan *lan, const struct message *last, const struct message *message);
+	bool (*is_in_packet)(
+		struct lan *lan, const struct message *last, const struct message *message);
 	/*
 	 * Called when a call was sent, and may be changed; when it is about to be executed (returns
 	 * true if message->result is already set); after it was executed.
@@ -116,7 +117,8 @@ struct lan {
 };
 
 /* The lan must be zeroed. */
-void lan_init(struct lan *lan, const struct lan_hooks *hooks, void *arg, int servers, size_t item_max, uint64_t seed);
+void lan_init(struct lan *lan, const struct lan_hooks *hooks, void *arg, int servers,
+	size_t item_max, uint64_t seed);
 /* Drops all messages and items. */
 void lan_fini(struct lan *lan);
 
@@ -158,7 +160,8 @@ struct memcached_item *lan_any_item(struct lan *lan);
  * Return the last call on that key whose result a proxy still needs, or NULL; whether an env has
  * anything in flight.
  */
-const struct message *lan_last_call(const struct lan *lan, const struct lan_proxy *proxy, struct slice key);
+const struct message *lan_last_call(
+	const struct lan *lan, const struct lan_proxy *proxy, struct slice key);
 bool lan_is_waiting(const struct lan *lan, const struct env *env);
 
 /*

@@ -11,12 +11,15 @@ enum { SKEW = 1 /* seconds by which the clock of a proxy may be ahead */ };
 /* Late loads are sent too, and all other commands for sets. */
 int leases_choose(struct world *w)
 {
-	static const command_id while_loading[] = { COMMAND_SLOAD, COMMAND_SLOAD, COMMAND_SLOAD, COMMAND_SFILL,
-		COMMAND_SADDX, COMMAND_SADDX, COMMAND_SREM, COMMAND_SREM, COMMAND_SMEMBERS, COMMAND_SLEASE };
-	static const command_id else_[] = { COMMAND_SLEASE, COMMAND_SLEASE, COMMAND_SLEASE, COMMAND_DELETE,
-		COMMAND_DELETE, COMMAND_SMEMBERS, COMMAND_SMEMBERS, COMMAND_SADDX, COMMAND_SLOAD, COMMAND_SFILL };
-	static const command_id rare[] = { COMMAND_SADD, COMMAND_SSET, COMMAND_TOUCH, COMMAND_SCOMPACT, COMMAND_SPOP,
-		COMMAND_SCLAIM, COMMAND_SISMEMBER, COMMAND_SCARD, COMMAND_SSCAN, COMMAND_DELETE };
+	static const command_id while_loading[] = { COMMAND_SLOAD, COMMAND_SLOAD, COMMAND_SLOAD,
+		COMMAND_SFILL, COMMAND_SADDX, COMMAND_SADDX, COMMAND_SREM, COMMAND_SREM,
+		COMMAND_SMEMBERS, COMMAND_SLEASE };
+	static const command_id else_[] = { COMMAND_SLEASE, COMMAND_SLEASE, COMMAND_SLEASE,
+		COMMAND_DELETE, COMMAND_DELETE, COMMAND_SMEMBERS, COMMAND_SMEMBERS, COMMAND_SADDX,
+		COMMAND_SLOAD, COMMAND_SFILL };
+	static const command_id rare[] = { COMMAND_SADD, COMMAND_SSET, COMMAND_TOUCH,
+		COMMAND_SCOMPACT, COMMAND_SPOP, COMMAND_SCLAIM, COMMAND_SISMEMBER, COMMAND_SCARD,
+		COMMAND_SSCAN, COMMAND_DELETE };
 
 	if (world_chance(w, 12))
 		return (int)rare[world_random(w, sizeof(rare) / sizeof(*rare))];
@@ -81,12 +84,14 @@ static void begin(struct world *w, const struct stored_lease *is)
 /* Returns whether the message may belong to this command: a killed proxy may have sent it too. */
 static bool may_be_of(const struct sim_op *op, const struct message *m, command_id command)
 {
-	return op->command == command && op->key == LEASES_KEY && (op->ended || op->proxy == m->proxy) &&
+	return op->command == command && op->key == LEASES_KEY &&
+		(op->ended || op->proxy == m->proxy) &&
 		memcmp(op->token, op->world->leases.truth.token, STORED_TOKEN) == 0;
 }
 
 /* Returns whether the loaded members are now all earlier ones and those of the command. */
-static bool adds_up(const struct sim_op *op, const bool was[SIM_MEMBERS], const bool is[SIM_MEMBERS])
+static bool adds_up(
+	const struct sim_op *op, const bool was[SIM_MEMBERS], const bool is[SIM_MEMBERS])
 {
 	for (int i = 0; i < SIM_MEMBERS; i++) {
 		if ((was[i] || op->members[i]) != is[i])
@@ -107,7 +112,8 @@ static void loaded(struct world *w, const struct message *m, const struct stored
 			op->executed[0] = found = true;
 	}
 	if (!found)
-		world_fail(w, "something was loaded that nobody sent", "tick %llu", (unsigned long long)w->truth.tick);
+		world_fail(w, "something was loaded that nobody sent", "tick %llu",
+			(unsigned long long)w->truth.tick);
 	truth->deadline = is->deadline;
 	memcpy(truth->loaded, is->loaded, sizeof(truth->loaded));
 }
@@ -118,10 +124,12 @@ static void taken_over(struct world *w, const struct stored_lease *is)
 
 	if (world_now(w) / 1000 + SKEW <= truth->deadline)
 		world_fail(w, "a lease was taken over that was not over", "deadline %llu, now %llu",
-			(unsigned long long)truth->deadline, (unsigned long long)(world_now(w) / 1000));
+			(unsigned long long)truth->deadline,
+			(unsigned long long)(world_now(w) / 1000));
 	memset(truth->loaded, 0, sizeof(truth->loaded));
 	if (!says_same(truth, is, true))
-		world_fail(w, "a new lease changed the words", "tick %llu", (unsigned long long)w->truth.tick);
+		world_fail(w, "a new lease changed the words", "tick %llu",
+			(unsigned long long)w->truth.tick);
 	begin(w, is);
 }
 
@@ -134,8 +142,8 @@ static bool is_fill(struct world *w, const struct message *m, const bool members
 	TAILQ_FOREACH(op, &w->ops, link) {
 		bool fits = may_be_of(op, m, COMMAND_SFILL);
 		for (int i = 0; i < SIM_MEMBERS && fits; i++)
-			fits = (truth->words[i] ? truth->words[i] > 0 : truth->loaded[i] || op->members[i]) ==
-				members[i];
+			fits = (truth->words[i] ? truth->words[i] > 0
+						: truth->loaded[i] || op->members[i]) == members[i];
 		if (fits)
 			op->executed[0] = found = true;
 	}
@@ -147,12 +155,13 @@ static void completed(struct world *w, const struct message *m)
 	bool members[SIM_MEMBERS];
 
 	if (stored_set_read(w, LEASES_KEY, members) == STORED_MISSING) {
-		world_fail(w, "a base was removed that somebody loads", "tick %llu", (unsigned long long)w->truth.tick);
+		world_fail(w, "a base was removed that somebody loads", "tick %llu",
+			(unsigned long long)w->truth.tick);
 		return;
 	}
 	if (!is_fill(w, m, members) && !check_is_sset(w, LEASES_KEY, members))
-		world_fail(
-			w, "a set was completed as nobody loaded it", "tick %llu", (unsigned long long)w->truth.tick);
+		world_fail(w, "a set was completed as nobody loaded it", "tick %llu",
+			(unsigned long long)w->truth.tick);
 	for (int i = 0; i < SIM_MEMBERS; i++)
 		truth_set_member(&w->truth, LEASES_KEY, i, members[i]);
 }
@@ -192,8 +201,10 @@ bool leases_written(struct world *w, const struct message *m, int key, struct sl
 		loaded(w, m, &is);
 	else if (l->runs)
 		taken_over(w, &is);
-	else if (m->call.verb != CALL_ADD && !truth_at(&w->truth.sets[key].absent, w->truth.tick) && !may_miss(w, m))
-		world_fail(w, "a set became one that somebody loads", "tick %llu", (unsigned long long)w->truth.tick);
+	else if (m->call.verb != CALL_ADD && !truth_at(&w->truth.sets[key].absent, w->truth.tick) &&
+		!may_miss(w, m))
+		world_fail(w, "a set became one that somebody loads", "tick %llu",
+			(unsigned long long)w->truth.tick);
 	else
 		begin(w, &is);
 	return true;
@@ -208,7 +219,8 @@ void leases_check(struct world *w, int key, enum stored_state state)
 	if (state != STORED_LOADING)
 		end(w);
 	else if (!w->leases.runs)
-		world_fail(w, "a lease that nobody gave", "tick %llu", (unsigned long long)w->truth.tick);
+		world_fail(w, "a lease that nobody gave", "tick %llu",
+			(unsigned long long)w->truth.tick);
 	else if (!stored_set_lease(w, key, &is) || !says_same(&w->leases.truth, &is, true) ||
 		memcmp(is.token, w->leases.truth.token, STORED_TOKEN) != 0)
 		world_fail(w, "what is loaded is another than was written", "tick %llu",
@@ -227,12 +239,14 @@ static void told_lease(struct sim_op *op)
 		if (memcmp(given->token, op->reply.data + op->reply.start + 6, STORED_TOKEN) != 0)
 			continue;
 		if (given->told || given->tick < op->issued)
-			world_fail(w, "two clients have one lease", "%.*s", STORED_TOKEN, given->token);
+			world_fail(w, "two clients have one lease", "%.*s", STORED_TOKEN,
+				given->token);
 		given->told = true;
 		l->last[op->client] = l->last_told = i + 1;
 		return;
 	}
-	world_fail(w, "a lease that was never given", "%.*s", (int)buf_size(&op->reply), op->reply.data);
+	world_fail(w, "a lease that was never given", "%.*s", (int)buf_size(&op->reply),
+		op->reply.data);
 }
 
 static void told_of_load(struct sim_op *op)

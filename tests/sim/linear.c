@@ -111,7 +111,8 @@ static bool try_operation(struct search *s, const struct place *p, size_t op)
 	struct place next = { .done = p->done | bit(op) };
 	enum linear_step step;
 
-	for (unsigned choice = 0; (step = l->step(l->arg, op, &p->state, choice, &next.state)) != LINEAR_END;
+	for (unsigned choice = 0;
+		(step = l->step(l->arg, op, &p->state, choice, &next.state)) != LINEAR_END;
 		choice++) {
 		if (step == LINEAR_RIGHT && search_from(s, next))
 			return true;
@@ -129,7 +130,8 @@ static bool search_from(struct search *s, struct place p)
 		return true;
 	if (p.done && !is_new(s, &p))
 		return false;
-	if (__builtin_popcountll(p.done & s->replied) > __builtin_popcountll(l->furthest & s->replied))
+	if (__builtin_popcountll(p.done & s->replied) >
+		__builtin_popcountll(l->furthest & s->replied))
 		l->furthest = p.done;
 	first = first_reply(s, p.done);
 	for (size_t i = 0; i < l->count && !s->gives_up; i++) {

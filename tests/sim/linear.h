@@ -34,8 +34,8 @@ struct linear {
 	const struct linear_op *ops;
 	size_t count;
 	/* Computes the new state after an operation; 0 is the first of its choices. */
-	enum linear_step (*step)(
-		void *arg, size_t op, const struct linear_state *before, unsigned choice, struct linear_state *after);
+	enum linear_step (*step)(void *arg, size_t op, const struct linear_state *before,
+		unsigned choice, struct linear_state *after);
 	void *arg;
 	/* set by the check: a bit for each operation of the longest order that was found */
 	uint64_t furthest;

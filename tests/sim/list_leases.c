@@ -3,7 +3,10 @@
 #include "protocol/commands.h"
 #include "stored_set.h"
 
-enum { SKEW = 1 /* seconds by which the clock of a proxy may be ahead */, MARK = 6 /* bytes of "@fill." */ };
+enum {
+	SKEW = 1 /* seconds by which the clock of a proxy may be ahead */,
+	MARK = 6 /* bytes of "@fill." */
+};
 
 static struct list_lease *lease_of(struct world *w)
 {
@@ -14,10 +17,12 @@ static struct list_lease *lease_of(struct world *w)
 
 command_id list_leases_choose(struct world *w)
 {
-	static const command_id while_loading[] = { COMMAND_LLOAD, COMMAND_LLOAD, COMMAND_LLOAD, COMMAND_LFILL,
-		COMMAND_RPUSHX, COMMAND_RPUSH, COMMAND_LPUSHX, COMMAND_LPUSH, COMMAND_LRANGE, COMMAND_LLEASE };
-	static const command_id else_[] = { COMMAND_LLEASE, COMMAND_LLEASE, COMMAND_LLEASE, COMMAND_DELETE,
-		COMMAND_DELETE, COMMAND_LPOP, COMMAND_LRANGE, COMMAND_RPUSHX, COMMAND_LLOAD, COMMAND_LFILL };
+	static const command_id while_loading[] = { COMMAND_LLOAD, COMMAND_LLOAD, COMMAND_LLOAD,
+		COMMAND_LFILL, COMMAND_RPUSHX, COMMAND_RPUSH, COMMAND_LPUSHX, COMMAND_LPUSH,
+		COMMAND_LRANGE, COMMAND_LLEASE };
+	static const command_id else_[] = { COMMAND_LLEASE, COMMAND_LLEASE, COMMAND_LLEASE,
+		COMMAND_DELETE, COMMAND_DELETE, COMMAND_LPOP, COMMAND_LRANGE, COMMAND_RPUSHX,
+		COMMAND_LLOAD, COMMAND_LFILL };
 
 	if (world_chance(w, 6))
 		return world_chance(w, 50) ? COMMAND_SCOMPACT : COMMAND_DELETE;
@@ -64,8 +69,8 @@ static bool read_base(struct world *w, struct slice base, struct list_lease *out
 		} else if (slice_starts(token, SLICE("@fill.")) && token.n > MARK + STORED_TOKEN) {
 			memcpy(out->token, token.p + MARK, STORED_TOKEN);
 			token = slice_skip(token, MARK + STORED_TOKEN);
-			if (!stored_number(&token, '.', &out->deadline) || !stored_number(&token, '.', &seconds) ||
-				token.n)
+			if (!stored_number(&token, '.', &out->deadline) ||
+				!stored_number(&token, '.', &seconds) || token.n)
 				world_fail(w, "a lease that is none", "%s", "");
 		} else if (whole) {
 			whole = lists_read_segment(w, LOADED_LIST, token, &s);
@@ -78,7 +83,8 @@ static bool read_base(struct world *w, struct slice base, struct list_lease *out
 
 static bool same_words(const struct list_lease *a, const struct list_lease *b)
 {
-	return a->count == b->count && a->front == b->front && memcmp(a->words, b->words, a->count * sizeof(int)) == 0;
+	return a->count == b->count && a->front == b->front &&
+		memcmp(a->words, b->words, a->count * sizeof(int)) == 0;
 }
 
 static void begin(struct world *w, const struct list_lease *is)
@@ -118,7 +124,8 @@ static bool are_of(const struct sim_op *op, const int *items, size_t count)
 	return count == (size_t)op->list->count;
 }
 
-static void loaded(struct world *w, const struct message *m, const struct list_lease *is, bool whole)
+static void loaded(
+	struct world *w, const struct message *m, const struct list_lease *is, bool whole)
 {
 	struct list_lease *l = lease_of(w);
 	size_t old = l->loaded_count;
@@ -126,19 +133,22 @@ static void loaded(struct world *w, const struct message *m, const struct list_l
 	struct sim_op *op;
 
 	if (!same_words(l, is))
-		world_fail(w, "a load changed what others pushed", "tick %llu", (unsigned long long)w->truth.tick);
+		world_fail(w, "a load changed what others pushed", "tick %llu",
+			(unsigned long long)w->truth.tick);
 	l->damaged |= !whole;
 	l->deadline = is->deadline;
 	TAILQ_FOREACH(op, &w->ops, link) {
 		if (may_be_of(op, m, COMMAND_LLOAD) &&
 			(l->damaged ||
-				(is->loaded_count >= old && are_of(op, is->loaded + old, is->loaded_count - old))))
+				(is->loaded_count >= old &&
+					are_of(op, is->loaded + old, is->loaded_count - old))))
 			op->executed[0] = found = true;
 	}
 	if (l->damaged)
 		return;
 	if (!found || memcmp(l->loaded, is->loaded, old * sizeof(int)) != 0)
-		world_fail(w, "something was loaded that nobody sent", "tick %llu", (unsigned long long)w->truth.tick);
+		world_fail(w, "something was loaded that nobody sent", "tick %llu",
+			(unsigned long long)w->truth.tick);
 	memcpy(l->loaded, is->loaded, is->loaded_count * sizeof(int));
 	l->loaded_count = is->loaded_count;
 }
@@ -151,7 +161,8 @@ static void taken_over(struct world *w, const struct list_lease *is)
 		world_fail(w, "a lease was taken over that was not over", "deadline %llu, now %llu",
 			(unsigned long long)l->deadline, (unsigned long long)(world_now(w) / 1000));
 	if (!same_words(l, is) || is->loaded_count)
-		world_fail(w, "a new lease changed the words", "tick %llu", (unsigned long long)w->truth.tick);
+		world_fail(w, "a new lease changed the words", "tick %llu",
+			(unsigned long long)w->truth.tick);
 	begin(w, is);
 }
 
@@ -165,11 +176,13 @@ static bool is_fill(const struct sim_op *op, const struct list_sequence *now)
 	size_t last = (size_t)op->list->count;
 	const int *at = now->items;
 
-	if (now->count != l->count + l->loaded_count + last || memcmp(at, l->words, l->front * sizeof(int)) != 0 ||
+	if (now->count != l->count + l->loaded_count + last ||
+		memcmp(at, l->words, l->front * sizeof(int)) != 0 ||
 		memcmp(at + l->front, l->loaded, l->loaded_count * sizeof(int)) != 0)
 		return false;
 	at += l->front + l->loaded_count;
-	return are_of(op, at, last) && memcmp(at + last, l->words + l->front, (l->count - l->front) * sizeof(int)) == 0;
+	return are_of(op, at, last) &&
+		memcmp(at + last, l->words + l->front, (l->count - l->front) * sizeof(int)) == 0;
 }
 
 static void completed(struct world *w, const struct message *m)
@@ -193,8 +206,8 @@ static void completed(struct world *w, const struct message *m)
 			op->executed[0] = found = true;
 	}
 	if (!found)
-		world_fail(
-			w, "a list was completed as nobody loaded it", "tick %llu", (unsigned long long)w->truth.tick);
+		world_fail(w, "a list was completed as nobody loaded it", "tick %llu",
+			(unsigned long long)w->truth.tick);
 	memcpy(t->items, now.items, now.count * sizeof(int));
 	t->count = now.count;
 	t->spoiled = false;
@@ -257,7 +270,8 @@ bool list_leases_executed(struct world *w, const struct message *m, struct slice
 		return false;
 	l->runs &= list_leases_is(before);
 	if (m->call.verb == CALL_CAS && m->call.exptime < 0 && l->runs)
-		world_fail(w, "a base was removed that somebody loads", "tick %llu", (unsigned long long)w->truth.tick);
+		world_fail(w, "a base was removed that somebody loads", "tick %llu",
+			(unsigned long long)w->truth.tick);
 	if (!l->runs && (pushes || !list_leases_is(m->call.value)))
 		return false;
 	if (pushes)
@@ -280,7 +294,8 @@ bool list_leases_check(struct world *w, struct slice base)
 	whole = read_base(w, base, &is);
 	l->damaged |= !whole;
 	if (!whole && !w->evictions)
-		world_fail(w, "a segment of a list is gone that nobody evicted", "list %d", LOADED_LIST);
+		world_fail(w, "a segment of a list is gone that nobody evicted", "list %d",
+			LOADED_LIST);
 	if (!l->runs || !same_words(l, &is) || memcmp(l->token, is.token, STORED_TOKEN) != 0 ||
 		(!l->damaged &&
 			(l->loaded_count != is.loaded_count ||
@@ -299,15 +314,18 @@ static void told_lease(struct sim_op *op)
 
 	for (size_t i = 0; i < l->given_count; i++) {
 		struct list_given *given = &l->given[i];
-		if (memcmp(given->token, op->reply.data + op->reply.start + MARK, STORED_TOKEN) != 0)
+		if (memcmp(given->token, op->reply.data + op->reply.start + MARK, STORED_TOKEN) !=
+			0)
 			continue;
 		if (given->told || given->tick < op->issued)
-			world_fail(w, "two clients have one lease", "%.*s", STORED_TOKEN, given->token);
+			world_fail(w, "two clients have one lease", "%.*s", STORED_TOKEN,
+				given->token);
 		given->told = true;
 		l->last_told = i + 1;
 		return;
 	}
-	world_fail(w, "a lease that was never given", "%.*s", (int)buf_size(&op->reply), op->reply.data);
+	world_fail(w, "a lease that was never given", "%.*s", (int)buf_size(&op->reply),
+		op->reply.data);
 }
 
 bool list_leases_reply(struct sim_op *op)

@@ -36,7 +36,9 @@ static size_t seen(struct world *w, int list, size_t *first)
 	const struct truth_list *t = lists_of(w, list);
 	bool over = list == SIM_LIMITED && t->count > SIM_LIST_MAX;
 
-	*first = over && rules_collection(&w->rules, SLICE("l2"))->newest == NEWEST_LAST ? t->count - SIM_LIST_MAX : 0;
+	*first = over && rules_collection(&w->rules, SLICE("l2"))->newest == NEWEST_LAST
+		? t->count - SIM_LIST_MAX
+		: 0;
 	return over ? SIM_LIST_MAX : t->count;
 }
 
@@ -59,7 +61,8 @@ static void remember(struct world *w, int list)
 	size_t first, count = seen(w, list, &first), bytes = count * sizeof(*t->items);
 
 	excuse(w, list);
-	if (last && last->absent == t->absent && last->spoiled == t->spoiled && last->count == count &&
+	if (last && last->absent == t->absent && last->spoiled == t->spoiled &&
+		last->count == count &&
 		(bytes == 0 || memcmp(last->items, t->items + first, bytes) == 0))
 		return;
 	if (t->version_count == t->version_capacity) {
@@ -67,7 +70,8 @@ static void remember(struct world *w, int list)
 		t->versions = xrealloc(t->versions, t->version_capacity * sizeof(*t->versions));
 	}
 	last = &t->versions[t->version_count++];
-	*last = (struct list_version){ w->truth.tick, t->absent, t->spoiled, count, xmalloc(bytes + 1) };
+	*last = (struct list_version){ w->truth.tick, t->absent, t->spoiled, count,
+		xmalloc(bytes + 1) };
 	memcpy(last->items, t->items + first, bytes);
 }
 
@@ -97,7 +101,8 @@ int lists_item_number(struct world *w, struct slice name)
 {
 	uint32_t n;
 
-	if (name.n > 1 && name.p[0] == 'i' && num_parse_u32(slice_skip(name, 1), &n) && n < SIM_ITEMS)
+	if (name.n > 1 && name.p[0] == 'i' && num_parse_u32(slice_skip(name, 1), &n) &&
+		n < SIM_ITEMS)
 		return (int)n;
 	world_fail(w, "an item that nobody named", "%.*s", (int)name.n, name.p);
 	return 0;
@@ -116,7 +121,9 @@ bool lists_read_segment(struct world *w, int list, struct slice token, struct li
 	if (good)
 		name = slice_of(token.p + 1, token.n - 1 - rest.n);
 	if (!good || !stored_check(&rest, &check) || token.n > sizeof(key) - 3 ||
-		(rest.n && (!stored_number(&rest, ':', &skip) || !stored_number(&rest, ':', &keep) || rest.n))) {
+		(rest.n &&
+			(!stored_number(&rest, ':', &skip) || !stored_number(&rest, ':', &keep) ||
+				rest.n))) {
 		world_fail(w, "a reference that is none", "%.*s", (int)token.n, token.p);
 		return false;
 	}
@@ -186,7 +193,8 @@ void lists_check(struct world *w, int list)
 	char name[SIM_KEY_SIZE] = { 'l', (char)('0' + list) };
 	struct memcached_item *base = world_find(w, slice_of(name, SIM_KEY_SIZE));
 
-	if (list == LOADED_LIST && list_leases_check(w, base ? buf_slice(&base->value) : slice_of("", 0))) {
+	if (list == LOADED_LIST &&
+		list_leases_check(w, base ? buf_slice(&base->value) : slice_of("", 0))) {
 		t->count = 0;
 		t->absent = true;
 		t->spoiled = false;
@@ -196,13 +204,15 @@ void lists_check(struct world *w, int list)
 		t->spoiled = false;
 	} else if (!lists_read_stored(w, list, &stored)) {
 		if (!t->spoiled && !w->evictions)
-			world_fail(w, "a segment of a list is gone that nobody evicted", "list %d", list);
+			world_fail(w, "a segment of a list is gone that nobody evicted", "list %d",
+				list);
 		t->absent = t->spoiled = true;
 	} else if (!t->spoiled) {
 		t->absent = false;
-		if (stored.count != t->count || memcmp(stored.items, t->items, t->count * sizeof(int)) != 0)
-			world_fail(w, "the stored list is another than was written", "list %d has %zu, not %zu", list,
-				stored.count, t->count);
+		if (stored.count != t->count ||
+			memcmp(stored.items, t->items, t->count * sizeof(int)) != 0)
+			world_fail(w, "the stored list is another than was written",
+				"list %d has %zu, not %zu", list, stored.count, t->count);
 	}
 	remember(w, list);
 }
@@ -232,7 +242,8 @@ void lists_pushed(struct world *w, const struct message *message, int n)
 		w->executed[item->command] = w->truth.tick;
 }
 
-static void push(struct world *w, const struct message *message, int list, struct slice log, bool front)
+static void push(
+	struct world *w, const struct message *message, int list, struct slice log, bool front)
 {
 	struct truth_list *t = lists_of(w, list);
 	size_t at = front ? 0 : t->count;
@@ -270,8 +281,8 @@ static bool removes(struct world *w, struct slice base, int item)
 }
 
 /* Returns whether all missing items are removed in the log, as by a pop of random items. */
-static bool is_random_pop(
-	struct world *w, const struct truth_list *t, const struct list_sequence *now, struct slice base)
+static bool is_random_pop(struct world *w, const struct truth_list *t,
+	const struct list_sequence *now, struct slice base)
 {
 	size_t at = 0;
 
@@ -285,14 +296,15 @@ static bool is_random_pop(
 }
 
 /* Only pops change this list: items popped from an end are missing there. */
-static void check_popped(
-	struct world *w, const struct message *message, struct truth_list *t, const struct list_sequence *now)
+static void check_popped(struct world *w, const struct message *message, struct truth_list *t,
+	const struct list_sequence *now)
 {
 	size_t start = 0;
 
 	while (now->count && start < t->count && t->items[start] != now->items[0])
 		taken(w, message, 0, t->items[start++]);
-	if (start + now->count > t->count || memcmp(t->items + start, now->items, now->count * sizeof(int)) != 0) {
+	if (start + now->count > t->count ||
+		memcmp(t->items + start, now->items, now->count * sizeof(int)) != 0) {
 		world_fail(w, "a rewrite is no part of the list", "list 0");
 		return;
 	}
@@ -304,7 +316,8 @@ static void check_popped(
  * Items beyond the limit may be dropped by any rewrite, also while a push or a removal changes
  * which ones these are.
  */
-static void check_limited(struct world *w, const struct message *message, const struct list_sequence *now)
+static void check_limited(
+	struct world *w, const struct message *message, const struct list_sequence *now)
 {
 	const struct truth_list *t = lists_of(w, SIM_LIMITED);
 	size_t at = 0;
@@ -335,10 +348,12 @@ static bool is_part(const struct truth_list *t, const struct list_sequence *now)
 
 	while (now->count && at < t->count && t->items[at] != now->items[0])
 		at++;
-	return at + now->count <= t->count && memcmp(t->items + at, now->items, now->count * sizeof(int)) == 0;
+	return at + now->count <= t->count &&
+		memcmp(t->items + at, now->items, now->count * sizeof(int)) == 0;
 }
 
-static void take_missing(struct world *w, const struct message *message, int list, const struct list_sequence *now)
+static void take_missing(
+	struct world *w, const struct message *message, int list, const struct list_sequence *now)
 {
 	const struct truth_list *t = lists_of(w, list);
 
@@ -352,8 +367,8 @@ static void take_missing(struct world *w, const struct message *message, int lis
  * Items are missing between a common beginning and a common end, or at both ends; or one item
  * replaces another.
  */
-static void check_changed(
-	struct world *w, const struct message *message, struct truth_list *t, const struct list_sequence *now)
+static void check_changed(struct world *w, const struct message *message, struct truth_list *t,
+	const struct list_sequence *now)
 {
 	size_t start = 0, end = 0;
 	bool replaced, removed;

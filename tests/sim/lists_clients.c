@@ -6,8 +6,8 @@
 #include "util/num.h"
 
 /* Whether the test was true of the list at some moment since. */
-static bool was(struct truth_list *t, uint64_t since, bool (*test)(const struct list_version *v, const void *arg),
-	const void *arg)
+static bool was(struct truth_list *t, uint64_t since,
+	bool (*test)(const struct list_version *v, const void *arg), const void *arg)
 {
 	for (size_t i = t->version_count; i-- > 0;) {
 		if (test(&t->versions[i], arg))
@@ -39,7 +39,8 @@ static bool is_sequence(const struct list_version *v, const void *arg)
 {
 	const struct list_sequence *s = arg;
 
-	return !v->absent && v->count == s->count && memcmp(v->items, s->items, s->count * sizeof(int)) == 0;
+	return !v->absent && v->count == s->count &&
+		memcmp(v->items, s->items, s->count * sizeof(int)) == 0;
 }
 
 /*
@@ -57,7 +58,8 @@ void lists_check_absent(struct sim_op *op, bool absent)
 	struct truth_list *t = lists_of(op->world, op->list->list);
 
 	if (!was(t, op->issued, absent ? is_absent : may_be_there, NULL))
-		world_fail(op->world, "a list is said to be what it was not", "client %d", op->client);
+		world_fail(
+			op->world, "a list is said to be what it was not", "client %d", op->client);
 }
 
 /* --- commands --- */
@@ -77,9 +79,11 @@ static int new_item(struct sim_op *op, bool front, bool set)
 	struct lists *lists = op->world->lists;
 	int n = lists->item_count++;
 
-	lists->items[n] = (struct list_item){
-		.list = op->list->list, .client = op->client, .command = op->number, .front = front, .set = set
-	};
+	lists->items[n] = (struct list_item){ .list = op->list->list,
+		.client = op->client,
+		.command = op->number,
+		.front = front,
+		.set = set };
 	op->list->first = op->list->count++ ? op->list->first : n;
 	lists->last[op->client][op->list->list] = op->number;
 	return n;
@@ -92,10 +96,12 @@ static int some_item(struct world *w)
 
 static command_id choose(struct world *w, int list)
 {
-	static const command_id ordinary[] = { COMMAND_RPUSH, COMMAND_RPUSH, COMMAND_RPUSH, COMMAND_LPUSH,
-		COMMAND_LPUSH, COMMAND_RPUSHX, COMMAND_LPUSHX, COMMAND_LPOP, COMMAND_LPOP, COMMAND_RPOP, COMMAND_SPOP,
-		COMMAND_LRANGE, COMMAND_LLEN, COMMAND_SCOMPACT, COMMAND_TOUCH };
-	static const command_id more[] = { COMMAND_LSET, COMMAND_LREM, COMMAND_LTRIM, COMMAND_TOUCH };
+	static const command_id ordinary[] = { COMMAND_RPUSH, COMMAND_RPUSH, COMMAND_RPUSH,
+		COMMAND_LPUSH, COMMAND_LPUSH, COMMAND_RPUSHX, COMMAND_LPUSHX, COMMAND_LPOP,
+		COMMAND_LPOP, COMMAND_RPOP, COMMAND_SPOP, COMMAND_LRANGE, COMMAND_LLEN,
+		COMMAND_SCOMPACT, COMMAND_TOUCH };
+	static const command_id more[] = { COMMAND_LSET, COMMAND_LREM, COMMAND_LTRIM,
+		COMMAND_TOUCH };
 
 	if (list == LOADED_LIST)
 		return list_leases_choose(w);
@@ -125,7 +131,10 @@ void lists_write_line(struct world *w, struct sim_op *op, struct buf *line)
 	case COMMAND_LPUSHX:
 		for (uint64_t n = 1 + world_random(w, 12); n > 0; n--)
 			buf_printf(line, " i%d",
-				new_item(op, op->command == COMMAND_LPUSH || op->command == COMMAND_LPUSHX, false));
+				new_item(op,
+					op->command == COMMAND_LPUSH ||
+						op->command == COMMAND_LPUSHX,
+					false));
 		break;
 	case COMMAND_LPOP:
 	case COMMAND_RPOP:
@@ -156,7 +165,8 @@ void lists_write_line(struct world *w, struct sim_op *op, struct buf *line)
 		buf_printf(line, " %d %d", (int)world_random(w, 10), -1 - (int)world_random(w, 10));
 		break;
 	case COMMAND_TOUCH:
-		op->exptime = list == 1 && world_chance(w, w->mutation == MUTATION_NO_MARGIN ? 80 : 30)
+		op->exptime =
+			list == 1 && world_chance(w, w->mutation == MUTATION_NO_MARGIN ? 80 : 30)
 			? (int64_t)world_random(w, 3)
 			: lives_choose(w);
 		buf_printf(line, " %d", (int)op->exptime);
@@ -194,7 +204,8 @@ static void delivered(struct sim_op *op, const struct list_sequence *got)
 		if (item->delivered)
 			world_fail(w, "an item was handed out twice", "i%d", got->items[i]);
 		if (!item->removed && !spoiled && !w->evictions)
-			world_fail(w, "an item was handed out that is still there", "i%d", got->items[i]);
+			world_fail(w, "an item was handed out that is still there", "i%d",
+				got->items[i]);
 		item->delivered = true;
 	}
 }
@@ -218,8 +229,8 @@ static void check_order(struct world *w, int list)
 		if (item->set || !item->acknowledged)
 			continue;
 		if (item->front ? t->items[i] > *before : t->items[i] < *before)
-			world_fail(
-				w, "items of a client are out of order", "list %d i%d i%d", list, *before, t->items[i]);
+			world_fail(w, "items of a client are out of order", "list %d i%d i%d", list,
+				*before, t->items[i]);
 		*before = t->items[i];
 	}
 }
@@ -265,7 +276,8 @@ static void check_read(struct sim_op *op, uint64_t since)
 	uint64_t count;
 
 	read_reply(op, &got);
-	if (op->command == COMMAND_LPOP || op->command == COMMAND_RPOP || op->command == COMMAND_SPOP)
+	if (op->command == COMMAND_LPOP || op->command == COMMAND_RPOP ||
+		op->command == COMMAND_SPOP)
 		delivered(op, &got);
 	if (t->spoiled)
 		return;
@@ -274,12 +286,14 @@ static void check_read(struct sim_op *op, uint64_t since)
 			world_fail(w, "a list is empty that was not", "list %d", op->list->list);
 	} else if (op->command == COMMAND_LRANGE) {
 		if (!was(t, since, is_sequence, &got) && !was(t, since, is_absent, NULL))
-			world_fail(w, "a read shows what never was", "list %d client %d", op->list->list, op->client);
+			world_fail(w, "a read shows what never was", "list %d client %d",
+				op->list->list, op->client);
 	} else if (op->command == COMMAND_LLEN &&
 		num_parse_u64(slice_of(op->reply.data, buf_size(&op->reply) - 2), &count)) {
 		size_t n = (size_t)count;
 		if (!was(t, since, has_count, &n) && !was(t, since, is_absent, NULL))
-			world_fail(w, "a length that never was", "list %d client %d", op->list->list, op->client);
+			world_fail(w, "a length that never was", "list %d client %d",
+				op->list->list, op->client);
 	}
 }
 
@@ -296,7 +310,8 @@ void lists_reply(struct sim_op *op)
 	if (check_says(op, "CLIENT_ERROR index out of range"))
 		return;
 	if (check_says(op, "CLIENT_ERROR") || check_says(op, "ERROR")) {
-		world_fail(w, "an error that makes no sense", "%.*s", (int)buf_size(&op->reply), op->reply.data);
+		world_fail(w, "an error that makes no sense", "%.*s", (int)buf_size(&op->reply),
+			op->reply.data);
 	} else if (check_says(op, "SERVER_ERROR")) {
 		w->failures++;
 		forgive(w, op->proxy, op->list->list);
@@ -306,7 +321,8 @@ void lists_reply(struct sim_op *op)
 		check_stored_reply(op);
 	} else if (check_says(op, "NOT_FOUND")) {
 		if (op->command != COMMAND_LREM && !t->spoiled && !was(t, since, is_absent, NULL))
-			world_fail(w, "a list is not found that was there all the time", "list %d", op->list->list);
+			world_fail(w, "a list is not found that was there all the time", "list %d",
+				op->list->list);
 	} else {
 		check_read(op, since);
 	}

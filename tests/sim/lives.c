@@ -37,7 +37,8 @@ static struct memcached_item *find(struct world *w, int i)
 
 #define RULE(name, seconds) \
 	{ \
-		.prefix = { name, sizeof(name) - 1 }, .ttl = (seconds), .compact_waste = 0.5, .delimiter = ',' \
+		.prefix = { name, sizeof(name) - 1 }, .ttl = (seconds), .compact_waste = 0.5, \
+		.delimiter = ',' \
 	}
 
 static const struct collection_rule rules[] = {
@@ -105,15 +106,17 @@ static void check(struct world *w, int i)
 	if (!item)
 		return;
 	if (item->flags != life->flags)
-		world_fail(w, "a base with other flags", "base %d has %u, not %u", i, item->flags, life->flags);
+		world_fail(w, "a base with other flags", "base %d has %u, not %u", i, item->flags,
+			life->flags);
 	if (is_near(item->expires, life->expires, life->drift))
 		return;
 	for (int p = 0; p < LIVES_PROXIES; p++) {
 		if (life->by[p].corrects)
 			return;
 	}
-	world_fail(w, "a base with another time to live", "base %d expires %lld, not %lld, drift %lld", i,
-		(long long)item->expires, (long long)life->expires, (long long)life->drift);
+	world_fail(w, "a base with another time to live",
+		"base %d expires %lld, not %lld, drift %lld", i, (long long)item->expires,
+		(long long)life->expires, (long long)life->drift);
 }
 
 static void set_end(struct life *life, int64_t expires, int64_t drift)
@@ -131,18 +134,20 @@ static void made(struct world *w, struct life *life, struct memcached_item *item
 	set_end(life, item->expires, 0);
 }
 
-static bool is_as_rule_says(const struct world *w, const struct message *m, const struct memcached_item *item)
+static bool is_as_rule_says(
+	const struct world *w, const struct message *m, const struct memcached_item *item)
 {
 	int64_t ttl = rule_of(w, m->call.key);
 
 	return item->expires == (ttl ? second(w) + ttl : 0) && item->flags == 0;
 }
 
-static void created(struct world *w, const struct message *m, struct life *life, struct memcached_item *item)
+static void created(
+	struct world *w, const struct message *m, struct life *life, struct memcached_item *item)
 {
 	if (!is_as_rule_says(w, m, item))
-		world_fail(w, "a base is not created as its rule says", "%.*s expires %lld", (int)m->call.key.n,
-			m->call.key.p, (long long)item->expires);
+		world_fail(w, "a base is not created as its rule says", "%.*s expires %lld",
+			(int)m->call.key.n, m->call.key.p, (long long)item->expires);
 	made(w, life, item);
 }
 
@@ -168,7 +173,8 @@ static void take_ahead(struct world *w, struct rewriter *by)
 }
 
 /* If no task waits for the CAS, it is not corrected. */
-static void rewritten(struct world *w, const struct message *m, int i, const struct memcached_item *before)
+static void rewritten(
+	struct world *w, const struct message *m, int i, const struct memcached_item *before)
 {
 	struct life *life = &w->lives[i];
 	struct memcached_item *item = find(w, i);
@@ -226,8 +232,8 @@ static bool looks_own(const struct world *w, const struct rewriter *by, int64_t 
  * correction follows, unless that time equals the proxy's previous one. If it is near, another one
  * may follow.
  */
-static bool must_follow(
-	const struct world *w, struct rewriter *by, const struct life *life, int64_t expires, int64_t drift)
+static bool must_follow(const struct world *w, struct rewriter *by, const struct life *life,
+	int64_t expires, int64_t drift)
 {
 	if (!by->corrects || !is_near(expires, by->before, drift))
 		return false;
@@ -245,7 +251,8 @@ static bool must_follow(
  * nor an earlier one of the proxy, the proxy has detected a touch and may correct once more. Until
  * its next command on the base, that may override any touch.
  */
-static bool may_follow(struct rewriter *by, const struct life *life, int64_t replaced, int64_t expires)
+static bool may_follow(
+	struct rewriter *by, const struct life *life, int64_t replaced, int64_t expires)
 {
 	if (replaced == expires || replaced == by->gave || replaced == by->gave_last)
 		return false;
@@ -297,8 +304,8 @@ static bool is_known(const struct life *life, int64_t expires, int64_t drift)
 	return false;
 }
 
-static void corrected(struct world *w, const struct message *m, struct life *life, const struct memcached_item *before,
-	const struct memcached_item *item)
+static void corrected(struct world *w, const struct message *m, struct life *life,
+	const struct memcached_item *before, const struct memcached_item *item)
 {
 	struct rewriter *by = m->proxy ? &life->by[m->proxy->index] : NULL;
 	int64_t drift;
@@ -320,7 +327,8 @@ static void corrected(struct world *w, const struct message *m, struct life *lif
 	else if (by->corrects && is_near(item->expires, by->before, drift))
 		w->undone++, set_end(life, by->before, drift);
 	else if (by->corrects && m->call.exptime > MONTH &&
-		(is_mutual(w, life->expires, item->expires, drift) || is_mutual(w, by->before, item->expires, drift)))
+		(is_mutual(w, life->expires, item->expires, drift) ||
+			is_mutual(w, by->before, item->expires, drift)))
 		set_end(life, item->expires, 0);
 	else if (by->broke && is_near(item->expires, by->before, drift))
 		override(life, by, drift);
@@ -329,7 +337,8 @@ static void corrected(struct world *w, const struct message *m, struct life *lif
 	by->corrects = by->broke = false;
 }
 
-static void touched(struct world *w, const struct message *m, struct life *life, const struct memcached_item *item)
+static void touched(struct world *w, const struct message *m, struct life *life,
+	const struct memcached_item *item)
 {
 	uint64_t *last = &life->touched[w->past[note(m)->asked].client];
 	struct sim_op *op;
@@ -338,9 +347,9 @@ static void touched(struct world *w, const struct message *m, struct life *life,
 	if (!m->proxy || !note(m)->asked)
 		return;
 	if (note(m)->asked < *last && !note(m)->unclear)
-		world_fail(w, "touches of a client in another order", "%.*s: command %llu behind %llu",
-			(int)m->call.key.n, m->call.key.p, (unsigned long long)note(m)->asked,
-			(unsigned long long)*last);
+		world_fail(w, "touches of a client in another order",
+			"%.*s: command %llu behind %llu", (int)m->call.key.n, m->call.key.p,
+			(unsigned long long)note(m)->asked, (unsigned long long)*last);
 	if (!note(m)->unclear)
 		*last = note(m)->asked;
 	TAILQ_FOREACH(op, &w->ops, link) {
@@ -411,7 +420,8 @@ static bool names(const struct sim_op *op, struct slice key)
 
 	if (op->many)
 		return true;
-	return list >= 0 ? op->list && op->list->list == list : !op->list && op->key == index_of(key);
+	return list >= 0 ? op->list && op->list->list == list
+			 : !op->list && op->key == index_of(key);
 }
 
 static bool may_send(const struct sim_op *op, const struct call *call)
@@ -431,10 +441,12 @@ static bool may_send(const struct sim_op *op, const struct call *call)
 /* Returns whether it follows a write of the same proxy with an unknown outcome. */
 static bool is_behind(struct world *w, const struct message *m)
 {
-	const struct message *last = m->call.verb == CALL_GET ? lan_last_call(&w->lan, m->proxy, m->call.key) : NULL;
+	const struct message *last =
+		m->call.verb == CALL_GET ? lan_last_call(&w->lan, m->proxy, m->call.key) : NULL;
 
 	return last && !last->executed && !last->answered &&
-		(last->call.verb == CALL_CAS || last->call.verb == CALL_APPEND || last->call.verb == CALL_PREPEND);
+		(last->call.verb == CALL_CAS || last->call.verb == CALL_APPEND ||
+			last->call.verb == CALL_PREPEND);
 }
 
 /* Returns the client whose operation a lane carries out with this call; NULL if it is not known. */
@@ -453,7 +465,8 @@ static const struct account *sender(const struct message *m)
 
 static bool is_from(const struct sim_op *op, const struct account *client)
 {
-	return !client || client == &op->account || client == &op->world->clients[op->client].account;
+	return !client || client == &op->account ||
+		client == &op->world->clients[op->client].account;
 }
 
 void lives_sent(struct world *w, struct message *m)
@@ -468,7 +481,8 @@ void lives_sent(struct world *w, struct message *m)
 		return;
 	client = sender(m);
 	TAILQ_FOREACH(op, &w->ops, link) {
-		if (op->proxy != m->proxy || !names(op, m->call.key) || !is_from(op, client) || !may_send(op, &m->call))
+		if (op->proxy != m->proxy || !names(op, m->call.key) || !is_from(op, client) ||
+			!may_send(op, &m->call))
 			continue;
 		note(m)->asked = op->number;
 		if (op->command == COMMAND_TOUCH && op->touches) {
@@ -482,9 +496,10 @@ void lives_sent(struct world *w, struct message *m)
 
 void lives_reply(const struct sim_op *op)
 {
-	if (op->world->mutation != MUTATION_STALE_CAS && op->command == COMMAND_TOUCH && check_says(op, "TOUCHED") &&
-		!op->touched)
-		world_fail(op->world, "a touch is acknowledged, but not done", "client %d", op->client);
+	if (op->world->mutation != MUTATION_STALE_CAS && op->command == COMMAND_TOUCH &&
+		check_says(op, "TOUCHED") && !op->touched)
+		world_fail(op->world, "a touch is acknowledged, but not done", "client %d",
+			op->client);
 }
 
 /* --- ends --- */

@@ -32,7 +32,12 @@
 
 #include "util/slice.h"
 
-enum { LIVES = 8, LIVES_PROXIES = 3, LIVES_CLIENTS = 6, LIVES_LATE = 5000 /* seconds; longer than any history */ };
+enum {
+	LIVES = 8,
+	LIVES_PROXIES = 3,
+	LIVES_CLIENTS = 6,
+	LIVES_LATE = 5000 /* seconds; longer than any history */
+};
 
 struct memcached_item;
 struct message;
@@ -71,7 +76,8 @@ struct life {
 		bool doubts;
 		int64_t instead;
 	} by[LIVES_PROXIES];
-	uint64_t touched[LIVES_CLIENTS]; /* the number of each client's last touch that was executed */
+	uint64_t touched
+		[LIVES_CLIENTS]; /* the number of each client's last touch that was executed */
 };
 
 /* Sets the rules of keys of this history, some with a time to live. */

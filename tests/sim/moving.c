@@ -82,7 +82,8 @@ static void evict(struct moving *w)
 }
 
 /* Whether the new server has the item of the call, which another server had before the time, and a guard must expect claims. */
-static bool may_be_claimed(struct moving *w, const struct message *m, const struct memcached_item *item)
+static bool may_be_claimed(
+	struct moving *w, const struct message *m, const struct memcached_item *item)
 {
 	enum { AFTER = 1000 /* milliseconds; with the error of a clock, less than the margin */ };
 	const struct moving_config *c = m->proxy ? &moving_generation(m)->config : NULL;
@@ -107,10 +108,13 @@ void moving_lose_to_claim(struct moving *w, const struct message *m)
 	bool meets = m->call.verb != CALL_GET || w->mutation == MOVING_UNSEEN_CLAIM;
 	int key = w->losses && meets ? moving_find_key(w, m->call.key) : -1;
 	struct memcached_item *item = key < 0 ? NULL : moving_item(w, m->server, m->call.key);
-	struct call claim = { .verb = CALL_ADD, .key = m->call.key, .flags = MARK_FLAGS, .exptime = 60 };
+	struct call claim = {
+		.verb = CALL_ADD, .key = m->call.key, .flags = MARK_FLAGS, .exptime = 60
+	};
 	struct buf text = BUF_EMPTY;
 
-	if (!may_be_claimed(w, m, item) || w->keys[key].claimed || !moving_chance(w, is_of_guards(w) ? 80 : 10))
+	if (!may_be_claimed(w, m, item) || w->keys[key].claimed ||
+		!moving_chance(w, is_of_guards(w) ? 80 : 10))
 		return;
 	memcached_remove(item);
 	lose(w, key);
@@ -171,7 +175,9 @@ static void run_until(struct moving *w, uint64_t time)
 {
 	uint64_t next;
 
-	for (int events = 0; (next = lan_next(&w->lan)) != FOREVER && next / 1000 <= time && !w->violation; events++) {
+	for (int events = 0;
+		(next = lan_next(&w->lan)) != FOREVER && next / 1000 <= time && !w->violation;
+		events++) {
 		lan_step(&w->lan);
 		if (events > EVENTS_MAX)
 			moving_fail(w, "it does not come to an end", "after %d events", events);
@@ -220,7 +226,8 @@ static struct moving_ring change_ring(struct moving *w, const struct moving_ring
 		return ring;
 	case 2:
 		for (int i = 0; i < ring.count; i++)
-			ring.servers[i] = (ring.servers[i] + 1 + server % (MOVING_SERVERS - 1)) % MOVING_SERVERS;
+			ring.servers[i] = (ring.servers[i] + 1 + server % (MOVING_SERVERS - 1)) %
+				MOVING_SERVERS;
 		return ring;
 	case 3:
 		ring.hash++;
@@ -242,7 +249,8 @@ static void plan_changes(struct moving *w, int changes)
 	w->configs[0] = (struct moving_config){ .ring = ring };
 	for (int i = 0; i < changes; i++) {
 		struct moving_ring next = change_ring(w, &ring);
-		w->configs[2 * i + 1] = (struct moving_config){ .former = ring, .ring = next, .moves = true };
+		w->configs[2 * i + 1] =
+			(struct moving_config){ .former = ring, .ring = next, .moves = true };
 		w->configs[2 * i + 2] = (struct moving_config){ .ring = next };
 		ring = next;
 	}
@@ -319,7 +327,8 @@ static void sweep(struct moving *w, const struct moving_config *c)
  * Two logs that are too large for one item cannot be joined. Then data that only the former server
  * has is missing at the end.
  */
-static bool cannot_be_joined(struct moving *w, const struct moving_ring *ring, const struct memcached_item *item)
+static bool cannot_be_joined(
+	struct moving *w, const struct moving_ring *ring, const struct memcached_item *item)
 {
 	struct slice name = buf_slice(&item->key);
 	const struct memcached_item *here = moving_item(w, moving_place(ring, name), name);
@@ -347,8 +356,10 @@ static void check_places(struct moving *w, const struct moving_ring *ring)
 				continue;
 			key = buf_slice(&item->key);
 			(void)moving_base(key, &is_part);
-			if (!is_part && server != moving_place(ring, key) && !cannot_be_joined(w, ring, item))
-				moving_fail(w, "an item is left on a former server", "%.*s", (int)key.n, key.p);
+			if (!is_part && server != moving_place(ring, key) &&
+				!cannot_be_joined(w, ring, item))
+				moving_fail(w, "an item is left on a former server", "%.*s",
+					(int)key.n, key.p);
 			if (mark_read(key, item->flags, buf_slice(&item->value)).kind != MARK_NONE)
 				moving_fail(w, "a mark is left", "%.*s", (int)key.n, key.p);
 		}
@@ -383,7 +394,8 @@ static uint64_t time_of_command(struct moving *w)
 
 	if (dice < 35)
 		return moving_random(w, BEFORE);
-	return dice < 85 ? BEFORE - 2800 + moving_random(w, 3800) : BEFORE + moving_random(w, BEHIND);
+	return dice < 85 ? BEFORE - 2800 + moving_random(w, 3800)
+			 : BEFORE + moving_random(w, BEHIND);
 }
 
 static int compare_times(const void *a, const void *b)
@@ -401,7 +413,8 @@ static void reload(struct moving *w, struct ring_change *c)
 {
 	for (int i = 0; i < MOVING_PROXIES; i++) {
 		for (size_t n = 0; n < 2; n++) {
-			if (moving_now(w) < c->reload[n][i] || w->proxies[i].config >= c->number + n)
+			if (moving_now(w) < c->reload[n][i] ||
+				w->proxies[i].config >= c->number + n)
 				continue;
 			moving_configure(&w->proxies[i], c->number + n);
 		}
@@ -410,8 +423,8 @@ static void reload(struct moving *w, struct ring_change *c)
 
 static void use_some(struct moving *w)
 {
-	const struct memcached_item *item =
-		item_at(w, (int)moving_random(w, MOVING_SERVERS), moving_random(w, MEMCACHED_ITEMS));
+	const struct memcached_item *item = item_at(
+		w, (int)moving_random(w, MOVING_SERVERS), moving_random(w, MEMCACHED_ITEMS));
 
 	if (item)
 		moving_get(w, (int)moving_random(w, MOVING_PROXIES), buf_slice(&item->key));
@@ -443,7 +456,8 @@ static void run_commands(struct moving *w, struct ring_change *c)
 static void remember(struct moving *w, struct ring_change *c)
 {
 	for (int i = 0; i < MOVING_PROXIES; i++) {
-		w->proxies[i].lan.skew = w->proxies[i].lan.skew > MOVING_APART || w->proxies[i].lan.skew < -MOVING_APART
+		w->proxies[i].lan.skew = w->proxies[i].lan.skew > MOVING_APART ||
+				w->proxies[i].lan.skew < -MOVING_APART
 			? 0
 			: w->proxies[i].lan.skew;
 		lan_set_clock(&w->proxies[i].lan);
@@ -456,21 +470,25 @@ static void remember(struct moving *w, struct ring_change *c)
 
 static void run_change(struct moving *w, int number, int commands)
 {
-	struct ring_change c = { .config = change_of(w, number), .number = 2 * (size_t)number, .commands = commands };
+	struct ring_change c = {
+		.config = change_of(w, number), .number = 2 * (size_t)number, .commands = commands
+	};
 
 	c.start = (moving_now(w) / 1000 + 1) * 1000;
 	w->lan.now = c.start * 1000;
 	w->configs[c.number + 1].at = (int64_t)((c.start + BEFORE) / 1000);
 	for (int i = 0; i < MOVING_PROXIES; i++) {
 		c.reload[0][i] = c.start + moving_random(w, RELOADS);
-		c.reload[1][i] = c.reload[0][i] + moving_random(w, c.start + RELOADS - c.reload[0][i] + 1);
+		c.reload[1][i] =
+			c.reload[0][i] + moving_random(w, c.start + RELOADS - c.reload[0][i] + 1);
 		if (i == w->forgotten)
 			c.reload[1][i] = UINT64_MAX;
 	}
 	for (int key = 0; key < MOVING_KEYS; key++) {
 		struct slice name = slice_of(w->keys[key].name, strlen(w->keys[key].name));
-		struct moving_op *op =
-			w->keys[key].kind >= MOVING_TEXT && is_moving(c.config, name) ? moving_note(w, key) : NULL;
+		struct moving_op *op = w->keys[key].kind >= MOVING_TEXT && is_moving(c.config, name)
+			? moving_note(w, key)
+			: NULL;
 		if (op)
 			op->moved = true;
 	}
@@ -513,18 +531,19 @@ static void check_words(struct moving *w, const struct moving_op *op)
 	struct slice elements = slice_of("", 0);
 
 	if (k->kind == MOVING_COUNTER && op->got.number < k->counted)
-		moving_fail(w, "events were lost", "%s: %llu of %llu", k->name, (unsigned long long)op->got.number,
-			(unsigned long long)k->counted);
+		moving_fail(w, "events were lost", "%s: %llu of %llu", k->name,
+			(unsigned long long)op->got.number, (unsigned long long)k->counted);
 	for (int m = 0; k->kind == MOVING_SET && m < MOVING_MEMBERS; m++) {
 		bool in = op->got.mask & UINT64_C(1) << m;
 		if (must_show(w, k, m) && ((k->words[m] == 1 && !in) || (k->words[m] == -1 && in)))
-			moving_fail(w, in ? "what was removed came back" : "a member was lost", "%s: member%02d",
-				k->name, m);
+			moving_fail(w, in ? "what was removed came back" : "a member was lost",
+				"%s: member%02d", k->name, m);
 	}
 	if (k->kind == MOVING_LIST_KEY && op->got.text)
 		elements = moving_text_of(w, op->got.text);
 	for (int e = 1; k->kind == MOVING_LIST_KEY && e < 256; e++) {
-		if (k->words[MOVING_MEMBERS + e] == 1 && (!elements.n || !memchr(elements.p, e, elements.n)))
+		if (k->words[MOVING_MEMBERS + e] == 1 &&
+			(!elements.n || !memchr(elements.p, e, elements.n)))
 			moving_fail(w, "an element was lost", "%s: e%03d", k->name, e);
 	}
 }
@@ -602,7 +621,8 @@ static void choose(struct moving *w, uint64_t seed)
 	for (int i = 0; i < MOVING_PROXIES; i++)
 		w->proxies[i].lan.skew = (int64_t)moving_random(w, 2 * MOVING_APART) - MOVING_APART;
 	if (w->stale && w->forgotten < 0)
-		w->proxies[moving_random(w, MOVING_PROXIES)].lan.skew = (int64_t)moving_random(w, 16000) - 8000;
+		w->proxies[moving_random(w, MOVING_PROXIES)].lan.skew =
+			(int64_t)moving_random(w, 16000) - 8000;
 }
 
 static void run_world(struct moving *w, uint64_t seed, enum moving_mutation mutation, bool verbose)
@@ -648,9 +668,11 @@ static struct verdict run(uint64_t seed, int mutation, bool verbose)
 
 	run_world(w, seed, (enum moving_mutation)mutation, verbose);
 	for (int key = 0; key < MOVING_KEYS; key++)
-		spoiled += w->keys[key].spoiled, claimed += w->keys[key].claimed, undone += w->keys[key].undone;
+		spoiled += w->keys[key].spoiled, claimed += w->keys[key].claimed,
+			undone += w->keys[key].undone;
 	return (struct verdict){ w->violation, w->detail,
-		{ w->commands, w->failures, w->moved, w->merged, w->waited, spoiled, claimed, undone, w->undecided } };
+		{ w->commands, w->failures, w->moved, w->merged, w->waited, spoiled, claimed,
+			undone, w->undecided } };
 }
 
 static const char *mutation_name(int mutation)
@@ -659,6 +681,6 @@ static const char *mutation_name(int mutation)
 }
 
 const struct histories moving_histories = { run,
-	{ "commands", "failed", "units moved", "merged", "commands waited", "keys lost a part", "keys had a late claim",
-		"keys may have lost a touch", "keys were not decided" },
+	{ "commands", "failed", "units moved", "merged", "commands waited", "keys lost a part",
+		"keys had a late claim", "keys may have lost a touch", "keys were not decided" },
 	mutation_name, MOVING_MUTATIONS };

@@ -189,7 +189,8 @@ void moving_lose_to_claim(struct moving *world, const struct message *message);
 /* For histories_main. */
 extern const struct histories moving_histories;
 
-void moving_fail(struct moving *world, const char *what, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void moving_fail(struct moving *world, const char *what, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 uint64_t moving_random(struct moving *world, uint64_t below);
 bool moving_chance(struct moving *world, unsigned percent);
 uint64_t moving_now(const struct moving *world); /* milliseconds */
@@ -259,8 +260,8 @@ enum linear_step moving_step_item(struct moving *world, const struct moving_op *
 /* --- moving_undone.c --- */
 
 /* As linear.step. */
-enum linear_step moving_step_undone(struct moving *world, const struct moving_op *op, const struct linear_state *before,
-	unsigned choice, struct linear_state *after);
+enum linear_step moving_step_undone(struct moving *world, const struct moving_op *op,
+	const struct linear_state *before, unsigned choice, struct linear_state *after);
 
 /* --- moving_lives.c --- */
 

@@ -36,21 +36,24 @@ struct weight {
 };
 
 static const struct weight weights[][20] = {
-	[MOVING_SET] = { { COMMAND_SADD, 26 }, { COMMAND_SREM, 13 }, { COMMAND_SADDX, 4 }, { COMMAND_SCLAIM, 5 },
-		{ COMMAND_SPOP, 5 }, { COMMAND_SSET, 5 }, { COMMAND_DELETE, 3 }, { COMMAND_TOUCH, 7 },
-		{ COMMAND_SCOMPACT, 4 }, { COMMAND_SMEMBERS, 18 }, { COMMAND_SCARD, 5 }, { COMMAND_SISMEMBER, 5 } },
+	[MOVING_SET] = { { COMMAND_SADD, 26 }, { COMMAND_SREM, 13 }, { COMMAND_SADDX, 4 },
+		{ COMMAND_SCLAIM, 5 }, { COMMAND_SPOP, 5 }, { COMMAND_SSET, 5 },
+		{ COMMAND_DELETE, 3 }, { COMMAND_TOUCH, 7 }, { COMMAND_SCOMPACT, 4 },
+		{ COMMAND_SMEMBERS, 18 }, { COMMAND_SCARD, 5 }, { COMMAND_SISMEMBER, 5 } },
 	[MOVING_LIST_KEY] = { { COMMAND_RPUSH, 17 }, { COMMAND_LPUSH, 12 }, { COMMAND_RPUSHX, 3 },
-		{ COMMAND_LPUSHX, 3 }, { COMMAND_LPOP, 9 }, { COMMAND_RPOP, 7 }, { COMMAND_LSET, 4 },
-		{ COMMAND_LREM, 4 }, { COMMAND_LTRIM, 3 }, { COMMAND_LLEN, 5 }, { COMMAND_LRANGE, 16 },
-		{ COMMAND_LINDEX, 5 }, { COMMAND_DELETE, 3 }, { COMMAND_TOUCH, 5 }, { COMMAND_SCOMPACT, 4 } },
-	[MOVING_COUNTER] = { { COMMAND_EVINCR, 55 }, { COMMAND_EVCOUNT, 22 }, { COMMAND_GET, 13 }, { COMMAND_TOUCH, 6 },
-		{ COMMAND_DELETE, 4 } },
-	[MOVING_TEXT] = { { COMMAND_SET, 13 }, { COMMAND_ADD, 10 }, { COMMAND_REPLACE, 4 }, { COMMAND_APPEND, 12 },
-		{ COMMAND_PREPEND, 6 }, { COMMAND_CAS, 13 }, { COMMAND_DELETE, 9 }, { COMMAND_TOUCH, 6 },
-		{ COMMAND_GET, 8 }, { COMMAND_GETS, 15 }, { COMMAND_GAT, 4 } },
-	[MOVING_NUMBER] = { { COMMAND_SET, 8 }, { COMMAND_ADD, 8 }, { COMMAND_INCR, 32 }, { COMMAND_DECR, 14 },
-		{ COMMAND_CAS, 6 }, { COMMAND_DELETE, 5 }, { COMMAND_TOUCH, 5 }, { COMMAND_GET, 12 },
-		{ COMMAND_GETS, 10 } },
+		{ COMMAND_LPUSHX, 3 }, { COMMAND_LPOP, 9 }, { COMMAND_RPOP, 7 },
+		{ COMMAND_LSET, 4 }, { COMMAND_LREM, 4 }, { COMMAND_LTRIM, 3 }, { COMMAND_LLEN, 5 },
+		{ COMMAND_LRANGE, 16 }, { COMMAND_LINDEX, 5 }, { COMMAND_DELETE, 3 },
+		{ COMMAND_TOUCH, 5 }, { COMMAND_SCOMPACT, 4 } },
+	[MOVING_COUNTER] = { { COMMAND_EVINCR, 55 }, { COMMAND_EVCOUNT, 22 }, { COMMAND_GET, 13 },
+		{ COMMAND_TOUCH, 6 }, { COMMAND_DELETE, 4 } },
+	[MOVING_TEXT] = { { COMMAND_SET, 13 }, { COMMAND_ADD, 10 }, { COMMAND_REPLACE, 4 },
+		{ COMMAND_APPEND, 12 }, { COMMAND_PREPEND, 6 }, { COMMAND_CAS, 13 },
+		{ COMMAND_DELETE, 9 }, { COMMAND_TOUCH, 6 }, { COMMAND_GET, 8 },
+		{ COMMAND_GETS, 15 }, { COMMAND_GAT, 4 } },
+	[MOVING_NUMBER] = { { COMMAND_SET, 8 }, { COMMAND_ADD, 8 }, { COMMAND_INCR, 32 },
+		{ COMMAND_DECR, 14 }, { COMMAND_CAS, 6 }, { COMMAND_DELETE, 5 },
+		{ COMMAND_TOUCH, 5 }, { COMMAND_GET, 12 }, { COMMAND_GETS, 10 } },
 };
 
 /*
@@ -59,12 +62,14 @@ static const struct weight weights[][20] = {
  */
 static const struct weight stale_weights[][8] = {
 	[MOVING_SET] = { { COMMAND_SADD, 50 }, { COMMAND_SREM, 30 }, { COMMAND_SMEMBERS, 20 } },
-	[MOVING_LIST_KEY] = { { COMMAND_RPUSH, 50 }, { COMMAND_LPUSH, 30 }, { COMMAND_LRANGE, 20 } },
+	[MOVING_LIST_KEY] = { { COMMAND_RPUSH, 50 }, { COMMAND_LPUSH, 30 },
+		{ COMMAND_LRANGE, 20 } },
 	[MOVING_COUNTER] = { { COMMAND_EVINCR, 80 }, { COMMAND_EVCOUNT, 20 } },
-	[MOVING_TEXT] = { { COMMAND_SET, 30 }, { COMMAND_ADD, 10 }, { COMMAND_REPLACE, 5 }, { COMMAND_APPEND, 14 },
-		{ COMMAND_PREPEND, 4 }, { COMMAND_DELETE, 12 }, { COMMAND_GET, 25 } },
-	[MOVING_NUMBER] = { { COMMAND_SET, 8 }, { COMMAND_ADD, 8 }, { COMMAND_INCR, 44 }, { COMMAND_DECR, 8 },
-		{ COMMAND_DELETE, 6 }, { COMMAND_GET, 26 } },
+	[MOVING_TEXT] = { { COMMAND_SET, 30 }, { COMMAND_ADD, 10 }, { COMMAND_REPLACE, 5 },
+		{ COMMAND_APPEND, 14 }, { COMMAND_PREPEND, 4 }, { COMMAND_DELETE, 12 },
+		{ COMMAND_GET, 25 } },
+	[MOVING_NUMBER] = { { COMMAND_SET, 8 }, { COMMAND_ADD, 8 }, { COMMAND_INCR, 44 },
+		{ COMMAND_DECR, 8 }, { COMMAND_DELETE, 6 }, { COMMAND_GET, 26 } },
 };
 
 void moving_init_keys(struct moving *w)
@@ -132,7 +137,8 @@ static int member_of(struct moving_op *op)
 
 	if (!w->stale)
 		return member;
-	if (op->command == COMMAND_SREM && has_former_ring(w, w->clients[op->client].proxy) && moving_chance(w, 50)) {
+	if (op->command == COMMAND_SREM && has_former_ring(w, w->clients[op->client].proxy) &&
+		moving_chance(w, 50)) {
 		w->keys[op->key].contested[member] = true;
 		return member;
 	}
@@ -363,8 +369,10 @@ static void start(struct moving_op *op, int proxy)
 	op->asked = ++w->tick;
 	op->former = has_former_ring(w, proxy);
 	op->on_new = op->key >= 0 && knows_new(w, proxy, w->keys[op->key].name);
-	if (!lan_ask(&moving_current(&w->proxies[proxy])->lan, op->client, buf_slice(&op->line), op))
-		moving_fail(w, "a request was refused", "%.*s", (int)buf_size(&op->line), op->line.data);
+	if (!lan_ask(
+		    &moving_current(&w->proxies[proxy])->lan, op->client, buf_slice(&op->line), op))
+		moving_fail(w, "a request was refused", "%.*s", (int)buf_size(&op->line),
+			op->line.data);
 }
 
 static void ask(struct moving *w, int client, int key, command_id command)
@@ -431,10 +439,11 @@ static void read_members(struct moving_op *op)
 	uint64_t member;
 
 	while ((word = slice_token(&rest)).n) {
-		if (!slice_starts(word, SLICE("member")) || !num_parse_u64(slice_skip(word, 6), &member) ||
-			member >= MOVING_MEMBERS || op->got.mask & UINT64_C(1) << member)
-			moving_fail(op->world, "a set has a member that nobody added, or twice", "%.*s",
-				(int)op->got.value.n, op->got.value.p);
+		if (!slice_starts(word, SLICE("member")) ||
+			!num_parse_u64(slice_skip(word, 6), &member) || member >= MOVING_MEMBERS ||
+			op->got.mask & UINT64_C(1) << member)
+			moving_fail(op->world, "a set has a member that nobody added, or twice",
+				"%.*s", (int)op->got.value.n, op->got.value.p);
 		else
 			op->got.mask |= UINT64_C(1) << member;
 	}
@@ -448,10 +457,11 @@ static void read_elements(struct moving_op *op)
 	size_t n = 0;
 
 	while ((word = slice_token(&rest)).n) {
-		if (!slice_starts(word, SLICE("e")) || !num_parse_u64(slice_skip(word, 1), &number) || number > 255 ||
+		if (!slice_starts(word, SLICE("e")) ||
+			!num_parse_u64(slice_skip(word, 1), &number) || number > 255 ||
 			n == sizeof(elements))
-			moving_fail(op->world, "a list has an element that nobody pushed", "%.*s", (int)op->got.value.n,
-				op->got.value.p);
+			moving_fail(op->world, "a list has an element that nobody pushed", "%.*s",
+				(int)op->got.value.n, op->got.value.p);
 		else
 			elements[n++] = (char)number;
 	}
@@ -462,7 +472,8 @@ static void read_item(struct moving_op *op, struct slice flags)
 {
 	struct buf text = BUF_EMPTY;
 
-	buf_printf(&text, "%.*s:%.*s", (int)flags.n, flags.p, (int)op->got.value.n, op->got.value.p);
+	buf_printf(
+		&text, "%.*s:%.*s", (int)flags.n, flags.p, (int)op->got.value.n, op->got.value.p);
 	op->got.text = moving_text(op->world, buf_slice(&text));
 	buf_free(&text);
 }
@@ -476,7 +487,8 @@ static void read_value(struct moving_op *op, struct slice line, struct slice res
 	(void)key;
 	flags = slice_token(&line);
 	if (!num_parse_u64(slice_token(&line), &bytes) || bytes > rest.n) {
-		moving_fail(op->world, "a reply is cut off", "%.*s", (int)buf_size(&op->reply), op->reply.data);
+		moving_fail(op->world, "a reply is cut off", "%.*s", (int)buf_size(&op->reply),
+			op->reply.data);
 		return;
 	}
 	(void)num_parse_u64(slice_token(&line), &op->got.cas);
@@ -546,14 +558,16 @@ static void follow(struct moving_op *op)
 void moving_answered(struct moving_op *op)
 {
 	struct moving *w = op->world;
-	bool failed = is_error(op), dead = op->client >= 0 && w->proxies[w->clients[op->client].proxy].lan.dead;
+	bool failed = is_error(op),
+	     dead = op->client >= 0 && w->proxies[w->clients[op->client].proxy].lan.dead;
 	bool busy = slice_starts(buf_slice(&op->reply), SLICE("SERVER_ERROR busy\r\n"));
 
-	lan_say(&w->lan, "client %d %.*s: %.*s", op->client, (int)buf_size(&op->line) - 2, op->line.data,
-		(int)buf_size(&op->reply), op->reply.data);
-	if (failed && !w->faults && !w->losses && !w->stale && !(busy && op->command == COMMAND_SCOMPACT))
-		moving_fail(w, "a command failed", "%.*s -> %.*s", (int)buf_size(&op->line), op->line.data,
-			(int)buf_size(&op->reply), op->reply.data);
+	lan_say(&w->lan, "client %d %.*s: %.*s", op->client, (int)buf_size(&op->line) - 2,
+		op->line.data, (int)buf_size(&op->reply), op->reply.data);
+	if (failed && !w->faults && !w->losses && !w->stale &&
+		!(busy && op->command == COMMAND_SCOMPACT))
+		moving_fail(w, "a command failed", "%.*s -> %.*s", (int)buf_size(&op->line),
+			op->line.data, (int)buf_size(&op->reply), op->reply.data);
 	if (op->client < 0) {
 		moving_free_op(op);
 		return;

@@ -14,8 +14,8 @@ static bool is_touched_by_client(const struct moving *w, int proxy, int key)
 	const struct moving_op *op;
 
 	TAILQ_FOREACH(op, &w->ops, link) {
-		if (op->key == key && op->command == COMMAND_TOUCH && !op->replied && op->client >= 0 &&
-			w->clients[op->client].proxy == proxy)
+		if (op->key == key && op->command == COMMAND_TOUCH && !op->replied &&
+			op->client >= 0 && w->clients[op->client].proxy == proxy)
 			return true;
 	}
 	return false;
@@ -31,8 +31,8 @@ static void given(struct moving_key *key, int64_t expires)
 {
 	for (int i = 0; i < MOVING_PROXIES; i++) {
 		struct moving_rewrite *r = &key->rewrites[i];
-		r->given_back =
-			r->given_back || (r->wrote && (is_near(expires, r->first) || is_near(expires, r->last)));
+		r->given_back = r->given_back ||
+			(r->wrote && (is_near(expires, r->first) || is_near(expires, r->last)));
 	}
 }
 
@@ -51,8 +51,11 @@ void moving_follow_life(struct moving *w, const struct message *m)
 	if (!item)
 		return;
 	if (m->call.verb == CALL_CAS) {
-		*r = (struct moving_rewrite){ .wrote = true, .first = item->expires, .last = item->expires };
-	} else if (m->call.verb == CALL_GAT || (m->call.verb == CALL_TOUCH && is_touched_by_client(w, m->from, key))) {
+		*r = (struct moving_rewrite){
+			.wrote = true, .first = item->expires, .last = item->expires
+		};
+	} else if (m->call.verb == CALL_GAT ||
+		(m->call.verb == CALL_TOUCH && is_touched_by_client(w, m->from, key))) {
 		given(k, item->expires);
 	} else if (m->call.verb == CALL_TOUCH) {
 		k->undone = k->undone || r->given_back;

@@ -18,7 +18,9 @@
 #include "util/hash.h"
 #include "util/num.h"
 
-enum { APART = 1000 /* seconds; two times to live that are set differ by more, and no history takes as long */ };
+enum {
+	APART = 1000 /* seconds; two times to live that are set differ by more, and no history takes as long */
+};
 
 /* --- texts --- */
 
@@ -57,13 +59,16 @@ struct step {
 
 static enum linear_step says(const struct step *t, const char *word)
 {
-	return !t->op->replied || slice_equal(t->op->got.word, slice_of(word, strlen(word))) ? LINEAR_RIGHT
-											     : LINEAR_WRONG;
+	return !t->op->replied || slice_equal(t->op->got.word, slice_of(word, strlen(word)))
+		? LINEAR_RIGHT
+		: LINEAR_WRONG;
 }
 
 static enum linear_step says_number(const struct step *t, uint64_t number)
 {
-	return !t->op->replied || (t->op->got.is_number && t->op->got.number == number) ? LINEAR_RIGHT : LINEAR_WRONG;
+	return !t->op->replied || (t->op->got.is_number && t->op->got.number == number)
+		? LINEAR_RIGHT
+		: LINEAR_WRONG;
 }
 
 static bool is_there(const struct step *t)
@@ -173,7 +178,8 @@ static enum linear_step step_set(struct step *t)
 	case COMMAND_SMEMBERS:
 		return answer_members(t, true);
 	case COMMAND_SCARD:
-		return t->s.b ? says_number(t, (uint64_t)__builtin_popcountll(t->s.a)) : says(t, "NOT_FOUND");
+		return t->s.b ? says_number(t, (uint64_t)__builtin_popcountll(t->s.a))
+			      : says(t, "NOT_FOUND");
 	case COMMAND_SISMEMBER:
 		return t->s.b ? says_number(t, (t->s.a & op->mask) != 0) : says(t, "NOT_FOUND");
 	default:
@@ -236,7 +242,8 @@ static enum linear_step answer_elements(const struct step *t, struct slice eleme
 		return LINEAR_RIGHT;
 	if (!op->got.has_value || elements.n == 0)
 		return !op->got.has_value && elements.n == 0 ? LINEAR_RIGHT : LINEAR_WRONG;
-	return slice_equal(moving_text_of(t->world, op->got.text), elements) ? LINEAR_RIGHT : LINEAR_WRONG;
+	return slice_equal(moving_text_of(t->world, op->got.text), elements) ? LINEAR_RIGHT
+									     : LINEAR_WRONG;
 }
 
 static enum linear_step pop_element(struct step *t, bool front)
@@ -306,7 +313,8 @@ static enum linear_step step_list(struct step *t)
 		return t->s.a ? says_number(t, q.n) : says(t, "NOT_FOUND");
 	if (op->command == COMMAND_LRANGE)
 		return answer_elements(t, slice_of((const char *)q.list, q.n));
-	return answer_elements(t, slice_of((const char *)q.list + op->number, op->number < q.n ? 1 : 0));
+	return answer_elements(
+		t, slice_of((const char *)q.list + op->number, op->number < q.n ? 1 : 0));
 }
 
 /* --- counters --- */
@@ -345,8 +353,9 @@ static enum linear_step concatenate(struct step *t)
 	if (!t->s.a)
 		return says(t, "NOT_STORED");
 	text = moving_text_of(t->world, t->s.a);
-	at = t->op->command == COMMAND_APPEND ? text.n
-					      : (size_t)((const char *)memchr(text.p, ':', text.n) - text.p) + 1;
+	at = t->op->command == COMMAND_APPEND
+		? text.n
+		: (size_t)((const char *)memchr(text.p, ':', text.n) - text.p) + 1;
 	buf_add(&whole, text.p, at);
 	buf_add_slice(&whole, more);
 	buf_add_slice(&whole, slice_skip(text, at));
@@ -367,8 +376,11 @@ static enum linear_step count(struct step *t)
 	text = moving_text_of(t->world, t->s.a);
 	flags = slice_cut(&text, ':');
 	(void)num_parse_u64(text, &number);
-	number = t->op->command == COMMAND_INCR ? number + delta : number < delta ? 0 : number - delta;
-	snprintf(whole, sizeof(whole), "%.*s:%llu", (int)flags.n, flags.p, (unsigned long long)number);
+	number = t->op->command == COMMAND_INCR ? number + delta
+		: number < delta                ? 0
+						: number - delta;
+	snprintf(whole, sizeof(whole), "%.*s:%llu", (int)flags.n, flags.p,
+		(unsigned long long)number);
 	t->s.a = moving_text(t->world, slice_of(whole, strlen(whole)));
 	t->s.b = 0;
 	return says_number(t, number);
@@ -452,7 +464,9 @@ static enum linear_step step(struct step *t)
 	if (command == COMMAND_TOUCH || command == COMMAND_DELETE || command == COMMAND_SCOMPACT) {
 		if (t->choice)
 			return LINEAR_END;
-		return command == COMMAND_TOUCH ? touch(t) : command == COMMAND_DELETE ? remove_item(t) : compact(t);
+		return command == COMMAND_TOUCH     ? touch(t)
+			: command == COMMAND_DELETE ? remove_item(t)
+						    : compact(t);
 	}
 	switch (t->world->keys[t->op->key].kind) {
 	case MOVING_SET:
@@ -484,8 +498,8 @@ struct key_history {
 	bool undone; /* see moving_undone.c */
 };
 
-static enum linear_step step_of(
-	void *arg, size_t op, const struct linear_state *before, unsigned choice, struct linear_state *after)
+static enum linear_step step_of(void *arg, size_t op, const struct linear_state *before,
+	unsigned choice, struct linear_state *after)
 {
 	const struct key_history *h = arg;
 	struct step t = { h->world, h->ops[op], *before, choice };
@@ -502,15 +516,17 @@ static void tell(const struct key_history *h, uint64_t furthest)
 {
 	for (size_t i = 0; i < h->count; i++) {
 		const struct moving_op *op = h->ops[i];
-		printf("%c %6llu to %6llu client %d%s: %.*s -> %.*s\n", furthest & UINT64_C(1) << i ? ' ' : '*',
-			(unsigned long long)op->asked, (unsigned long long)op->replied, op->client,
-			op->former ? " at the former ring" : "", (int)buf_size(&op->line), op->line.data,
-			(int)buf_size(&op->reply), op->reply.data);
+		printf("%c %6llu to %6llu client %d%s: %.*s -> %.*s\n",
+			furthest & UINT64_C(1) << i ? ' ' : '*', (unsigned long long)op->asked,
+			(unsigned long long)op->replied, op->client,
+			op->former ? " at the former ring" : "", (int)buf_size(&op->line),
+			op->line.data, (int)buf_size(&op->reply), op->reply.data);
 		if (op->final)
-			printf("  at the end it lives %s%llu seconds\n", op->got.is_number ? "" : "no ",
-				(unsigned long long)op->got.number);
+			printf("  at the end it lives %s%llu seconds\n",
+				op->got.is_number ? "" : "no ", (unsigned long long)op->got.number);
 		else if (op->lost || op->moved)
-			printf("  %s\n", op->lost ? "it may be lost" : "it may have another cas id");
+			printf("  %s\n",
+				op->lost ? "it may be lost" : "it may have another cas id");
 	}
 }
 
@@ -560,10 +576,12 @@ void moving_check_key(struct moving *w, int key)
 		 * A read without a reply shows nothing; nor does another cas id, if no client
 		 * compares it.
 		 */
-		if ((!op->replied && (reads || op->command == COMMAND_GETS)) || (op->moved && w->stale))
+		if ((!op->replied && (reads || op->command == COMMAND_GETS)) ||
+			(op->moved && w->stale))
 			continue;
 		h.ops[h.count] = op;
-		h.times[h.count++] = (struct linear_op){ op->asked, op->replied, op->replied != 0, reads };
+		h.times[h.count++] =
+			(struct linear_op){ op->asked, op->replied, op->replied != 0, reads };
 	}
 	linear.count = h.count;
 	result = linear_check(&linear);

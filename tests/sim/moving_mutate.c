@@ -106,7 +106,8 @@ void moving_mutate_sent(struct moving *w, struct message *m)
 
 static struct memcached_item *item_on_new(struct moving *w, const struct message *m)
 {
-	return moving_item(w, moving_place(&moving_generation(m)->config.ring, m->call.key), m->call.key);
+	return moving_item(
+		w, moving_place(&moving_generation(m)->config.ring, m->call.key), m->call.key);
 }
 
 /* When the item on the former server is deleted, that on the new one becomes it. */
@@ -116,8 +117,8 @@ static void let_former_win(struct moving *w, const struct message *m)
 	struct memcached_item *item;
 	int key = moving_find_key(w, m->call.key);
 
-	if (!is_deletion(m) || !is_to_former(w, m) || key < 0 || w->keys[key].kind < MOVING_TEXT || !former ||
-		former->cas != m->call.number)
+	if (!is_deletion(m) || !is_to_former(w, m) || key < 0 || w->keys[key].kind < MOVING_TEXT ||
+		!former || former->cas != m->call.number)
 		return;
 	item = item_on_new(w, m);
 	if (!item || mark_read(m->call.key, item->flags, buf_slice(&item->value)).kind != MARK_NONE)
@@ -136,8 +137,9 @@ static void put_former_last(struct moving *w, struct message *m)
 	struct buf joined = BUF_EMPTY;
 	struct slice words;
 
-	if (w->forgotten < 0 || key < 0 || w->keys[key].kind != MOVING_SET || m->call.verb != CALL_CAS ||
-		m->call.flags == MARK_FLAGS || !c || !c->moves || is_to_former(w, m))
+	if (w->forgotten < 0 || key < 0 || w->keys[key].kind != MOVING_SET ||
+		m->call.verb != CALL_CAS || m->call.flags == MARK_FLAGS || !c || !c->moves ||
+		is_to_former(w, m))
 		return;
 	former = moving_item(w, moving_place(&c->former, m->call.key), m->call.key);
 	words = former ? buf_slice(&former->value) : slice_of("", 0);
@@ -155,11 +157,12 @@ static bool is_look_of_removal(struct moving *w, const struct message *m)
 	int key = moving_find_key(w, m->call.key);
 	const struct moving_op *op;
 
-	if (key < 0 || m->call.verb != CALL_GET || m->call.want != LOOK || !is_to_former(w, m) || !item_on_new(w, m))
+	if (key < 0 || m->call.verb != CALL_GET || m->call.want != LOOK || !is_to_former(w, m) ||
+		!item_on_new(w, m))
 		return false;
 	TAILQ_FOREACH(op, &w->ops, link) {
-		if (op->key == key && op->command == COMMAND_DELETE && !op->replied && op->client >= 0 &&
-			w->clients[op->client].proxy == m->from)
+		if (op->key == key && op->command == COMMAND_DELETE && !op->replied &&
+			op->client >= 0 && w->clients[op->client].proxy == m->from)
 			return true;
 	}
 	return false;
@@ -168,7 +171,8 @@ static bool is_look_of_removal(struct moving *w, const struct message *m)
 /* Shows a claim instead of an item that has only its flags. */
 static void take_for_claim(struct message *m)
 {
-	if (m->result.status != RESULT_HIT || m->result.flags != MARK_FLAGS || !(m->call.want & WANT_VALUE) ||
+	if (m->result.status != RESULT_HIT || m->result.flags != MARK_FLAGS ||
+		!(m->call.want & WANT_VALUE) ||
 		mark_read(m->call.key, MARK_FLAGS, m->result.value).kind != MARK_NONE)
 		return;
 	m->value.start = m->value.end = 0;
@@ -245,8 +249,8 @@ static bool guard_sees_claim(struct moving *w, const struct message *m)
 {
 	const struct memcached_item *item = moving_item(w, m->server, m->call.key);
 
-	return m->call.verb == CALL_GET && m->call.want == GUARD && m->result.flags == MARK_FLAGS && item &&
-		slice_starts(buf_slice(&item->value), SLICE("@claim."));
+	return m->call.verb == CALL_GET && m->call.want == GUARD && m->result.flags == MARK_FLAGS &&
+		item && slice_starts(buf_slice(&item->value), SLICE("@claim."));
 }
 
 void moving_mutate_executed(struct moving *w, struct message *m)
@@ -257,8 +261,8 @@ void moving_mutate_executed(struct moving *w, struct message *m)
 		m->result.flags = 0;
 	if (w->mutation == MOVING_FLAGS_ALONE)
 		take_for_claim(m);
-	if (w->mutation != MOVING_EARLY_PART || m->call.verb != CALL_GET || m->result.status != RESULT_HIT ||
-		!is_to_former(w, m))
+	if (w->mutation != MOVING_EARLY_PART || m->call.verb != CALL_GET ||
+		m->result.status != RESULT_HIT || !is_to_former(w, m))
 		return;
 	(void)moving_base(m->call.key, &is_part);
 	if (is_part) {

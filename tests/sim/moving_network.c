@@ -79,8 +79,8 @@ static bool is_in_packet(struct lan *lan, const struct message *last, const stru
 	if (last->answered || moving_generation(last) != moving_generation(m) ||
 		!slice_equal(last->call.key, m->call.key))
 		return false;
-	return last->call.verb == CALL_STATS || (last->call.verb == CALL_GET && last->call.want == WANT_TTL) ||
-		lan_random(lan, 2);
+	return last->call.verb == CALL_STATS ||
+		(last->call.verb == CALL_GET && last->call.want == WANT_TTL) || lan_random(lan, 2);
 }
 
 /* The server that has its key by the former ring, or -1. */

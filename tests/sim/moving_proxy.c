@@ -101,8 +101,8 @@ static void enter(struct moving_proxy *p)
 	host->begin = task_begin;
 	host->done = task_ended;
 	if (g->config.moves)
-		g->moves = moves_create(&(struct moves_options){ &g->inner.host.env, place, g, g->config.at,
-			w->mutation == MOVING_NO_WAIT ? 0 : MOVING_MARGIN });
+		g->moves = moves_create(&(struct moves_options){ &g->inner.host.env, place, g,
+			g->config.at, w->mutation == MOVING_NO_WAIT ? 0 : MOVING_MARGIN });
 	host->lanes = lanes_create(&host->env, &machines);
 	TAILQ_INSERT_TAIL(&p->generations, g, link);
 }

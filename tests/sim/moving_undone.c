@@ -32,7 +32,8 @@ static uint64_t larger(const struct moving *w, uint64_t a, uint64_t b)
 	return number_of(w, a) >= number_of(w, b) ? a : b;
 }
 
-static void move(const struct moving *w, enum moving_kind kind, struct linear_state *s, bool finishes)
+static void move(
+	const struct moving *w, enum moving_kind kind, struct linear_state *s, bool finishes)
 {
 	bool copy = s->c & COPY;
 
@@ -94,24 +95,28 @@ static bool meets_write(const struct moving *w, const struct moving_op *command,
  * Returns whether the command, if it works on `a`, must have moved the item. A deletion may have
  * read the former server before a write there.
  */
-static bool must_move(const struct moving *w, const struct moving_op *op, const struct linear_state *s)
+static bool must_move(
+	const struct moving *w, const struct moving_op *op, const struct linear_state *s)
 {
 	if (!s->b)
 		return false;
-	return op->command == COMMAND_DELETE ? !meets_write(w, op, true) : op->command == COMMAND_GET && s->c & COPY;
+	return op->command == COMMAND_DELETE ? !meets_write(w, op, true)
+					     : op->command == COMMAND_GET && s->c & COPY;
 }
 
 /*
  * Returns whether the command may have read the former server. It may have read the new one before
  * a write there.
  */
-static bool may_peek(const struct moving *w, const struct moving_op *op, const struct linear_state *s)
+static bool may_peek(
+	const struct moving *w, const struct moving_op *op, const struct linear_state *s)
 {
 	return op->command == COMMAND_GET && (!s->a || s->c & COPY || meets_write(w, op, false));
 }
 
 /* The choices of all others. */
-static enum linear_step step_new(struct moving *w, const struct moving_op *op, unsigned choice, struct linear_state *s)
+static enum linear_step step_new(
+	struct moving *w, const struct moving_op *op, unsigned choice, struct linear_state *s)
 {
 	enum { BEFORE, HERE, MOVED, PEEKED };
 
@@ -133,8 +138,8 @@ static enum linear_step step_new(struct moving *w, const struct moving_op *op, u
 	}
 }
 
-enum linear_step moving_step_undone(struct moving *w, const struct moving_op *op, const struct linear_state *before,
-	unsigned choice, struct linear_state *after)
+enum linear_step moving_step_undone(struct moving *w, const struct moving_op *op,
+	const struct linear_state *before, unsigned choice, struct linear_state *after)
 {
 	*after = *before;
 	return op->former ? step_former(w, op, choice, after) : step_new(w, op, choice, after);

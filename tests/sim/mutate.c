@@ -32,7 +32,8 @@ static void skip_check(struct world *w, struct message *m)
 
 	if (m->call.verb == CALL_APPEND && m->call.key.n == LIST_KEY)
 		seen->appended = true;
-	else if (m->call.verb == CALL_GET && m->call.key.n == POINTER_KEY && seen->appended && seen->name[0])
+	else if (m->call.verb == CALL_GET && m->call.key.n == POINTER_KEY && seen->appended &&
+		seen->name[0])
 		note(m)->lie = *seen;
 	else
 		seen->appended = false;
@@ -62,7 +63,8 @@ void mutate_sent(struct world *w, struct message *m)
 
 	if (w->mutation == MUTATION_SET_FOR_CAS && call->verb == CALL_CAS && call->exptime >= 0)
 		call->verb = CALL_SET;
-	if (w->mutation == MUTATION_ONCE && (call->verb == CALL_APPEND || call->verb == CALL_PREPEND))
+	if (w->mutation == MUTATION_ONCE &&
+		(call->verb == CALL_APPEND || call->verb == CALL_PREPEND))
 		write_once(call);
 	if (w->mutation == MUTATION_NO_CHECK)
 		skip_check(w, m);
@@ -89,8 +91,8 @@ static bool is_claim(struct world *w, const struct message *m)
 	const struct sim_op *op;
 
 	TAILQ_FOREACH(op, &w->ops, link) {
-		if (op->command == COMMAND_SCLAIM && op->proxy == m->proxy && op->key == world_set(m->call.key) &&
-			m->call.verb == CALL_CAS)
+		if (op->command == COMMAND_SCLAIM && op->proxy == m->proxy &&
+			op->key == world_set(m->call.key) && m->call.verb == CALL_CAS)
 			return true;
 	}
 	return false;
@@ -103,9 +105,11 @@ void mutate_executed(struct world *w, struct message *m)
 	mutate_runs_executed(w, m);
 	mutate_lives_executed(w, m);
 	mutate_leases_executed(w, m);
-	if (w->mutation == MUTATION_LOST_CLAIM && m->result.status == RESULT_EXISTS && is_claim(w, m))
+	if (w->mutation == MUTATION_LOST_CLAIM && m->result.status == RESULT_EXISTS &&
+		is_claim(w, m))
 		m->result = (struct result){ .status = RESULT_DONE };
-	if (w->mutation != MUTATION_NO_CHECK || m->call.key.n != POINTER_KEY || m->result.status != RESULT_HIT)
+	if (w->mutation != MUTATION_NO_CHECK || m->call.key.n != POINTER_KEY ||
+		m->result.status != RESULT_HIT)
 		return;
 	seen = m->proxy ? &w->pointers[m->from][form_key(w->form, m->call.key)] : NULL;
 	if (note(m)->lie.name[0]) {

@@ -51,7 +51,8 @@ static void put_behind(struct world *w, struct call *call)
 	struct slice words = log_of(stored(w, call->key)), log = log_of(call->value);
 	struct buf turned = BUF_EMPTY;
 
-	if (words.n == 0 || log.n <= words.n || !slice_equal(slice_skip(log, log.n - words.n), words))
+	if (words.n == 0 || log.n <= words.n ||
+		!slice_equal(slice_skip(log, log.n - words.n), words))
 		return;
 	buf_add_slice(&turned, words);
 	buf_add(&turned, log.p, log.n - words.n);
@@ -65,7 +66,8 @@ static void put_behind(struct world *w, struct call *call)
  */
 static void put_in_front(struct call *call)
 {
-	struct slice log = log_of(call->value), front = slice_of(call->value.p, call->value.n - log.n);
+	struct slice log = log_of(call->value),
+		     front = slice_of(call->value.p, call->value.n - log.n);
 	struct buf turned = BUF_EMPTY;
 
 	buf_add_slice(&turned, log);

@@ -73,9 +73,10 @@ static void leave_out(struct world *w, struct message *m)
 
 	while (rest.n) {
 		const char *space = memchr(rest.p, ' ', rest.n);
-		struct slice token = slice_of(rest.p, space ? (size_t)(space - rest.p) + 1 : rest.n);
-		size_t n = (size_t)snprintf(key, sizeof(key), "%.*s.%.*s", (int)m->call.key.n, m->call.key.p, 12,
-			token.n > 13 ? token.p + 1 : "");
+		struct slice token =
+			slice_of(rest.p, space ? (size_t)(space - rest.p) + 1 : rest.n);
+		size_t n = (size_t)snprintf(key, sizeof(key), "%.*s.%.*s", (int)m->call.key.n,
+			m->call.key.p, 12, token.n > 13 ? token.p + 1 : "");
 		rest = slice_skip(rest, token.n);
 		if (token.p[0] != '@' || token.n < 20 || world_find(w, slice_of(key, n)))
 			buf_add_slice(whole, token);
@@ -88,8 +89,9 @@ static bool is_before(const struct world *w, const struct message *m, enum call_
 {
 	for (size_t i = 0; i < w->lan.count; i++) {
 		const struct message *next = w->lan.heap[i];
-		if (next->call.verb == verb && next->proxy == m->proxy && next->number > m->number &&
-			next->number <= m->number + 2 && slice_equal(next->call.key, m->call.key))
+		if (next->call.verb == verb && next->proxy == m->proxy &&
+			next->number > m->number && next->number <= m->number + 2 &&
+			slice_equal(next->call.key, m->call.key))
 			return true;
 	}
 	return false;
@@ -103,21 +105,22 @@ void mutate_lives_executed(struct world *w, struct message *m)
 		return;
 	if (w->mutation == MUTATION_NO_CLOCK && call->verb == CALL_STATS)
 		m->result = (struct result){ .status = RESULT_MISS };
-	if (w->mutation == MUTATION_LOST_DELETE && m->result.status == RESULT_MISS && note(m)->asked &&
+	if (w->mutation == MUTATION_LOST_DELETE && m->result.status == RESULT_MISS &&
+		note(m)->asked &&
 		(call->verb == CALL_DELETE || (call->verb == CALL_CAS && call->exptime < 0)))
 		m->result = (struct result){ .status = RESULT_DONE };
 	if (w->mutation == MUTATION_LOST_CAS && m->result.status == RESULT_EXISTS &&
 		(note(m)->wants.pops || note(m)->asked))
 		m->result = (struct result){ .status = RESULT_DONE };
-	if (w->mutation == MUTATION_OLD_BASE && call->verb == CALL_CAS && m->result.status == RESULT_EXISTS &&
-		lives_read_ahead(w, m))
+	if (w->mutation == MUTATION_OLD_BASE && call->verb == CALL_CAS &&
+		m->result.status == RESULT_EXISTS && lives_read_ahead(w, m))
 		m->result = (struct result){ .status = RESULT_DONE };
 	if (call->verb == CALL_GET && call->want == WANT_TTL &&
 		((w->mutation == MUTATION_NO_FOLLOW && is_before(w, m, CALL_CAS)) ||
 			(w->mutation == MUTATION_NO_REPEAT && is_before(w, m, CALL_TOUCH))))
 		m->result = (struct result){ .status = RESULT_MISS };
-	if (w->mutation == MUTATION_LIST_DELETE && call->verb == CALL_CAS && call->key.p[0] == 'l' &&
-		m->result.status == RESULT_EXISTS)
+	if (w->mutation == MUTATION_LIST_DELETE && call->verb == CALL_CAS &&
+		call->key.p[0] == 'l' && m->result.status == RESULT_EXISTS)
 		delete_segment(w, m);
 	if (w->mutation == MUTATION_PART && call->verb == CALL_GET && call->want & WANT_VALUE &&
 		call->key.p[0] == 's' && m->result.status == RESULT_HIT)

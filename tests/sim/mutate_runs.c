@@ -20,8 +20,9 @@ static struct slice find_table(struct world *w, const struct call *call, struct 
 {
 	struct memcached_item *item;
 	char key[32];
-	struct slice name = slice_of(
-		key, (size_t)snprintf(key, sizeof(key), "%.*s.%.*s", SIM_KEY_SIZE, call->key.p, (int)id.n, id.p));
+	struct slice name = slice_of(key,
+		(size_t)snprintf(
+			key, sizeof(key), "%.*s.%.*s", SIM_KEY_SIZE, call->key.p, (int)id.n, id.p));
 
 	for (size_t i = 0; i < w->lan.count; i++) {
 		const struct message *m = w->lan.heap[i];
@@ -71,7 +72,8 @@ static void raise_fence(struct world *w, struct message *m)
 		size_t size = ENTRY + (entry.p[ENTRY - 4] < 0);
 		size += (unsigned char)entry.p[size - 1];
 		next = slice_skip(next, size);
-		fence = n ? raised(find_table(w, &m->call, slice_of(entry.p, 12)), first) : slice_of("", 0);
+		fence = n ? raised(find_table(w, &m->call, slice_of(entry.p, 12)), first)
+			  : slice_of("", 0);
 		if (!fence.n || (next.n && world_chance(w, 50)))
 			continue;
 		size = ENTRY + (entry.p[ENTRY - 4] < 0) - 1;
@@ -97,7 +99,9 @@ static void set_checks(struct world *w, struct message *m)
 	for (size_t i = 0; i < count; i++) {
 		snprintf(was, sizeof(was), "%016" PRIx64, w->index_checks[i].was);
 		snprintf(is, sizeof(is), "%016" PRIx64, w->index_checks[i].is);
-		at = m->call.value.n ? memmem(m->call.value.p, m->call.value.n, was, sizeof(was) - 1) : NULL;
+		at = m->call.value.n
+			? memmem(m->call.value.p, m->call.value.n, was, sizeof(was) - 1)
+			: NULL;
 		if (at)
 			memcpy(at, is, sizeof(is) - 1);
 	}
@@ -126,7 +130,8 @@ static size_t count_refs(struct slice base)
 
 static void swap_runs(struct message *m)
 {
-	struct slice refs = stored_set_refs(m->call.value), rest = refs, token, last = { "", 0 }, before = last;
+	struct slice refs = stored_set_refs(m->call.value), rest = refs, token, last = { "", 0 },
+		     before = last;
 	struct buf swapped = BUF_EMPTY;
 
 	if (count_refs(m->call.value) < 2)
@@ -153,7 +158,8 @@ static void change_member(struct message *m)
 void mutate_runs_sent(struct world *w, struct message *m)
 {
 	const struct call *call = &m->call;
-	bool writes = world_set(call->key) >= 0 && call_stores(call->verb) && call->verb != CALL_APPEND;
+	bool writes =
+		world_set(call->key) >= 0 && call_stores(call->verb) && call->verb != CALL_APPEND;
 
 	if (w->mutation == MUTATION_FENCE && begins(call, CALL_ADD, SLICE("I1")))
 		raise_fence(w, m);
@@ -174,7 +180,8 @@ void mutate_runs_execute(struct world *w, struct message *m)
 	struct memcached_item *base = key < 0 ? NULL : world_find(w, m->call.key);
 
 	if (w->mutation != MUTATION_EARLY_DELETE || !base || key == 2 || m->call.verb != CALL_CAS ||
-		m->call.number != base->cas || count_refs(m->call.value) >= count_refs(buf_slice(&base->value)))
+		m->call.number != base->cas ||
+		count_refs(m->call.value) >= count_refs(buf_slice(&base->value)))
 		return;
 	note(m)->lost = m->call.exptime >= 0;
 	m->call.number -= note(m)->lost;
@@ -188,8 +195,9 @@ void mutate_runs_executed(struct world *w, struct message *m)
 
 	if (note(m)->lost)
 		m->result.status = RESULT_DONE;
-	if (w->mutation != MUTATION_BLIND_VIEW || !m->proxy || key < 0 || m->result.status != RESULT_HIT ||
-		m->call.verb != CALL_GET || !(m->call.want & WANT_VALUE))
+	if (w->mutation != MUTATION_BLIND_VIEW || !m->proxy || key < 0 ||
+		m->result.status != RESULT_HIT || m->call.verb != CALL_GET ||
+		!(m->call.want & WANT_VALUE))
 		return;
 	view = &w->views[m->from][key];
 	if (value.n <= buf_size(view))

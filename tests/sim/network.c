@@ -28,15 +28,16 @@ int world_server(struct slice key)
 /* A proxy with another list of servers looks for parts after the base on the wrong server. */
 static bool looks_elsewhere(const struct world *w, const struct message *m)
 {
-	return m->proxy && m->proxy->index == w->stray && m->call.verb == CALL_GET && is_part(m->call.key) &&
-		(place_of(m->call.key) || w->mutation == MUTATION_PLACE);
+	return m->proxy && m->proxy->index == w->stray && m->call.verb == CALL_GET &&
+		is_part(m->call.key) && (place_of(m->call.key) || w->mutation == MUTATION_PLACE);
 }
 
 bool network_excuses(const struct sim_op *op)
 {
 	const struct world *w = op->world;
 
-	return op->proxy->index == w->stray && (op->many || check_says(op, "END") || check_says(op, "NOT_FOUND"));
+	return op->proxy->index == w->stray &&
+		(op->many || check_says(op, "END") || check_says(op, "NOT_FOUND"));
 }
 
 int world_set(struct slice key)
@@ -63,11 +64,15 @@ static uint64_t delay_for_mutation(struct lan *lan, const struct call *call)
 	case MUTATION_STALE_CAS: /* a restart may hit it */
 		return is_cas ? lan_random(lan, 60 * MS) : 0;
 	case MUTATION_NO_MARGIN: /* a second ends between the write of a part and that of its base */
-		return is_cas && call->exptime > 0 && lan_random(lan, 2) ? lan_random(lan, 1500 * MS) : 0;
+		return is_cas && call->exptime > 0 && lan_random(lan, 2)
+			? lan_random(lan, 1500 * MS)
+			: 0;
 	case MUTATION_BLIND_EXPIRE: /* the base may become another */
 		return is_cas && call->exptime < 0 ? lan_random(lan, 200 * MS) : 0;
 	case MUTATION_LOST_DELETE: /* another delete is executed */
-		return call->verb == CALL_DELETE || (is_cas && call->exptime < 0) ? lan_random(lan, 40 * MS) : 0;
+		return call->verb == CALL_DELETE || (is_cas && call->exptime < 0)
+			? lan_random(lan, 40 * MS)
+			: 0;
 	default:
 		return 0;
 	}
@@ -110,7 +115,8 @@ static bool is_in_packet(struct lan *lan, const struct message *last, const stru
 		return false;
 	if (last->call.verb == CALL_STATS)
 		return writes;
-	return last->call.verb == CALL_GET && last->call.want == WANT_TTL && (writes || m->call.verb == CALL_STATS);
+	return last->call.verb == CALL_GET && last->call.want == WANT_TTL &&
+		(writes || m->call.verb == CALL_STATS);
 }
 
 static void sent(struct lan *lan, struct message *m)

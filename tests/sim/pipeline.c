@@ -10,15 +10,16 @@ static void start(struct sim_op *op, struct request *request)
 	struct host *host = &op->proxy->host;
 	struct world *w = op->world;
 
-	lan_say(&w->lan, "P%d client %d asks %.*s", op->proxy->index, op->client, (int)buf_size(&op->line),
-		op->line.data);
+	lan_say(&w->lan, "P%d client %d asks %.*s", op->proxy->index, op->client,
+		(int)buf_size(&op->line), op->line.data);
 	op->issued = w->truth.tick;
 	TAILQ_INSERT_TAIL(&w->ops, op, link);
 	if (w->form)
 		form_issued(op);
 	lan_set_clock(op->proxy);
 	if (!task_start(host, request, op))
-		world_fail(w, "a request was refused", "%.*s", (int)buf_size(&op->line), op->line.data);
+		world_fail(w, "a request was refused", "%.*s", (int)buf_size(&op->line),
+			op->line.data);
 }
 
 /* Returns true if the first queued command was started. */
@@ -32,7 +33,8 @@ static bool start_next(struct world *w, struct sim_client *c)
 	if (!op)
 		return false;
 	if (request_parse(buf_slice(&op->line), &limits, &progress, &request) != REQUEST_READY) {
-		world_fail(w, "a request was refused", "%.*s", (int)buf_size(&op->line), op->line.data);
+		world_fail(w, "a request was refused", "%.*s", (int)buf_size(&op->line),
+			op->line.data);
 		return false;
 	}
 	if (order_must_wait(&c->order, &request) && w->mutation != MUTATION_NO_WAIT)

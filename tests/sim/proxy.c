@@ -52,8 +52,8 @@ static void task_ended(struct task *task)
 
 	op->world->ended = true;
 	order_end(&op->world->clients[op->client].order, task->order);
-	lan_say(&op->world->lan, "client %d key %d %s -> %.*s", op->client, op->key, task->command->name.p,
-		(int)buf_size(&op->reply), op->reply.data);
+	lan_say(&op->world->lan, "client %d key %d %s -> %.*s", op->client, op->key,
+		task->command->name.p, (int)buf_size(&op->reply), op->reply.data);
 	if (!op->proxy->dead && op->world->form)
 		form_reply(op);
 	else if (!op->proxy->dead)

@@ -61,8 +61,8 @@ static const char *mutation_name(int mutation)
 }
 
 static const struct histories histories = { run,
-	{ "commands", "failed", "compactions", "merges", "sets lost a segment", "touches undone" }, mutation_name,
-	MUTATIONS };
+	{ "commands", "failed", "compactions", "merges", "sets lost a segment", "touches undone" },
+	mutation_name, MUTATIONS };
 
 /* Runs crowds from these seeds. With the bug each must fail. */
 static int run_crowds(uint64_t first, uint64_t count, bool mutated)
@@ -70,7 +70,8 @@ static int run_crowds(uint64_t first, uint64_t count, bool mutated)
 	int passed = 0, failed = 0;
 
 	if (mutated)
-		printf("put in on purpose: no proxy notices that a key is crowded, and so none holds its appends\n");
+		printf("put in on purpose: no proxy notices that a key is crowded, and so none "
+		       "holds its appends\n");
 	for (uint64_t seed = first; seed < first + count; seed++) {
 		if (crowd_run(seed, !mutated) != mutated)
 			passed++;

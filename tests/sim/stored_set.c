@@ -157,7 +157,8 @@ static bool take_lease(struct slice *rest, struct parts *out)
 		return false;
 	out->token = slice_of(token.p + 6, STORED_TOKEN);
 	token = slice_skip(token, 6 + STORED_TOKEN);
-	return stored_number(&token, '.', &out->deadline) && stored_number(&token, '.', &seconds) && token.n == 0;
+	return stored_number(&token, '.', &out->deadline) && stored_number(&token, '.', &seconds) &&
+		token.n == 0;
 }
 
 /* Splits the base at its block. Returns false if the block is not that of a set. */
@@ -165,7 +166,9 @@ static bool split(struct slice base, struct parts *out)
 {
 	struct slice rest = base, mark;
 
-	*out = (struct parts){ .head = slice_of(base.p, 0), .refs = slice_of(base.p, 0), .log = base };
+	*out = (struct parts){
+		.head = slice_of(base.p, 0), .refs = slice_of(base.p, 0), .log = base
+	};
 	out->loaded = out->refs;
 	while (rest.n && rest.p[0] != '@') {
 		if (next_token(&rest).n == 0)
@@ -199,7 +202,8 @@ bool stored_number(struct slice *rest, char mark, uint64_t *out)
 	if (!rest->n || rest->p[0] != mark)
 		return false;
 	*rest = slice_skip(*rest, 1);
-	for (; digits < rest->n && digits < 19 && rest->p[digits] >= '0' && rest->p[digits] <= '9'; digits++)
+	for (; digits < rest->n && digits < 19 && rest->p[digits] >= '0' && rest->p[digits] <= '9';
+		digits++)
 		*out = *out * 10 + (uint64_t)(rest->p[digits] - '0');
 	if (digits == 0 || (digits > 1 && rest->p[0] == '0'))
 		return false;
@@ -233,9 +237,10 @@ static bool next_run(struct slice *refs, struct run *out)
 	if (!rest.n)
 		return false;
 	rest = slice_skip(rest, 1);
-	return take(&rest, ID_SIZE, &out->id) && is_id(out->id, "ti") && stored_number(&rest, '.', &t->tables) &&
-		stored_number(&rest, '.', &t->entries) && stored_number(&rest, '.', &t->removals) &&
-		stored_number(&rest, '.', &t->bytes) && stored_check(&rest, &out->check) && rest.n == 0;
+	return take(&rest, ID_SIZE, &out->id) && is_id(out->id, "ti") &&
+		stored_number(&rest, '.', &t->tables) && stored_number(&rest, '.', &t->entries) &&
+		stored_number(&rest, '.', &t->removals) && stored_number(&rest, '.', &t->bytes) &&
+		stored_check(&rest, &out->check) && rest.n == 0;
 }
 
 /* --- items --- */
@@ -249,8 +254,8 @@ static struct memcached_item *find_base(struct view *v)
 /* The value of an item, or the value before it was lost. Returns false if it was never written. */
 static bool find_item(struct view *v, struct slice id, struct slice *data)
 {
-	struct slice key =
-		slice_of(v->item, (size_t)snprintf(v->item, sizeof(v->item), "s%d.%.*s", v->key, (int)id.n, id.p));
+	struct slice key = slice_of(v->item,
+		(size_t)snprintf(v->item, sizeof(v->item), "s%d.%.*s", v->key, (int)id.n, id.p));
 	struct memcached_item *item = world_find(v->w, key);
 	const struct stored_sets *all = v->w->stored;
 
@@ -269,7 +274,8 @@ static bool open_item(struct view *v, struct slice id, uint64_t check, struct sl
 {
 	if (!find_item(v, id, data))
 		return wrong(v, "an item is referred to that was never written");
-	return XXH64(data->p, data->n, 0) == check || wrong(v, "an item is another than its check says");
+	return XXH64(data->p, data->n, 0) == check ||
+		wrong(v, "an item is another than its check says");
 }
 
 void stored_set_written(struct world *w, struct slice item, struct slice value)
@@ -339,7 +345,8 @@ static bool next_entry(struct view *v, struct slice *rest, bool restart, struct 
 	uint64_t shared, size;
 	struct slice bytes;
 
-	if (!take_varint(rest, &shared) || !take_varint(rest, &size) || !take(rest, size >> 1, &bytes))
+	if (!take_varint(rest, &shared) || !take_varint(rest, &size) ||
+		!take(rest, size >> 1, &bytes))
 		return wrong(v, "an entry that is none");
 	if (shared > (restart ? 0 : before.size))
 		return wrong(v, "an entry shares more than there is");
@@ -359,8 +366,8 @@ static bool next_entry(struct view *v, struct slice *rest, bool restart, struct 
  * The content must be the entries and nothing else, from the fence on and below the next one, if
  * there is one.
  */
-static bool read_table(
-	struct view *v, struct slice data, const struct fence *fence, const struct fence *next, struct totals *found)
+static bool read_table(struct view *v, struct slice data, const struct fence *fence,
+	const struct fence *next, struct totals *found)
 {
 	struct entry e = { .size = 0 };
 	uint64_t count = data.n < 6 ? 0 : little(data.p + data.n - 4, 4),
@@ -374,7 +381,8 @@ static bool read_table(
 	*found = (struct totals){ .tables = 1, .entries = count, .bytes = data.n };
 	for (uint64_t i = 0; i < count; i++) {
 		bool restart = i % INTERVAL == 0;
-		if (restart && little(restarts.p + i / INTERVAL * 4, 4) != (uint64_t)(rest.p - data.p))
+		if (restart &&
+			little(restarts.p + i / INTERVAL * 4, 4) != (uint64_t)(rest.p - data.p))
 			return wrong(v, "a restart is not where its entry is");
 		if (!next_entry(v, &rest, restart, &e) || !say(v, name_of(&e), e.removed))
 			return false;
@@ -399,7 +407,8 @@ static bool next_fence(struct slice *rest, struct fence *out)
 		return false;
 	out->check = little(check.p, 8);
 	return take_varint(rest, &out->totals.bytes) && take_varint(rest, &out->totals.entries) &&
-		take_varint(rest, &out->totals.removals) && take_varint(rest, &size) && take(rest, size, &out->first);
+		take_varint(rest, &out->totals.removals) && take_varint(rest, &size) &&
+		take(rest, size, &out->first);
 }
 
 static bool begin_index(struct slice *rest)
@@ -409,12 +418,14 @@ static bool begin_index(struct slice *rest)
 	return take(rest, 2, &mark) && slice_equal(mark, SLICE("I1"));
 }
 
-static bool read_fenced(struct view *v, const struct fence *fence, const struct fence *next, struct totals *run)
+static bool read_fenced(
+	struct view *v, const struct fence *fence, const struct fence *next, struct totals *run)
 {
 	struct totals found;
 	struct slice data;
 
-	if (!open_item(v, fence->id, fence->check, &data) || !read_table(v, data, fence, next, &found))
+	if (!open_item(v, fence->id, fence->check, &data) ||
+		!read_table(v, data, fence, next, &found))
 		return false;
 	if (memcmp(&found, &fence->totals, sizeof(found)) != 0)
 		return wrong(v, "a table is another than its index says");
@@ -457,10 +468,12 @@ static bool read_run(struct view *v, const struct run *run)
 
 	if (!open_item(v, run->id, run->check, &data))
 		return false;
-	if (run->id.p[0] == 'i' ? !read_index(v, data, &found) : !read_table(v, data, NULL, NULL, &found))
+	if (run->id.p[0] == 'i' ? !read_index(v, data, &found)
+				: !read_table(v, data, NULL, NULL, &found))
 		return false;
 	find_item(v, run->id, &data);
-	return memcmp(&found, &run->totals, sizeof(found)) == 0 || wrong(v, "a run is another than its reference says");
+	return memcmp(&found, &run->totals, sizeof(found)) == 0 ||
+		wrong(v, "a run is another than its reference says");
 }
 
 static bool read_runs(struct view *v, struct slice refs)
@@ -496,7 +509,8 @@ bool stored_lease_is(struct slice base)
 
 bool stored_set_lease(struct world *w, int key, struct stored_lease *out)
 {
-	struct view words = { .w = w, .key = key, .words = out->words }, loaded = { .w = w, .key = key };
+	struct view words = { .w = w, .key = key, .words = out->words },
+		    loaded = { .w = w, .key = key };
 	struct memcached_item *base = find_base(&words);
 	struct parts parts;
 
@@ -505,8 +519,8 @@ bool stored_set_lease(struct world *w, int key, struct stored_lease *out)
 	*out = (struct stored_lease){ .deadline = parts.deadline };
 	memcpy(out->token, parts.token.p, STORED_TOKEN);
 	loaded.members = out->loaded;
-	return read_log(&words, parts.head) && read_runs(&words, parts.refs) && read_log(&words, parts.log) &&
-		read_runs(&loaded, parts.loaded);
+	return read_log(&words, parts.head) && read_runs(&words, parts.refs) &&
+		read_log(&words, parts.log) && read_runs(&loaded, parts.loaded);
 }
 
 enum stored_state stored_set_read(struct world *w, int key, bool members[SIM_MEMBERS])

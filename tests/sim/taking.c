@@ -48,8 +48,8 @@ uint64_t taking_now(const struct taking *w)
 
 const char *taking_list_key(int list)
 {
-	static const char keys[TAKING_LISTS][3] = { "l0", "l1", "l2", "d0", "m0", "m1", "m2", "m3", "m4", "m5", "m6",
-		"m7", "m8" };
+	static const char keys[TAKING_LISTS][3] = { "l0", "l1", "l2", "d0", "m0", "m1", "m2", "m3",
+		"m4", "m5", "m6", "m7", "m8" };
 
 	return keys[list];
 }
@@ -86,7 +86,8 @@ static void store_plain(struct taking *w)
 
 	if (!w->has_plain)
 		return;
-	snprintf(line, sizeof(line), "set %s 0 0 %zu\r\n%s", taking_plain.p, plain_value.n, plain_value.p);
+	snprintf(line, sizeof(line), "set %s 0 0 %zu\r\n%s", taking_plain.p, plain_value.n,
+		plain_value.p);
 	taking_ask(w, 0, COMMAND_SET, line);
 	taking_settle(w);
 }
@@ -96,7 +97,8 @@ static void check_plain(struct taking *w)
 	const struct memcached_item *item = w->has_plain ? lan_find(&w->lan, taking_plain) : NULL;
 
 	if (item && !slice_equal(buf_slice(&item->value), plain_value))
-		taking_fail(w, "a plain item was changed", "%.*s", (int)buf_size(&item->value), item->value.data);
+		taking_fail(w, "a plain item was changed", "%.*s", (int)buf_size(&item->value),
+			item->value.data);
 }
 
 static int place(struct slice key)
@@ -160,7 +162,8 @@ static bool has_gone(const void *owner, bool ask)
 
 	if (op->world->mutation == TAKING_GONE_WAITER)
 		return false;
-	return op->way == TAKING_CLOSES || op->way == TAKING_ENDS || (ask && op->way == TAKING_VANISHES);
+	return op->way == TAKING_CLOSES || op->way == TAKING_ENDS ||
+		(ask && op->way == TAKING_VANISHES);
 }
 
 static void task_ended(struct task *task)
@@ -173,7 +176,8 @@ static void task_ended(struct task *task)
 
 static void look(struct waiter *waiter, const struct result *r)
 {
-	struct taking_proxy *p = (struct taking_proxy *)((char *)waiter - offsetof(struct taking_proxy, looks));
+	struct taking_proxy *p =
+		(struct taking_proxy *)((char *)waiter - offsetof(struct taking_proxy, looks));
 
 	(void)r;
 	p->asked_to_look = false;
@@ -209,7 +213,8 @@ static void call_late(struct env *env, struct waiter *waiter, unsigned ms)
 	struct taking_proxy *p = (struct taking_proxy *)env;
 	enum { LONGER = 40 };
 
-	p->later(env, waiter, p->world->mutation == TAKING_LONG_PAUSES && ms > 1 ? ms * LONGER : ms);
+	p->later(
+		env, waiter, p->world->mutation == TAKING_LONG_PAUSES && ms > 1 ? ms * LONGER : ms);
 }
 
 static void start_proxy(struct taking *w, int index)
@@ -230,9 +235,10 @@ static void start_proxy(struct taking *w, int index)
 	host->ended = has_gone;
 	host->done = task_ended;
 	host->lanes = lanes_create(&host->env, &machines);
-	host->waiting = waiting_create(&host->env, index < TAKING_WORKERS ? &w->board : &w->own_board,
-		w->waiting_max + (w->mutation == TAKING_ONE_MORE ? 1 : 0), 0,
-		index < TAKING_WORKERS ? tell_others : NULL);
+	host->waiting =
+		waiting_create(&host->env, index < TAKING_WORKERS ? &w->board : &w->own_board,
+			w->waiting_max + (w->mutation == TAKING_ONE_MORE ? 1 : 0), 0,
+			index < TAKING_WORKERS ? tell_others : NULL);
 }
 
 static void stop_proxy(struct taking_proxy *p)
@@ -299,7 +305,9 @@ void taking_run_until(struct taking *w, uint64_t time)
 {
 	uint64_t next;
 
-	for (int events = 0; (next = lan_next(&w->lan)) != FOREVER && next / 1000 <= time && !w->violation; events++) {
+	for (int events = 0;
+		(next = lan_next(&w->lan)) != FOREVER && next / 1000 <= time && !w->violation;
+		events++) {
 		step(w);
 		if (events > EVENTS_MAX)
 			taking_fail(w, "it does not come to an end", "after %d events", events);
@@ -318,10 +326,12 @@ void taking_settle(struct taking *w)
 static void trouble(struct taking *w)
 {
 	if (w->stalls && taking_chance(w, 4))
-		lan_stall(&w->proxies[taking_random(w, TAKING_PROXIES)].lan, (int)taking_random(w, TAKING_SERVERS),
-			taking_random(w, STALL_MAX), TIMEOUT);
+		lan_stall(&w->proxies[taking_random(w, TAKING_PROXIES)].lan,
+			(int)taking_random(w, TAKING_SERVERS), taking_random(w, STALL_MAX),
+			TIMEOUT);
 	if (w->breaks && taking_chance(w, 2))
-		lan_break(&w->proxies[taking_random(w, TAKING_PROXIES)].lan, (int)taking_random(w, TAKING_SERVERS));
+		lan_break(&w->proxies[taking_random(w, TAKING_PROXIES)].lan,
+			(int)taking_random(w, TAKING_SERVERS));
 }
 
 /* Most are sent soon. During a pause, waiting clients poll less and less often. */
@@ -352,7 +362,8 @@ static void end(struct taking *w)
 		waiting_end(w->proxies[i].lan.host.waiting);
 	taking_settle(w);
 	if (!w->violation && !TAILQ_EMPTY(&w->ops))
-		taking_fail(w, "a command was never answered", "%.*s", (int)buf_size(&TAILQ_FIRST(&w->ops)->line) - 2,
+		taking_fail(w, "a command was never answered", "%.*s",
+			(int)buf_size(&TAILQ_FIRST(&w->ops)->line) - 2,
 			TAILQ_FIRST(&w->ops)->line.data);
 	if (w->violation)
 		return;
@@ -387,8 +398,9 @@ static void run_world(struct taking *w, uint64_t seed, enum taking_mutation muta
 	w->trouble = seed / TAKING_KINDS % 2;
 	w->breaks = w->trouble && seed / TAKING_KINDS % 4 == 3;
 	w->stalls = w->trouble && seed / TAKING_KINDS % 4 == 1;
-	w->waiting_max = w->kind == TAKING_WAITERS && seed / TAKING_KINDS % 5 < 2 ? seed / TAKING_KINDS % 6
-										  : TAKING_CLIENTS * TAKING_SHARES;
+	w->waiting_max = w->kind == TAKING_WAITERS && seed / TAKING_KINDS % 5 < 2
+		? seed / TAKING_KINDS % 6
+		: TAKING_CLIENTS * TAKING_SHARES;
 	w->has_plain = seed / TAKING_KINDS % 3 == 1;
 	w->mutation = mutation;
 	w->lan.gentle = mutation == TAKING_LATE_CALL;
@@ -396,7 +408,8 @@ static void run_world(struct taking *w, uint64_t seed, enum taking_mutation muta
 	for (int i = 0; i < TAKING_PROXIES; i++)
 		start_proxy(w, i);
 	for (int i = 0; i < TAKING_CLIENTS; i++)
-		w->clients[i].proxy = w->kind == TAKING_WAITERS && seed % 4 < 2 && i % 4 ? 0 : i % TAKING_PROXIES;
+		w->clients[i].proxy =
+			w->kind == TAKING_WAITERS && seed % 4 < 2 && i % 4 ? 0 : i % TAKING_PROXIES;
 	taking_lists_init(w);
 	taking_sets_init(w);
 	store_plain(w);
@@ -433,5 +446,5 @@ static const char *mutation_name(int mutation)
 }
 
 const struct histories taking_histories = { run,
-	{ "commands", "failed", "were busy", "proxies killed", "elements taken", "copies left" }, mutation_name,
-	TAKING_MUTATIONS };
+	{ "commands", "failed", "were busy", "proxies killed", "elements taken", "copies left" },
+	mutation_name, TAKING_MUTATIONS };

@@ -51,7 +51,14 @@ enum {
 	TAKING_GONE = 500
 };
 
-enum taking_kind { TAKING_MOVES, TAKING_SHARED, TAKING_WAITERS, TAKING_SMOVES, TAKING_STORES, TAKING_KINDS };
+enum taking_kind {
+	TAKING_MOVES,
+	TAKING_SHARED,
+	TAKING_WAITERS,
+	TAKING_SMOVES,
+	TAKING_STORES,
+	TAKING_KINDS
+};
 
 /* Bugs that are inserted on purpose. The checks must find each of them. */
 enum taking_mutation {
@@ -125,9 +132,9 @@ struct taking {
 	enum taking_kind kind;
 	enum taking_mutation mutation;
 	bool trouble, breaks, stalls, ending; /* proxies are killed; connections break, or stall */
-	uint64_t last_arrival;                /* of the calls of the proxy that was killed last, in milliseconds */
-	size_t waiting_max;                   /* max_waiting of each process, in keys */
-	bool has_plain;                       /* there is a plain item */
+	uint64_t last_arrival; /* of the calls of the proxy that was killed last, in milliseconds */
+	size_t waiting_max;    /* max_waiting of each process, in keys */
+	bool has_plain;        /* there is a plain item */
 	struct taking_client {
 		int proxy;
 		bool busy;
@@ -178,7 +185,8 @@ struct taking {
 /* For histories_main. */
 extern const struct histories taking_histories;
 
-void taking_fail(struct taking *world, const char *what, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void taking_fail(struct taking *world, const char *what, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 uint64_t taking_random(struct taking *world, uint64_t below);
 bool taking_chance(struct taking *world, unsigned percent);
 uint64_t taking_now(const struct taking *world); /* milliseconds */

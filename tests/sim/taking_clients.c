@@ -6,7 +6,10 @@
 #include "taking.h"
 #include "util/alloc.h"
 
-enum { WORKERS = 6, RESTS = 100 /* milliseconds, after a failure: lost messages arrive before that */ };
+enum {
+	WORKERS = 6,
+	RESTS = 100 /* milliseconds, after a failure: lost messages arrive before that */
+};
 
 void taking_free_op(struct taking_op *op)
 {
@@ -39,7 +42,8 @@ static void send(struct taking_op *op)
 	w->commands++;
 	w->clients[op->client].busy = true;
 	if (!lan_ask(&op->proxy->lan.first, op->client, buf_slice(&op->line), op))
-		taking_fail(w, "a request was refused", "%.*s", (int)buf_size(&op->line), op->line.data);
+		taking_fail(w, "a request was refused", "%.*s", (int)buf_size(&op->line),
+			op->line.data);
 }
 
 void taking_ask(struct taking *w, int client, command_id command, const char *line)
@@ -68,7 +72,8 @@ static void write_push(struct taking_op *op)
 	/* To a client's own list, others may only push as well. */
 	if (w->kind == TAKING_MOVES && taking_chance(w, 40))
 		op->to = TAKING_OWN + (int)taking_random(w, WORKERS);
-	buf_printf(&op->line, "%s %s", op->command == COMMAND_RPUSH ? "rpush" : "lpush", taking_list_key(op->to));
+	buf_printf(&op->line, "%s %s", op->command == COMMAND_RPUSH ? "rpush" : "lpush",
+		taking_list_key(op->to));
 	while (count-- > 0 && (element = taking_new_element(w)))
 		buf_printf(&op->line, " e%d", element);
 }
@@ -91,14 +96,16 @@ static void write_move(struct taking_op *op, int from, int to)
 	if (op->command == COMMAND_RPOPLPUSH)
 		buf_printf(&op->line, "rpoplpush %s %s", taking_list_key(from), target(op));
 	else
-		buf_printf(&op->line, "lmove %s %s %s %s", taking_list_key(from), target(op), any_end(w), any_end(w));
+		buf_printf(&op->line, "lmove %s %s %s %s", taking_list_key(from), target(op),
+			any_end(w), any_end(w));
 }
 
 static void write_pop(struct taking_op *op, int list)
 {
 	op->command = taking_chance(op->world, 50) ? COMMAND_LPOP : COMMAND_RPOP;
 	op->from = list;
-	buf_printf(&op->line, "%s %s 1", op->command == COMMAND_LPOP ? "lpop" : "rpop", taking_list_key(list));
+	buf_printf(&op->line, "%s %s 1", op->command == COMMAND_LPOP ? "lpop" : "rpop",
+		taking_list_key(list));
 }
 
 /* In milliseconds; 0 for ever. */
@@ -164,7 +171,8 @@ static void write_shared(struct taking_op *op)
 	if (!w->trouble && taking_chance(w, 25))
 		write_pop(op, (int)taking_random(w, TAKING_SHARES));
 	else
-		write_move(op, (int)taking_random(w, TAKING_SHARES), (int)taking_random(w, TAKING_SHARES + 1));
+		write_move(op, (int)taking_random(w, TAKING_SHARES),
+			(int)taking_random(w, TAKING_SHARES + 1));
 }
 
 /* --- acting --- */
@@ -287,14 +295,15 @@ static void look_at_failure(struct taking_op *op)
 	struct slice reply = buf_slice(&op->reply);
 	bool busy = slice_starts(reply, SLICE("SERVER_ERROR busy"));
 
-	w->clients[op->client].rests = (op->proxy->lan.dead ? w->last_arrival : taking_now(w)) + RESTS;
+	w->clients[op->client].rests =
+		(op->proxy->lan.dead ? w->last_arrival : taking_now(w)) + RESTS;
 	if (busy && !op->proxy->lan.dead)
 		w->busy++;
 	else
 		w->failures++;
 	if (!w->trouble && !busy)
-		taking_fail(w, "a command failed", "%.*s: %.*s", (int)buf_size(&op->line) - 2, op->line.data,
-			(int)reply.n, reply.p);
+		taking_fail(w, "a command failed", "%.*s: %.*s", (int)buf_size(&op->line) - 2,
+			op->line.data, (int)reply.n, reply.p);
 }
 
 /* Nothing was moved to the plain item. */
@@ -303,16 +312,17 @@ static void refused(const struct taking_op *op)
 	struct slice reply = buf_slice(&op->reply);
 
 	if (slice_starts(reply, SLICE("VALUE ")) || slice_starts(reply, SLICE("STORED")))
-		taking_fail(op->world, "something was moved to a plain item", "%.*s", (int)buf_size(&op->line) - 2,
-			op->line.data);
+		taking_fail(op->world, "something was moved to a plain item", "%.*s",
+			(int)buf_size(&op->line) - 2, op->line.data);
 }
 
 void taking_answered(struct taking_op *op)
 {
 	struct taking *w = op->world;
 
-	lan_say(&w->lan, "client %d%s %.*s: %.*s", op->client, op->proxy->lan.dead ? " (killed)" : "",
-		(int)buf_size(&op->line) - 2, op->line.data, (int)buf_size(&op->reply), op->reply.data);
+	lan_say(&w->lan, "client %d%s %.*s: %.*s", op->client,
+		op->proxy->lan.dead ? " (killed)" : "", (int)buf_size(&op->line) - 2, op->line.data,
+		(int)buf_size(&op->reply), op->reply.data);
 	if (op->way == TAKING_STAYS)
 		w->clients[op->client].busy = false;
 	if (slice_starts(buf_slice(&op->reply), SLICE("SERVER_ERROR too many waiting clients"))) {

@@ -24,8 +24,8 @@ int taking_element(struct taking *w, struct slice name)
 {
 	uint32_t number;
 
-	if (name.n > 1 && name.p[0] == 'e' && num_parse_u32(slice_skip(name, 1), &number) && number > 0 &&
-		(int)number <= w->element_count)
+	if (name.n > 1 && name.p[0] == 'e' && num_parse_u32(slice_skip(name, 1), &number) &&
+		number > 0 && (int)number <= w->element_count)
 		return (int)number;
 	taking_fail(w, "an element that nobody named", "%.*s", (int)name.n, name.p);
 	return 0;
@@ -35,7 +35,8 @@ int taking_element(struct taking *w, struct slice name)
 
 static bool pushes(const struct call *call)
 {
-	return (call->verb == CALL_APPEND || call->verb == CALL_PREPEND || call->verb == CALL_ADD) &&
+	return (call->verb == CALL_APPEND || call->verb == CALL_PREPEND ||
+		       call->verb == CALL_ADD) &&
 		taking_list(call->key) >= 0;
 }
 
@@ -44,7 +45,8 @@ bool taking_is_copy(struct taking *w, const struct call *call)
 	struct slice rest = call->value, token;
 
 	while (pushes(call) && (token = slice_token(&rest)).n) {
-		if (token.p[0] == '+' && w->elements[taking_element(w, slice_skip(token, 1))].executed)
+		if (token.p[0] == '+' &&
+			w->elements[taking_element(w, slice_skip(token, 1))].executed)
 			return true;
 	}
 	return false;
@@ -67,7 +69,8 @@ void taking_list_executed(struct taking *w, const struct message *m, int list)
 	const struct memcached_item *item = lan_find(&w->lan, m->call.key);
 	struct slice rest = m->call.value, token;
 
-	while (pushes(&m->call) && m->result.status == RESULT_DONE && (token = slice_token(&rest)).n) {
+	while (pushes(&m->call) && m->result.status == RESULT_DONE &&
+		(token = slice_token(&rest)).n) {
 		struct taking_element *e;
 		if (token.p[0] != '+')
 			continue;
@@ -88,8 +91,8 @@ void taking_list_executed(struct taking *w, const struct message *m, int list)
 
 static bool is_pop(const struct taking_op *op)
 {
-	return op->command == COMMAND_LPOP || op->command == COMMAND_RPOP || op->command == COMMAND_BLPOP ||
-		op->command == COMMAND_BRPOP;
+	return op->command == COMMAND_LPOP || op->command == COMMAND_RPOP ||
+		op->command == COMMAND_BLPOP || op->command == COMMAND_BRPOP;
 }
 
 static bool is_push(const struct taking_op *op)
@@ -110,11 +113,11 @@ static void check_line(const struct taking_op *op)
 	if (op->count != 1 || w->trouble)
 		return;
 	TAILQ_FOREACH(other, &w->ops, link) {
-		if (other != op && other->proxy == op->proxy && other->count == 1 && other->keys[0] == op->keys[0] &&
-			other->way == TAKING_STAYS && other->deadline > taking_now(w) &&
-			other->issued + APART < op->issued)
-			taking_fail(w, "who came later was served first", "%.*s", (int)buf_size(&op->line) - 2,
-				op->line.data);
+		if (other != op && other->proxy == op->proxy && other->count == 1 &&
+			other->keys[0] == op->keys[0] && other->way == TAKING_STAYS &&
+			other->deadline > taking_now(w) && other->issued + APART < op->issued)
+			taking_fail(w, "who came later was served first", "%.*s",
+				(int)buf_size(&op->line) - 2, op->line.data);
 	}
 }
 
@@ -125,8 +128,9 @@ static void got_element(struct taking_op *op, struct slice name)
 
 	w->taken++;
 	if (op->way != TAKING_STAYS && e->pushed > op->left + TAKING_GONE)
-		taking_fail(w, "a client got an element that was pushed after it had left", "%.*s: %.*s",
-			(int)buf_size(&op->line) - 2, op->line.data, (int)name.n, name.p);
+		taking_fail(w, "a client got an element that was pushed after it had left",
+			"%.*s: %.*s", (int)buf_size(&op->line) - 2, op->line.data, (int)name.n,
+			name.p);
 	if (is_pop(op))
 		e->delivered++;
 	else if (op->from != op->to)
@@ -185,8 +189,9 @@ static void check_waiter(const struct taking_op *op)
 			continue;
 		since = since < op->issued ? op->issued : since;
 		if (now > since + TAKING_BESIDE)
-			taking_fail(w, "a client waits beside a list that has elements", "client %d for %llu ms: %.*s",
-				op->client, (unsigned long long)(now - since), (int)buf_size(&op->line) - 2,
+			taking_fail(w, "a client waits beside a list that has elements",
+				"client %d for %llu ms: %.*s", op->client,
+				(unsigned long long)(now - since), (int)buf_size(&op->line) - 2,
 				op->line.data);
 	}
 }
@@ -194,8 +199,8 @@ static void check_waiter(const struct taking_op *op)
 static void check_has_left(const struct taking_op *op)
 {
 	if (taking_now(op->world) > op->left + TAKING_GONE)
-		taking_fail(op->world, "a client still waits after it has left", "client %d: %.*s", op->client,
-			(int)buf_size(&op->line) - 2, op->line.data);
+		taking_fail(op->world, "a client still waits after it has left", "client %d: %.*s",
+			op->client, (int)buf_size(&op->line) - 2, op->line.data);
 }
 
 /* The keys of all clients of the same process that have waited, or tried to pop, since then. */
@@ -205,7 +210,8 @@ static size_t waiting_since(const struct taking_op *asked, uint64_t since)
 	size_t count = 0;
 
 	TAILQ_FOREACH(op, &asked->world->ops, link) {
-		if (op->count && op->issued <= since && taking_is_same_process(op->proxy, asked->proxy))
+		if (op->count && op->issued <= since &&
+			taking_is_same_process(op->proxy, asked->proxy))
 			count += (size_t)op->count;
 	}
 	return count;
@@ -225,16 +231,18 @@ void taking_check_waiters(struct taking *w)
 		/* By then it has tried all its lists, so it waits. */
 		if (op->issued + TAKING_BESIDE < taking_now(w) &&
 			waiting_since(op, taking_now(w) - TAKING_BESIDE) > w->waiting_max)
-			taking_fail(w, "more keys wait than may", "%zu may, as those of this client: %.*s",
-				w->waiting_max, (int)buf_size(&op->line) - 2, op->line.data);
+			taking_fail(w, "more keys wait than may",
+				"%zu may, as those of this client: %.*s", w->waiting_max,
+				(int)buf_size(&op->line) - 2, op->line.data);
 	}
 }
 
 void taking_may_not_wait(const struct taking_op *op)
 {
 	if (waiting_since(op, taking_now(op->world)) <= op->world->waiting_max)
-		taking_fail(op->world, "a client may not wait, although fewer keys wait than may", "%zu may: %.*s",
-			op->world->waiting_max, (int)buf_size(&op->line) - 2, op->line.data);
+		taking_fail(op->world, "a client may not wait, although fewer keys wait than may",
+			"%zu may: %.*s", op->world->waiting_max, (int)buf_size(&op->line) - 2,
+			op->line.data);
 }
 
 /* --- when all is over --- */
@@ -271,8 +279,8 @@ static uint64_t check_element(struct taking *w, int number, uint64_t *missing)
 	}
 	if (total - 1 > (left > 0 ? left : 0))
 		taking_fail(w, "an element was handed out more than once",
-			"e%d: %d in lists, %d popped; %d copies, %d moves of it were answered", number, e->stored,
-			e->delivered, e->copies, e->moved);
+			"e%d: %d in lists, %d popped; %d copies, %d moves of it were answered",
+			number, e->stored, e->delivered, e->copies, e->moved);
 	return (uint64_t)total - 1;
 }
 
@@ -285,7 +293,8 @@ void taking_check_lists(struct taking *w)
 		uint64_t before = extra;
 		extra += check_element(w, e, &missing);
 		if (extra > most && extra > before && w->kind != TAKING_SHARED)
-			taking_fail(w, "an element is there twice", "e%d, and %llu commands have failed", e,
+			taking_fail(w, "an element is there twice",
+				"e%d, and %llu commands have failed", e,
 				(unsigned long long)w->failed_moves);
 	}
 	w->left = extra;

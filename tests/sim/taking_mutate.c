@@ -4,7 +4,8 @@
 /* Whether there is an addition of a member that moves. */
 static bool adds_moved(const struct call *call)
 {
-	return call->verb == CALL_APPEND && taking_set_number(call->key) >= 0 && slice_starts(call->value, SLICE("+m"));
+	return call->verb == CALL_APPEND && taking_set_number(call->key) >= 0 &&
+		slice_starts(call->value, SLICE("+m"));
 }
 
 static bool is_part_of_target(const struct call *call)
@@ -35,7 +36,8 @@ void taking_mutate_sent(struct lan *lan, struct message *m)
 			lan_acknowledge(lan, m, later(w));
 		break;
 	case TAKING_LIST_SET:
-		if (m->call.verb == CALL_CAS && taking_list(m->call.key) >= 0 && m->call.exptime >= 0)
+		if (m->call.verb == CALL_CAS && taking_list(m->call.key) >= 0 &&
+			m->call.exptime >= 0)
 			m->call.verb = CALL_SET;
 		break;
 	default:
@@ -68,7 +70,8 @@ static bool takes_back(struct taking *w, const struct message *m)
 	const struct taking_op *op;
 	bool moves = false;
 
-	if (m->call.verb != CALL_CAS || list < TAKING_SHARES || before < 1 || count(m->call.value) != before - 1)
+	if (m->call.verb != CALL_CAS || list < TAKING_SHARES || before < 1 ||
+		count(m->call.value) != before - 1)
 		return false;
 	TAILQ_FOREACH(op, &w->ops, link) {
 		if (op->from == list)
@@ -90,7 +93,8 @@ bool taking_mutate_execute(struct lan *lan, struct message *m)
 
 static bool asks(const struct message *m)
 {
-	return m->call.verb == CALL_GET && m->call.want == WANT_CAS && taking_list(m->call.key) >= 0;
+	return m->call.verb == CALL_GET && m->call.want == WANT_CAS &&
+		taking_list(m->call.key) >= 0;
 }
 
 void taking_mutate_executed(struct taking *w, struct message *m)

@@ -93,8 +93,8 @@ void taking_write_smove(struct taking_op *op)
 	if (op->from < 0 || taking_chance(w, 15))
 		op->from = (int)taking_random(w, TAKING_SHARES);
 	op->to = (int)taking_random(w, TAKING_SHARES);
-	buf_printf(&op->line, "smove %s %s m%d", keys[op->from], taking_refuses(op) ? taking_plain.p : keys[op->to],
-		10 + op->member);
+	buf_printf(&op->line, "smove %s %s m%d", keys[op->from],
+		taking_refuses(op) ? taking_plain.p : keys[op->to], 10 + op->member);
 }
 
 /* Undoes the command that has failed, and then reads the member: that shows if the command is executed after all. */
@@ -119,9 +119,12 @@ void taking_write_loose(struct taking_op *op)
 	struct taking *w = op->world;
 	const struct taking_client *c = &w->clients[op->client];
 
-	op->command = taking_chance(w, 20) ? COMMAND_SISMEMBER : taking_chance(w, 60) ? COMMAND_SADD : COMMAND_SREM;
+	op->command = taking_chance(w, 20) ? COMMAND_SISMEMBER
+		: taking_chance(w, 60)     ? COMMAND_SADD
+					   : COMMAND_SREM;
 	op->from = (int)taking_random(w, TAKING_SHARES);
-	op->member = OTHERS * (int)taking_random(w, TAKING_VOLATILE / OTHERS) + (op->client - WORKERS) % OTHERS;
+	op->member = OTHERS * (int)taking_random(w, TAKING_VOLATILE / OTHERS) +
+		(op->client - WORKERS) % OTHERS;
 	if (c->failed && taking_chance(w, 60))
 		write_undo(op);
 	if (op->command == COMMAND_SADD)
@@ -131,7 +134,8 @@ void taking_write_loose(struct taking_op *op)
 }
 
 /* One of the permanent members of the sources. */
-static void expect(struct taking *w, struct taking_store *store, command_id command, int first, int count)
+static void expect(
+	struct taking *w, struct taking_store *store, command_id command, int first, int count)
 {
 	for (int half = 0; half < 2; half++) {
 		uint64_t bits = w->sources[first].stable[half];
@@ -148,7 +152,8 @@ static void expect(struct taking *w, struct taking_store *store, command_id comm
 
 static size_t begin(struct taking *w, bool reads)
 {
-	w->stores[w->store_count] = (struct taking_store){ .op = { .from = ++w->tick, .reads = reads } };
+	w->stores[w->store_count] =
+		(struct taking_store){ .op = { .from = ++w->tick, .reads = reads } };
 	return w->store_count++;
 }
 
@@ -157,8 +162,8 @@ void taking_write_store(struct taking_op *op)
 	static const struct {
 		command_id id;
 		const char *name;
-	} stores[] = { { COMMAND_SUNIONSTORE, "sunionstore" }, { COMMAND_SINTERSTORE, "sinterstore" },
-		{ COMMAND_SDIFFSTORE, "sdiffstore" } };
+	} stores[] = { { COMMAND_SUNIONSTORE, "sunionstore" },
+		{ COMMAND_SINTERSTORE, "sinterstore" }, { COMMAND_SDIFFSTORE, "sdiffstore" } };
 	struct taking *w = op->world;
 	int which = (int)taking_random(w, 3), first = (int)taking_random(w, TAKING_SHARES),
 	    count = 1 + (int)taking_random(w, TAKING_SHARES);
@@ -192,7 +197,8 @@ static void smove_answered(struct taking_op *op)
 		m->set = -1;
 	} else if (slice_equal(reply, SLICE("STORED\r\n"))) {
 		if (!m->failed && m->set != op->from)
-			taking_fail(w, "a member was moved from where it was not", "m%d", 10 + op->member);
+			taking_fail(w, "a member was moved from where it was not", "m%d",
+				10 + op->member);
 		m->set = op->to;
 	} else if (!m->failed && m->set == op->from) {
 		taking_fail(w, "a member was not found where it was", "m%d", 10 + op->member);
@@ -208,15 +214,17 @@ static void loose_answered(struct taking_op *op)
 	struct taking *w = op->world;
 	struct taking_client *c = &w->clients[op->client];
 	enum taking_place *place = &w->loose[op->from][op->member],
-			  is = op->command == COMMAND_SADD || slice_starts(buf_slice(&op->reply), SLICE("1"))
+			  is = op->command == COMMAND_SADD ||
+			slice_starts(buf_slice(&op->reply), SLICE("1"))
 		? TAKING_IN
 		: TAKING_OUT;
 
 	if (op->command == COMMAND_SISMEMBER && taking_is_unknown(op))
 		return;
 	if (op->command == COMMAND_SISMEMBER && *place && *place != is)
-		taking_fail(w, "a member is not as its client left it", "%.*s: %.*s", (int)buf_size(&op->line) - 2,
-			op->line.data, (int)buf_size(&op->reply), op->reply.data);
+		taking_fail(w, "a member is not as its client left it", "%.*s: %.*s",
+			(int)buf_size(&op->line) - 2, op->line.data, (int)buf_size(&op->reply),
+			op->reply.data);
 	*place = taking_is_unknown(op) ? TAKING_SOMEWHERE : is;
 	if (!taking_is_unknown(op))
 		return;
@@ -239,7 +247,8 @@ static void store_answered(struct taking_op *op)
 	w->last_read = read_reply(op);
 	memcpy(s->seen, w->last_read.stable, sizeof(s->seen));
 	if (w->last_read.loose & ~w->ever_loose)
-		taking_fail(w, "a member is stored that no source had", "%x", w->last_read.loose & ~w->ever_loose);
+		taking_fail(w, "a member is stored that no source had", "%x",
+			w->last_read.loose & ~w->ever_loose);
 }
 
 void taking_set_answered(struct taking_op *op)
@@ -256,7 +265,8 @@ void taking_set_answered(struct taking_op *op)
 		w->last_read = read_reply(op);
 	else if (op->command == COMMAND_SUNIONSTORE &&
 		!num_parse_u64(slice_of(op->reply.data, buf_size(&op->reply) - 2), &w->last_number))
-		taking_fail(w, "a store has no number", "%.*s", (int)buf_size(&op->reply), op->reply.data);
+		taking_fail(w, "a store has no number", "%.*s", (int)buf_size(&op->reply),
+			op->reply.data);
 }
 
 /* --- when all is over --- */
@@ -274,10 +284,11 @@ static struct taking_set read_set(struct taking *w, int client, int set)
 static void check_loose(struct taking *w, const struct taking_set *set, int number)
 {
 	for (int i = 0; i < TAKING_VOLATILE; i++) {
-		enum taking_place place = w->loose[number][i], is = set->loose >> i & 1 ? TAKING_IN : TAKING_OUT;
+		enum taking_place place = w->loose[number][i],
+				  is = set->loose >> i & 1 ? TAKING_IN : TAKING_OUT;
 		if (place && place != is)
-			taking_fail(w, "a member is not as its client left it", "%s k%d at the end", keys[number],
-				100 + loose_number(i));
+			taking_fail(w, "a member is not as its client left it", "%s k%d at the end",
+				keys[number], 100 + loose_number(i));
 	}
 }
 
@@ -297,15 +308,16 @@ static void check_members(struct taking *w)
 		if (count == 0)
 			taking_fail(w, "a member was lost", "m%d", 10 + i);
 		else if (count > 1 + m->failed)
-			taking_fail(w, "a member is in more than one set", "m%d is in %d", 10 + i, count);
+			taking_fail(w, "a member is in more than one set", "m%d is in %d", 10 + i,
+				count);
 		else if (!m->failed && !(sets[m->set].moved >> i & 1))
 			taking_fail(w, "a member is not where it was moved to", "m%d", 10 + i);
 		w->left += (uint64_t)(count - 1);
 	}
 }
 
-static enum linear_step store_step(
-	void *arg, size_t op, const struct linear_state *before, unsigned choice, struct linear_state *after)
+static enum linear_step store_step(void *arg, size_t op, const struct linear_state *before,
+	unsigned choice, struct linear_state *after)
 {
 	const struct taking_store *s = &((struct taking *)arg)->stores[op];
 
@@ -313,7 +325,8 @@ static enum linear_step store_step(
 	if (choice > 0)
 		return LINEAR_END;
 	if (s->op.reads)
-		return s->seen[0] == before->a && s->seen[1] == before->b ? LINEAR_RIGHT : LINEAR_WRONG;
+		return s->seen[0] == before->a && s->seen[1] == before->b ? LINEAR_RIGHT
+									  : LINEAR_WRONG;
 	after->a = s->seen[0];
 	after->b = s->seen[1];
 	return LINEAR_RIGHT;
@@ -322,13 +335,16 @@ static enum linear_step store_step(
 static void check_order(struct taking *w)
 {
 	struct linear_op ops[LINEAR_OPS];
-	struct linear linear = { .ops = ops, .count = w->store_count, .step = store_step, .arg = w };
+	struct linear linear = {
+		.ops = ops, .count = w->store_count, .step = store_step, .arg = w
+	};
 
 	for (size_t i = 0; i < w->store_count; i++)
 		ops[i] = w->stores[i].op;
 	if (linear_check(&linear) == LINEAR_NO)
-		taking_fail(w, "no order of the stores explains what was read", "%zu commands, found %d of them",
-			w->store_count, __builtin_popcountll(linear.furthest));
+		taking_fail(w, "no order of the stores explains what was read",
+			"%zu commands, found %d of them", w->store_count,
+			__builtin_popcountll(linear.furthest));
 }
 
 /* While nothing else is in flight, the stored set is exactly the union. */
@@ -348,9 +364,10 @@ static void check_union(struct taking *w)
 			all.stable[half] |= source.stable[half];
 	}
 	stored = read_set(w, 1, TAKING_TARGET);
-	if (memcmp(stored.stable, all.stable, sizeof(all.stable)) != 0 || stored.loose != all.loose ||
-		stored.count != w->last_number)
-		taking_fail(w, "the stored set is not the union", "%u members, and the reply was %llu", stored.count,
+	if (memcmp(stored.stable, all.stable, sizeof(all.stable)) != 0 ||
+		stored.loose != all.loose || stored.count != w->last_number)
+		taking_fail(w, "the stored set is not the union",
+			"%u members, and the reply was %llu", stored.count,
 			(unsigned long long)w->last_number);
 }
 

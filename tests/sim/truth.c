@@ -94,7 +94,9 @@ int truth_member(struct slice name)
 	if (name.n != 4 || name.p[0] != '^' || name.p[2] != 'm')
 		return -1;
 	int client = name.p[1] - '0', number = name.p[3] - '0';
-	return client < 0 || client >= SIM_CLIENTS || number < 0 || number >= SIM_OWN ? -1 : client * SIM_OWN + number;
+	return client < 0 || client >= SIM_CLIENTS || number < 0 || number >= SIM_OWN
+		? -1
+		: client * SIM_OWN + number;
 }
 
 void truth_name(int member, char name[16])

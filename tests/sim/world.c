@@ -117,8 +117,8 @@ static void trouble(struct world *w, int step)
 		return; /* a missing part shows the mutation only if none was evicted */
 	} else if (dice < 16 + evictions_of_1000(w)) {
 		evict(w);
-	} else if (dice <
-		16 + evictions_of_1000(w) + (step < STEPS / 4 || w->mutation == MUTATION_STALE_CAS ? 31 : 3)) {
+	} else if (dice < 16 + evictions_of_1000(w) +
+			(step < STEPS / 4 || w->mutation == MUTATION_STALE_CAS ? 31 : 3)) {
 		restart_server(w);
 	}
 }
@@ -190,7 +190,8 @@ static void tear_down(struct world *w)
 	stored_set_fini(w);
 }
 
-void world_run(struct world *w, const struct form *form, uint64_t seed, enum mutation mutation, bool verbose)
+void world_run(struct world *w, const struct form *form, uint64_t seed, enum mutation mutation,
+	bool verbose)
 {
 	memset(w, 0, sizeof(*w));
 	w->form = form;

@@ -221,13 +221,15 @@ struct world {
 };
 
 /* Runs one history. If a check failed, `violation` and `detail` describe it. */
-void world_run(struct world *world, const struct form *form, uint64_t seed, enum mutation mutation, bool verbose);
+void world_run(struct world *world, const struct form *form, uint64_t seed, enum mutation mutation,
+	bool verbose);
 
 /* Returns the sizes of collections in a history, which the seed chooses. */
 const struct collection_options *world_sizes(uint64_t seed);
 
 /* For the parts of the world: */
-void world_fail(struct world *world, const char *what, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void world_fail(struct world *world, const char *what, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 uint64_t world_random(struct world *world, uint64_t below);
 bool world_chance(struct world *world, unsigned percent);
 uint64_t world_now(const struct world *world); /* milliseconds */
@@ -261,7 +263,8 @@ void pipeline_close(struct world *world, const struct lan_proxy *proxy);
 
 /* clients.c: a client sends random commands, or this one. lists.c writes the lines of lists. */
 void clients_act(struct world *world);
-void clients_issue(struct world *world, struct lan_proxy *proxy, int client, int key, command_id command);
+void clients_issue(
+	struct world *world, struct lan_proxy *proxy, int client, int key, command_id command);
 
 /* check.c: a message is executed at its server; a command has its reply. */
 void check_execute(struct world *world, struct message *message);

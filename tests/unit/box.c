@@ -7,12 +7,16 @@ enum { ROUNDS_MAX = 20 };
 
 void box_init(struct box *box, unsigned form)
 {
-	static const enum encoding_id ids[BOX_FORMS] = { ENCODING_SIGNED, ENCODING_CSV, ENCODING_TOMBSTONE,
-		ENCODING_PAIRED, ENCODING_FLIP, ENCODING_FLIP, ENCODING_INDEXED };
+	static const enum encoding_id ids[BOX_FORMS] = { ENCODING_SIGNED, ENCODING_CSV,
+		ENCODING_TOMBSTONE, ENCODING_PAIRED, ENCODING_FLIP, ENCODING_FLIP,
+		ENCODING_INDEXED };
 
 	*box = (struct box){
 		.encoding = encoding_get(ids[form]),
-		.rule = { .prefix = SLICE("s"), .encoding = ids[form], .delimiter = ',', .removed = SLICE("t") },
+		.rule = { .prefix = SLICE("s"),
+			.encoding = ids[form],
+			.delimiter = ',',
+			.removed = SLICE("t") },
 		.options = { .base_size = 64, .segment_size = 80 },
 	};
 	box->rule.pointer = form == 5;
@@ -88,8 +92,8 @@ bool box_step(struct box *box, struct snapshot *s, struct plan_step *step)
 
 	assert(written);
 	(void)written;
-	return memcached_call(&box->memcached, &call, 0).status == RESULT_DONE || step->verb == CALL_DELETE ||
-		step->optional;
+	return memcached_call(&box->memcached, &call, 0).status == RESULT_DONE ||
+		step->verb == CALL_DELETE || step->optional;
 }
 
 const char *box_text(const struct fold *f)
@@ -164,7 +168,8 @@ static enum adopted_status carry_out(
 			status = box->encoding->replace(&s, members, &plan);
 		else
 			status = box->encoding->change(&s, create, &plan);
-		done = status == ADOPTED_OK && run(box, &s, &plan, &ended) && ended && checked(box, &s, plan.check);
+		done = status == ADOPTED_OK && run(box, &s, &plan, &ended) && ended &&
+			checked(box, &s, plan.check);
 		plan_free(&plan);
 		snapshot_free(&s);
 		if (done || (status != ADOPTED_OK && status != ADOPTED_NEEDS_ALL))

@@ -85,13 +85,15 @@ TEST(weights)
 	ck_assert_str_eq(reads("h:7 weight=2", true), "h 7 2");
 	ck_assert_str_eq(reads("h weight=99999", true), "h 11211 99999");
 	ck_assert_str_eq(reads("/s weight=3", true), "/s 0 3");
-	static const char *const wrong[] = { "h weight=0", "h weight=100000", "h weight=", "h weight=x",
-		"h weight=-1" };
+	static const char *const wrong[] = { "h weight=0", "h weight=100000",
+		"h weight=", "h weight=x", "h weight=-1" };
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
 		ck_assert_str_eq(reads(wrong[i], true), "bad weight (weight=1 to weight=99999)");
-	ck_assert_str_eq(reads("h x", true), "only weight=N may follow a server; servers are separated by commas");
+	ck_assert_str_eq(reads("h x", true),
+		"only weight=N may follow a server; servers are separated by commas");
 	ck_assert_str_eq(reads("a:1;b:2", true), "addresses are separated by commas, not by ;");
-	ck_assert_str_eq(reads("memcached://a:1", true), "a scheme such as memcached:// is not allowed; use host:port");
+	ck_assert_str_eq(reads("memcached://a:1", true),
+		"a scheme such as memcached:// is not allowed; use host:port");
 	ck_assert_str_eq(reads("h weight=2", false), "unexpected text after the address");
 	ck_assert_str_eq(reads("h weight=2 x", true), "unexpected text after the address");
 }

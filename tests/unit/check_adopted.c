@@ -7,21 +7,30 @@
 
 static const struct collection_rule rules[] = {
 	{ .prefix = BYTES("csv-"), .encoding = ENCODING_CSV, .delimiter = ',' },
-	{ .prefix = BYTES("flip-"), .encoding = ENCODING_FLIP, .pointer = true, .plain_verbs = true },
+	{ .prefix = BYTES("flip-"),
+		.encoding = ENCODING_FLIP,
+		.pointer = true,
+		.plain_verbs = true },
 	{ .prefix = BYTES("indexed-"), .encoding = ENCODING_INDEXED },
 	{ .prefix = BYTES("mark-"), .encoding = ENCODING_FLIP },
-	{ .prefix = BYTES("paired-"), .encoding = ENCODING_PAIRED, .delimiter = ',', .removed = BYTES("un") },
+	{ .prefix = BYTES("paired-"),
+		.encoding = ENCODING_PAIRED,
+		.delimiter = ',',
+		.removed = BYTES("un") },
 	{ .prefix = BYTES("signed-"), .encoding = ENCODING_SIGNED },
 	{ .prefix = BYTES("tombstone-"), .encoding = ENCODING_TOMBSTONE, .delimiter = ',' },
 };
-static const struct collection_options options = {
-	.base_size = 16384, .segment_size = 65536, .log_size = 4096, .table_size = 65536, .merges = 1
-};
+static const struct collection_options options = { .base_size = 16384,
+	.segment_size = 65536,
+	.log_size = 4096,
+	.table_size = 65536,
+	.merges = 1 };
 
 static void setup(void)
 {
 	serving_setup(&options);
-	fake.rules = (struct rules){ .collections = rules, .collection_count = sizeof(rules) / sizeof(rules[0]) };
+	fake.rules = (struct rules){ .collections = rules,
+		.collection_count = sizeof(rules) / sizeof(rules[0]) };
 }
 
 /* Each wastes less than a tenth: one member of some bytes in a text that is twenty times as long. */
@@ -44,7 +53,8 @@ static const struct form forms[] = {
 		{ { "flip-k.a", "+" LONG "+a-a", "" }, { "flip-k.b", NULL, "+" LONG },
 			{ "flip-k.active", "flip-k.a", "flip-k.b" } } },
 	{ "mark-k", { { "mark-k.a", "+" LONG "+a-a", "^" }, { "mark-k.b", NULL, "+" LONG } } },
-	{ "indexed-k", { { "indexed-k", "+0", "+0" }, { "indexed-k.0", "+" LONG "+a-a", "+" LONG } } },
+	{ "indexed-k",
+		{ { "indexed-k", "+0", "+0" }, { "indexed-k.0", "+" LONG "+a-a", "+" LONG } } },
 };
 
 static struct slice text(const char *s)

@@ -13,9 +13,12 @@ enum {
 	SETS_MIN = 15 /* commands on sets that read much */
 };
 
-static const struct collection_options options = {
-	.base_size = 16384, .segment_size = 65536, .log_size = 4096, .table_size = 32768, .merges = 1, .lease_time = 10
-};
+static const struct collection_options options = { .base_size = 16384,
+	.segment_size = 65536,
+	.log_size = 4096,
+	.table_size = 32768,
+	.merges = 1,
+	.lease_time = 10 };
 
 FIXTURE(NULL, NULL)
 
@@ -184,16 +187,19 @@ static bool compare(unsigned form, enum collection_type type, const struct comma
 	char request[100];
 	bool large;
 
-	ck_assert_msg(line, "no line for the grammar of %.*s", (int)command->name.n, command->name.p);
-	snprintf(request, sizeof(request), "%.*s %s\r\n", (int)command->name.n, command->name.p, line);
+	ck_assert_msg(
+		line, "no line for the grammar of %.*s", (int)command->name.n, command->name.p);
+	snprintf(request, sizeof(request), "%.*s %s\r\n", (int)command->name.n, command->name.p,
+		line);
 	begin(form, type, false);
 	carry_out(request, &whole);
 	begin(form, type, true);
 	carry_out(request, &sliced);
 	large = bytes > BYTES;
-	ck_assert_msg(slice_equal(buf_slice(&whole), buf_slice(&sliced)), "form %u, list %d: slices change %s", form,
-		type == COLLECTION_LIST, request);
-	ck_assert_msg(pauses >= bytes / BYTES, "form %u, list %d: %zu bytes, but only %zu pauses in %s", form,
+	ck_assert_msg(slice_equal(buf_slice(&whole), buf_slice(&sliced)),
+		"form %u, list %d: slices change %s", form, type == COLLECTION_LIST, request);
+	ck_assert_msg(pauses >= bytes / BYTES,
+		"form %u, list %d: %zu bytes, but only %zu pauses in %s", form,
 		type == COLLECTION_LIST, bytes, pauses, request);
 	buf_free(&whole);
 	buf_free(&sliced);

@@ -168,7 +168,8 @@ TEST(one_that_waits)
 	pops("a", "GLC");
 	client_asks("sadd k b\r\nspop k\r\nsadd k c\r\nspop k\r\nsadd k d\r\n");
 	server_answer_all(&server);
-	client_is_told("STORED\r\nVALUE k 0 1\r\nb\r\nEND\r\nSTORED\r\nVALUE k 0 1\r\nc\r\nEND\r\nSTORED\r\n");
+	client_is_told("STORED\r\nVALUE k 0 1\r\nb\r\nEND\r\nSTORED\r\nVALUE k 0 "
+		       "1\r\nc\r\nEND\r\nSTORED\r\n");
 	/* The additions are as many as the last time. */
 	makes("PGLCPGLCPG");
 }

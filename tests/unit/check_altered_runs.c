@@ -48,13 +48,16 @@ static bool ask_and_free(struct set_request r)
 
 static bool ask_everything(void)
 {
-	bool all = ask_and_free((struct set_request){ .verb = SET_TEST, .members = SLICE("a b e f h i k ~") });
+	bool all = ask_and_free(
+		(struct set_request){ .verb = SET_TEST, .members = SLICE("a b e f h i k ~") });
 
 	for (uint64_t random = 0; random < 8; random++)
-		all &= ask_and_free((struct set_request){ .verb = SET_SAMPLE, .count = 1, .random = random });
+		all &= ask_and_free(
+			(struct set_request){ .verb = SET_SAMPLE, .count = 1, .random = random });
 	all &= ask_and_free((struct set_request){ .verb = SET_RANGE, .count = 100 });
 	all &= ask_and_free((struct set_request){ .verb = SET_COUNT });
-	all &= ask_and_free((struct set_request){ .verb = SET_COUNT, .range = { .from = SLICE("b"), .after = true } });
+	all &= ask_and_free((struct set_request){
+		.verb = SET_COUNT, .range = { .from = SLICE("b"), .after = true } });
 	all &= ask_and_free((struct set_request){ .verb = SET_INFO });
 	return ask_and_free((struct set_request){ .verb = SET_ALL }) && all;
 }
@@ -82,8 +85,8 @@ static bool is_noticed(const struct oplog_run *run, int number)
 static void alters(int which, int number, uint64_t value, const char *more)
 {
 	struct oplog_run refs[RUNS] = { runs[0], runs[1], runs[2] };
-	uint64_t *const numbers[NUMBERS] = { &refs[which].tables, &refs[which].entries, &refs[which].removals,
-		&refs[which].bytes };
+	uint64_t *const numbers[NUMBERS] = { &refs[which].tables, &refs[which].entries,
+		&refs[which].removals, &refs[which].bytes };
 	bool answered;
 
 	if (*numbers[number] == value)
@@ -93,8 +96,8 @@ static void alters(int which, int number, uint64_t value, const char *more)
 		return;
 	ck_assert_uint_eq(view.runs[which].ref.entries, refs[which].entries);
 	answered = ask_everything();
-	ck_assert_msg(answered == (*more != '@' && !is_noticed(&refs[which], number)), "run %d, number %d: %d", which,
-		number, answered);
+	ck_assert_msg(answered == (*more != '@' && !is_noticed(&refs[which], number)),
+		"run %d, number %d: %d", which, number, answered);
 }
 
 static void alters_everything(void (*before)(void), const char *more)

@@ -58,8 +58,10 @@ static void put(struct set_request *r, uint64_t seed, int step)
 {
 	bool answered = set_model_ask(&model, &view, r);
 
-	ck_assert_msg(answered, "seed %d, step %d: verb %d has no answer", (int)seed, step, (int)r->verb);
-	ck_assert_msg(set_model_agrees(&model, r), "seed %d, step %d: verb %d", (int)seed, step, (int)r->verb);
+	ck_assert_msg(
+		answered, "seed %d, step %d: verb %d has no answer", (int)seed, step, (int)r->verb);
+	ck_assert_msg(set_model_agrees(&model, r), "seed %d, step %d: verb %d", (int)seed, step,
+		(int)r->verb);
 	set_request_free(r);
 }
 
@@ -90,9 +92,12 @@ TEST(equal_questions)
 	add_members(&base, 0, 1000);
 	ck_assert_int_eq(set_model_update(&view, buf_slice(&base)), OPLOG_GOOD);
 	for (int i = 0; i < 2; i++)
-		range[i] = (struct set_request){ .verb = SET_RANGE, .count = 2000, .range.from = SLICE("member-0100") };
+		range[i] = (struct set_request){
+			.verb = SET_RANGE, .count = 2000, .range.from = SLICE("member-0100")
+		};
 	for (int i = 0; i < 3; i++)
-		counts[i] = (struct set_request){ .verb = SET_COUNT, .range = { .from = SLICE("member-0100") } };
+		counts[i] = (struct set_request){ .verb = SET_COUNT,
+			.range = { .from = SLICE("member-0100") } };
 	other = range[0];
 	other.range.from = SLICE("member-0101");
 	ck_assert_uint_gt(slices_of(&range[0]), 0);
@@ -158,7 +163,8 @@ static void history(uint64_t seed)
 		 * The view keeps a copy: the next one replaces this one, and nothing may be read
 		 * after it.
 		 */
-		ck_assert_int_eq(set_model_update(&view, guard_place(buf_slice(&model.base))), OPLOG_GOOD);
+		ck_assert_int_eq(
+			set_model_update(&view, guard_place(buf_slice(&model.base))), OPLOG_GOOD);
 		for (int i = 0; i < 4; i++) {
 			set_model_request(&model, &r, &members);
 			put(&r, seed, step);
@@ -186,7 +192,8 @@ TEST(from_nothing)
 	for (uint64_t seed = 1000; seed < 1300; seed++) {
 		begin(seed, seed % 7);
 		set_model_request(&model, &r, &members);
-		ck_assert_int_eq(set_model_update(&view, guard_place(buf_slice(&model.base))), OPLOG_GOOD);
+		ck_assert_int_eq(
+			set_model_update(&view, guard_place(buf_slice(&model.base))), OPLOG_GOOD);
 		put(&r, seed, 0);
 		end();
 	}
@@ -203,7 +210,9 @@ TEST(counts_go_on)
 	for (uint64_t seed = 1; seed <= 60; seed++) {
 		begin(seed, 1 + seed % 5);
 		for (int step = 0; step < 60; step++) {
-			ck_assert_int_eq(set_model_update(&view, guard_place(buf_slice(&model.base))), OPLOG_GOOD);
+			ck_assert_int_eq(
+				set_model_update(&view, guard_place(buf_slice(&model.base))),
+				OPLOG_GOOD);
 			r = (struct set_request){ .verb = SET_COUNT };
 			put(&r, seed, step);
 			model.loaded = 0;
@@ -245,7 +254,9 @@ static double draw(size_t count, bool repeats, size_t times)
 	size_t drawn[TABLE_MODEL_MAX] = { 0 };
 
 	for (size_t i = 0; i < times; i++) {
-		struct set_request r = { .verb = SET_SAMPLE, .count = count, .random = random_next(&model.random) };
+		struct set_request r = {
+			.verb = SET_SAMPLE, .count = count, .random = random_next(&model.random)
+		};
 		r.repeats = repeats;
 		ck_assert(set_model_ask(&model, &view, &r) && set_model_agrees(&model, &r));
 		struct slice rest = buf_slice(&r.text), member;
@@ -267,11 +278,13 @@ TEST(each_is_as_likely)
 
 	for (uint64_t seed = 1; tried < 15; seed++) {
 		begin(seed, seed % 6);
-		ck_assert_int_eq(set_model_update(&view, guard_place(buf_slice(&model.base))), OPLOG_GOOD);
+		ck_assert_int_eq(
+			set_model_update(&view, guard_place(buf_slice(&model.base))), OPLOG_GOOD);
 		if (model.count >= 6) {
 			double one = draw(1, false, model.count * DRAWS),
 			       some = draw(model.count / 3, false, 3 * DRAWS);
-			double again = draw(model.count / 6, true, 6 * DRAWS), all = draw(3 * model.count, true, DRAWS);
+			double again = draw(model.count / 6, true, 6 * DRAWS),
+			       all = draw(3 * model.count, true, DRAWS);
 			/* 1 on average, with a deviation of about sqrt(2 / count). */
 			ck_assert_msg(one < 2.5, "seed %d: %f", (int)seed, one);
 			ck_assert_msg(some < 2.5, "seed %d: %f", (int)seed, some);
@@ -293,7 +306,8 @@ TEST(samples_read_little)
 
 	set_view_init(&view, 1, &store);
 	for (int i = 0; i < TABLE_MODEL_MAX; i++)
-		table_model_add(entries, slice_of(name, (size_t)snprintf(name, sizeof(name), "m%04d", i)), false);
+		table_model_add(entries,
+			slice_of(name, (size_t)snprintf(name, sizeof(name), "m%04d", i)), false);
 	run = cupboard_run(&model.cupboard, entries, 3, NULL);
 	cupboard_base(&base, "", &run, 1, "");
 	ck_assert_int_eq(set_model_update(&view, buf_slice(&base)), OPLOG_GOOD);
@@ -323,8 +337,8 @@ TEST(from_a_fold)
 				set_model_request(&model, &r, &members);
 			} while (r.verb == SET_INFO);
 			set_answer_fold(&fold, &r);
-			ck_assert_msg(
-				r.answered && set_model_agrees(&model, &r), "seed %d: verb %d", (int)seed, (int)r.verb);
+			ck_assert_msg(r.answered && set_model_agrees(&model, &r),
+				"seed %d: verb %d", (int)seed, (int)r.verb);
 			set_request_free(&r);
 		}
 		fold_free(&fold);

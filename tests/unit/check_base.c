@@ -94,9 +94,11 @@ TEST(head)
 /* If the caller has read the base, it is not read again, except after a lost race. */
 TEST(head_that_was_read)
 {
-	struct result read = {
-		.status = RESULT_HIT, .value = SLICE("+a +b "), .flags = 7, .ttl = 100, .connection = 1
-	};
+	struct result read = { .status = RESULT_HIT,
+		.value = SLICE("+a +b "),
+		.flags = 7,
+		.ttl = 100,
+		.connection = 1 };
 
 	put("+a +b ");
 	read.cas = server_find(&server, SLICE("k"))->cas;
@@ -180,7 +182,8 @@ TEST(part_that_is_gone)
  */
 TEST(part_without_a_block)
 {
-	static const char *const bases[] = { BLOCK "+a +b ", "+a +b " BLOCK, "+a +b " BLOCK "+a +b " };
+	static const char *const bases[] = { BLOCK "+a +b ", "+a +b " BLOCK,
+		"+a +b " BLOCK "+a +b " };
 
 	for (size_t i = 0; i < sizeof(bases) / sizeof(bases[0]); i++) {
 		put(bases[i]);
@@ -242,7 +245,8 @@ TEST(unknown_time_to_live)
 	for (size_t i = 0; i < 2; i++) {
 		begin_head("+a +b ", "+ab ");
 		fake_result(&fake, fake_oldest(&fake),
-			&(struct result){ .status = RESULT_HIT, .value = SLICE("+a +b "), .ttl = ttls[i] });
+			&(struct result){
+				.status = RESULT_HIT, .value = SLICE("+a +b "), .ttl = ttls[i] });
 		ends_with(OUTCOME_BUSY);
 	}
 	ck_assert_uint_eq(casses(), 0);
@@ -288,9 +292,11 @@ static void committed(struct op *op, const struct outcome *outcome)
 
 TEST(commit)
 {
-	struct op op = {
-		.kind = OP_COMMIT, .key = SLICE("k"), .prefix = SLICE("+a +b "), .log = SLICE("+ab "), .done = committed
-	};
+	struct op op = { .kind = OP_COMMIT,
+		.key = SLICE("k"),
+		.prefix = SLICE("+a +b "),
+		.log = SLICE("+ab "),
+		.done = committed };
 
 	put("+a +b +c ");
 	lanes_submit(fake.host.lanes, &op);

@@ -9,7 +9,8 @@ static void assert_near(uint64_t got, double wanted)
 {
 	double off = (double)got > wanted ? (double)got - wanted : wanted - (double)got;
 
-	ck_assert_msg(off <= wanted * 0.008 + 0.5, "%llu is not near %.1f", (unsigned long long)got, wanted);
+	ck_assert_msg(off <= wanted * 0.008 + 0.5, "%llu is not near %.1f", (unsigned long long)got,
+		wanted);
 }
 
 TEST(empty)
@@ -20,7 +21,8 @@ TEST(empty)
 
 TEST(one_value)
 {
-	const uint64_t values[] = { 0, 1, 127, 128, 129, 255, 256, 1000, 65535, 1000000, UINT64_C(3600000000000) };
+	const uint64_t values[] = { 0, 1, 127, 128, 129, 255, 256, 1000, 65535, 1000000,
+		UINT64_C(3600000000000) };
 
 	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
 		hist = (struct hist){ .total = 0 };

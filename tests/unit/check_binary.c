@@ -6,10 +6,11 @@
 static const struct request_limits limits = { .max_line = 100, .max_value = 10, .max_keys = 1 };
 
 /* A header, then the bytes of `body`. `claimed` is the length of the body that the header has. */
-static struct slice packet_of(
-	struct buf *out, unsigned opcode, size_t key, size_t extras, size_t claimed, uint64_t cas, struct slice body)
+static struct slice packet_of(struct buf *out, unsigned opcode, size_t key, size_t extras,
+	size_t claimed, uint64_t cas, struct slice body)
 {
-	char h[BINARY_HEADER] = { (char)0x80, (char)opcode, (char)(key >> 8), (char)key, (char)extras };
+	char h[BINARY_HEADER] = { (char)0x80, (char)opcode, (char)(key >> 8), (char)key,
+		(char)extras };
 
 	for (int i = 0; i < 4; i++)
 		h[8 + i] = (char)(claimed >> (24 - 8 * i));
@@ -45,8 +46,8 @@ static void show(enum request_status status, const struct binary_request *b, str
 			buf_printf(out, " %.*s", (int)r->key.n, r->key.p);
 		if (r->data.n)
 			buf_printf(out, " {%.*s}", (int)r->data.n, r->data.p);
-		buf_printf(out, "%s%s%s", r->flags ? " flags" : "", r->extras.wants_cas ? " wants" : "",
-			b->asked.quiet ? " quiet" : "");
+		buf_printf(out, "%s%s%s", r->flags ? " flags" : "",
+			r->extras.wants_cas ? " wants" : "", b->asked.quiet ? " quiet" : "");
 		if (r->exptime)
 			buf_printf(out, " exptime=%lld", (long long)r->exptime);
 		if (r->number)
@@ -72,8 +73,10 @@ static void parses(struct slice packet, const char *outcome)
 		struct request_progress fresh = { 0 };
 		struct slice part = guard_place(slice_of(packet.p, n));
 		status = binary_parse(part, &limits, &fresh, &b.request, &b.reply, &b.asked);
-		ck_assert_int_eq(status, binary_parse(part, &limits, &kept, &b.request, &b.reply, &b.asked));
-		ck_assert_uint_eq(fresh.needed, status == REQUEST_MORE ? kept.needed : fresh.needed);
+		ck_assert_int_eq(
+			status, binary_parse(part, &limits, &kept, &b.request, &b.reply, &b.asked));
+		ck_assert_uint_eq(
+			fresh.needed, status == REQUEST_MORE ? kept.needed : fresh.needed);
 	}
 	show(status, &b, &text);
 	ck_assert_str_eq(buf_slice(&text).p, outcome);
@@ -99,7 +102,8 @@ static void check_all(const struct packet *packets, size_t count)
 	for (size_t i = 0; i < count; i++) {
 		const struct packet *p = &packets[i];
 		struct buf bytes;
-		parses(packet_of(&bytes, p->opcode, p->key, p->extras, p->body.n, p->cas, p->body), p->outcome);
+		parses(packet_of(&bytes, p->opcode, p->key, p->extras, p->body.n, p->cas, p->body),
+			p->outcome);
 		buf_free(&bytes);
 	}
 }
@@ -112,10 +116,13 @@ TEST(requests)
 		{ 0x00, 1, 0, 0, BYTES("k"), "get k wants" },
 		{ 0x09, 1, 0, 0, BYTES("k"), "get k wants quiet" },
 		{ 0x0d, 3, 0, 7, BYTES("key"), "get key wants quiet" },
-		{ 0x01, 1, 8, 0, BYTES("\0\0\0\1\0\0\0\2kabc"), "set k {abc} flags wants exptime=2" },
-		{ 0x01, 1, 8, 0, BYTES("\0\0\0\0\377\377\377\377k"), "set k wants exptime=2147483647" },
+		{ 0x01, 1, 8, 0, BYTES("\0\0\0\1\0\0\0\2kabc"),
+			"set k {abc} flags wants exptime=2" },
+		{ 0x01, 1, 8, 0, BYTES("\0\0\0\0\377\377\377\377k"),
+			"set k wants exptime=2147483647" },
 		{ 0x01, 1, 8, 9, BYTES("\0\0\0\0\0\0\0\0kabc"), "cas k {abc} wants number=9" },
-		{ 0x12, 1, 8, 9, BYTES("\0\0\0\0\0\0\0\0kabc"), "cas k {abc} wants quiet number=9" },
+		{ 0x12, 1, 8, 9, BYTES("\0\0\0\0\0\0\0\0kabc"),
+			"cas k {abc} wants quiet number=9" },
 		{ 0x02, 1, 8, 0, BYTES("\0\0\0\0\0\0\0\0kabc"), "add k {abc} wants" },
 		{ 0x0e, 1, 0, 5, BYTES("kabc"), "append k {abc} wants compare=5" },
 		{ 0x1a, 1, 0, 0, BYTES("k"), "prepend k wants quiet" },
@@ -145,14 +152,17 @@ TEST(refused)
 		{ 0xff, 1, 1, 0, BYTES("abc"), "refused ERROR skip=3" },
 		{ 0x01, 1, 8, 0, BYTES("\0\0\0\1\0\0\0\2k01234567890"),
 			"refused SERVER_ERROR object too large for cache skip=11" },
-		{ 0x0f, 1, 0, 0, BYTES("k01234567890"), "refused SERVER_ERROR object too large for cache skip=11" },
+		{ 0x0f, 1, 0, 0, BYTES("k01234567890"),
+			"refused SERVER_ERROR object too large for cache skip=11" },
 		{ 0x00, 0, 0, 0, BYTES(""), "fatal CLIENT_ERROR Invalid arguments" },
 		{ 0x00, 1, 0, 0, BYTES("kv"), "fatal CLIENT_ERROR Invalid arguments" },
 		{ 0x00, 1, 4, 0, BYTES("\0\0\0\0k"), "fatal CLIENT_ERROR Invalid arguments" },
 		{ 0x01, 1, 4, 0, BYTES("\0\0\0\0kv"), "fatal CLIENT_ERROR Invalid arguments" },
-		{ 0x01, 0, 8, 0, BYTES("\0\0\0\1\0\0\0\2"), "fatal CLIENT_ERROR Invalid arguments" },
+		{ 0x01, 0, 8, 0, BYTES("\0\0\0\1\0\0\0\2"),
+			"fatal CLIENT_ERROR Invalid arguments" },
 		{ 0x05, 1, 0, 0, BYTES("k"), "fatal CLIENT_ERROR Invalid arguments" },
-		{ 0x08, 0, 8, 0, BYTES("\0\0\0\1\0\0\0\2"), "fatal CLIENT_ERROR Invalid arguments" },
+		{ 0x08, 0, 8, 0, BYTES("\0\0\0\1\0\0\0\2"),
+			"fatal CLIENT_ERROR Invalid arguments" },
 		{ 0x0a, 1, 0, 0, BYTES("k"), "fatal CLIENT_ERROR Invalid arguments" },
 		{ 0x00, 251, 0, 0, BYTES("k"), "fatal ERROR" },
 		{ 0x00, 2, 0, 0, BYTES("k"), "fatal ERROR" },
@@ -182,16 +192,17 @@ TEST(claimed)
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct request_progress progress = { 0 };
-		struct slice packet = packet_of(
-			&bytes, cases[i].opcode, cases[i].key, cases[i].extras, cases[i].body, 0, SLICE("12345678k"));
-		ck_assert_int_eq(binary_parse(guard_place(packet), &limits, &progress, &b.request, &b.reply, &b.asked),
+		struct slice packet = packet_of(&bytes, cases[i].opcode, cases[i].key,
+			cases[i].extras, cases[i].body, 0, SLICE("12345678k"));
+		ck_assert_int_eq(binary_parse(guard_place(packet), &limits, &progress, &b.request,
+					 &b.reply, &b.asked),
 			cases[i].status);
 		if (cases[i].status == REQUEST_REFUSED)
 			ck_assert_uint_eq(b.request.skip.bytes, cases[i].skip);
 		buf_free(&bytes);
 	}
-	ck_assert_int_eq(binary_parse(SLICE("get k\r\n"), &limits, &(struct request_progress){ 0 }, &b.request,
-				 &b.reply, &b.asked),
+	ck_assert_int_eq(binary_parse(SLICE("get k\r\n"), &limits, &(struct request_progress){ 0 },
+				 &b.request, &b.reply, &b.asked),
 		REQUEST_HANGUP);
 }
 
@@ -259,11 +270,14 @@ TEST(responses_to_writes)
 		struct slice line;
 		const char *expected;
 	} errors[] = {
-		{ 0x05, false, BYTES("CLIENT_ERROR cannot increment or decrement non-numeric value"),
+		{ 0x05, false,
+			BYTES("CLIENT_ERROR cannot increment or decrement non-numeric value"),
 			"06 Non-numeric server-side value for incr or decr|" },
 		{ 0x11, true, BYTES("SERVER_ERROR object too large for cache"), "03 Too large.|" },
-		{ 0x11, true, BYTES("SERVER_ERROR out of memory storing object"), "82 Out of memory|" },
-		{ 0x11, true, BYTES("SERVER_ERROR upstream a:1 unavailable"), "86 upstream a:1 unavailable|" },
+		{ 0x11, true, BYTES("SERVER_ERROR out of memory storing object"),
+			"82 Out of memory|" },
+		{ 0x11, true, BYTES("SERVER_ERROR upstream a:1 unavailable"),
+			"86 upstream a:1 unavailable|" },
 		{ 0x11, true, BYTES("SERVER_ERROR upstream a:1 timed out, outcome unknown"),
 			"84 upstream a:1 timed out, outcome unknown|" },
 		{ 0x01, false, BYTES("SERVER_ERROR busy"), "85 busy|" },
@@ -273,7 +287,8 @@ TEST(responses_to_writes)
 	};
 
 	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
-		responds(errors[i].opcode, errors[i].quiet, reply_error(errors[i].line), errors[i].expected);
+		responds(errors[i].opcode, errors[i].quiet, reply_error(errors[i].line),
+			errors[i].expected);
 	responds(0x01, false, with_cas(reply_word(WORD_STORED), 258), "00 cas=258 |");
 	responds(0x01, false, reply_word(WORD_STORED), "00 |");
 	responds(0x11, true, with_cas(reply_word(WORD_STORED), 258), "");
@@ -291,7 +306,8 @@ TEST(responses_to_writes)
 
 TEST(responses_to_reads)
 {
-	struct reply hit = with_cas(reply_value(SLICE("k"), SLICE("abc")), 5), touched = reply_word(WORD_TOUCHED);
+	struct reply hit = with_cas(reply_value(SLICE("k"), SLICE("abc")), 5),
+		     touched = reply_word(WORD_TOUCHED);
 	const struct reply miss = reply_word(WORD_END),
 			   down = reply_error(SLICE("SERVER_ERROR upstream a:1 unavailable"));
 	struct buf text = BUF_EMPTY;
@@ -321,7 +337,8 @@ TEST(responses_about_the_proxy)
 
 	unknown.word = WORD_NOT_FOUND;
 	version.bytes = SLICE("1.6.18");
-	responds(0x10, false, (struct reply){ .kind = REPLY_LINES, .bytes = SLICE("STAT a 1\r\nSTAT b c d\r\n") },
+	responds(0x10, false,
+		(struct reply){ .kind = REPLY_LINES, .bytes = SLICE("STAT a 1\r\nSTAT b c d\r\n") },
 		"00 key=1 a1|00 key=1 bc d|");
 	responds(0x10, false, reply_word(WORD_END), "00 |");
 	responds(0x10, false, reply_word(WORD_RESET), "00 |");

@@ -29,7 +29,8 @@ TEST(adds_in_order)
 	BUF_ADD(&b, " ");
 	buf_add_u64(&b, 0);
 	buf_printf(&b, " %s=%d", "n", -7);
-	assert_bytes(buf_slice(&b), "one two 18446744073709551615 -9223372036854775808 9223372036854775807 0 n=-7");
+	assert_bytes(buf_slice(&b),
+		"one two 18446744073709551615 -9223372036854775808 9223372036854775807 0 n=-7");
 	buf_free(&b);
 	ck_assert_ptr_null(b.data);
 }

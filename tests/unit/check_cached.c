@@ -131,14 +131,16 @@ TEST(pops_read)
 	server_answer_one(&server);
 	makes("GLC");
 	server_answer_all(&server);
-	ck_assert_uint_eq(strlen(fake_told(&fake)), strlen("VALUE k 0 11\r\nm0000 m0000\r\nEND\r\n"));
+	ck_assert_uint_eq(
+		strlen(fake_told(&fake)), strlen("VALUE k 0 11\r\nm0000 m0000\r\nEND\r\n"));
 	counts("98\r\n", "LG");
 }
 
 TEST(items_are_kept)
 {
 	struct oplog_run runs[] = { cupboard_log_run(&cupboard, "+a +b +c +d +e ", 2),
-		cupboard_log_run(&cupboard, "-a +f ", 2), cupboard_log_run(&cupboard, "-b +g ", 1) };
+		cupboard_log_run(&cupboard, "-a +f ", 2),
+		cupboard_log_run(&cupboard, "-b +g ", 1) };
 
 	put(runs, 2);
 	asks_and_hears("smembers k\r\n", "VALUE k 0 9\r\nb c d e f\r\nEND\r\n");

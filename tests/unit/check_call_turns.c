@@ -20,7 +20,9 @@ static void add(struct account *account, size_t count, uint32_t expected)
 {
 	for (; count > 0; count--, added++) {
 		waiters[added].key = SLICE("key");
-		call_turns_add(&turns, &(struct call){ .verb = CALL_GET, .account = account, .expected = expected },
+		call_turns_add(&turns,
+			&(struct call){
+				.verb = CALL_GET, .account = account, .expected = expected },
 			&waiters[added]);
 	}
 }

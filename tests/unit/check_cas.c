@@ -21,7 +21,9 @@ static void done(struct cas *c, const struct result *r)
 /* Replaces an item that had this number of seconds left when it was read. */
 static void replace(int64_t ttl, int64_t exptime)
 {
-	const struct result read = { .status = RESULT_HIT, .ttl = ttl, .flags = 7, .cas = 9, .connection = 3 };
+	const struct result read = {
+		.status = RESULT_HIT, .ttl = ttl, .flags = 7, .cas = 9, .connection = 3
+	};
 
 	ended = 0;
 	cas_replace(&cas, &fake.host.env, SLICE("k"), SLICE("value"), &read, exptime, done);
@@ -97,17 +99,21 @@ TEST(without_a_look)
 /* The time from another item is a date by the clock of that item's server. */
 TEST(a_copy)
 {
-	struct call add = { .verb = CALL_ADD, .key = SLICE("k"), .value = SLICE("value"), .exptime = 60 };
+	struct call add = {
+		.verb = CALL_ADD, .key = SLICE("k"), .value = SLICE("value"), .exptime = 60
+	};
 
 	ended = 0;
 	cas_send(&cas, &fake.host.env, add, SLICE("o"), 60, done);
 	server_is_asked("mg o k f t\r\nstats \r\nmg o k f t\r\n");
-	server_answers("HD ko f7 t59\r\nSTAT pid 1\r\nSTAT time 2000000000\r\nEND\r\nHD ko f7 t59\r\n");
+	server_answers(
+		"HD ko f7 t59\r\nSTAT pid 1\r\nSTAT time 2000000000\r\nEND\r\nHD ko f7 t59\r\n");
 	serves("add k 0 2000000059 5\r\nvalue\r\n", STORED);
 	ends_with(RESULT_DONE, 59);
 	ended = 0;
 	cas_send(&cas, &fake.host.env, add, SLICE("o"), 60, done);
-	serves("mg o k f t\r\nstats \r\nmg o k f t\r\n", "EN\r\nSTAT time 2000000000\r\nEND\r\nEN\r\n");
+	serves("mg o k f t\r\nstats \r\nmg o k f t\r\n",
+		"EN\r\nSTAT time 2000000000\r\nEND\r\nEN\r\n");
 	ends_with(RESULT_MISS, 60);
 }
 
@@ -188,15 +194,16 @@ TEST(time_passes_before_a_touch)
 		unsigned seconds;
 		int64_t found;
 		bool is_a_touch;
-	} given[] = { { 0, 100, false }, { 0, 99, false }, { 0, 98, true }, { 0, 101, true }, { 3, 97, false },
-		{ 3, 96, false }, { 3, 95, true }, { 3, -1, true } };
+	} given[] = { { 0, 100, false }, { 0, 99, false }, { 0, 98, true }, { 0, 101, true },
+		{ 3, 97, false }, { 3, 96, false }, { 3, 95, true }, { 3, -1, true } };
 
 	for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++) {
 		char answer[64];
 		replaces(TTL(500) STORED);
 		server_is_asked(TOUCH(500));
 		fake.host.env.now += given[i].seconds * 1000;
-		snprintf(answer, sizeof(answer), "HD kk f7 t%lld\r\n" TOUCHED, (long long)given[i].found);
+		snprintf(answer, sizeof(answer), "HD kk f7 t%lld\r\n" TOUCHED,
+			(long long)given[i].found);
 		server_answers(answer);
 		ck_assert_uint_eq(ended, !given[i].is_a_touch);
 		if (!given[i].is_a_touch)
@@ -241,7 +248,8 @@ TEST(a_touch_that_fails)
 /* A look that shows no time to keep, or shows nothing. */
 TEST(a_look_that_says_nothing)
 {
-	static const char *const looks[] = { "EN\r\n", "HD kk f7 t0\r\n", "SERVER_ERROR out of memory\r\n" };
+	static const char *const looks[] = { "EN\r\n", "HD kk f7 t0\r\n",
+		"SERVER_ERROR out of memory\r\n" };
 
 	for (size_t i = 0; i < sizeof(looks) / sizeof(looks[0]); i++) {
 		replaces(looks[i]);
@@ -371,6 +379,7 @@ TEST(a_date_without_a_clock)
 {
 	rewrite_a_date();
 	server_answers(TTL(3456000) "ERROR\r\n" TTL(3456000));
-	serves(LOOK_AT_TTL "stats \r\n" CAS(1427906096), TTL(3456000) "STAT pid 1\r\nEND\r\n" STORED);
+	serves(LOOK_AT_TTL "stats \r\n" CAS(1427906096),
+		TTL(3456000) "STAT pid 1\r\nEND\r\n" STORED);
 	ends_with(RESULT_DONE, 40 * DAY);
 }

@@ -64,7 +64,9 @@ TEST(encode_without_a_key)
 	dialect_encodes(classic, &call, "mn\r\n");
 	call = (struct call){ .verb = CALL_STATS, .line = SLICE("settings") };
 	dialect_encodes(classic, &call, "stats settings\r\n");
-	call = (struct call){ .verb = CALL_META, .key = SLICE("k"), .line = SLICE("mg k v"), .value = SLICE("x") };
+	call = (struct call){
+		.verb = CALL_META, .key = SLICE("k"), .line = SLICE("mg k v"), .value = SLICE("x")
+	};
 	dialect_encodes(classic, &call, "mg k v\r\n");
 	call.line = SLICE("ms k 1");
 	call.has_value = true;
@@ -101,9 +103,11 @@ TEST(decode_get)
 		{ "STORED\r\n", "garbage" },
 		{ "EN\r\n", "garbage" },
 		{ "ERROR\r\n", "refused [ERROR]" },
-		{ "CLIENT_ERROR bad command line format\r\n", "refused [CLIENT_ERROR bad command line format]" },
+		{ "CLIENT_ERROR bad command line format\r\n",
+			"refused [CLIENT_ERROR bad command line format]" },
 		{ "SERVER_ERROR out of memory\r\n", "refused [SERVER_ERROR out of memory]" },
-		{ "ERROR Too many open connections\r\n", "refused [ERROR Too many open connections] suspect" },
+		{ "ERROR Too many open connections\r\n",
+			"refused [ERROR Too many open connections] suspect" },
 		{ "SERVER_ERRORS\r\n", "garbage" },
 	};
 	DECODES(classic, &expect, cases);
@@ -126,8 +130,8 @@ TEST(decode_gets)
 /* Which words answer which verb; every other one is garbage. */
 TEST(decode_words)
 {
-	static const char *const words[] = { "STORED", "NOT_STORED", "EXISTS", "NOT_FOUND", "DELETED", "TOUCHED", "OK",
-		"5", "HD", "END", "stored", "STORED " };
+	static const char *const words[] = { "STORED", "NOT_STORED", "EXISTS", "NOT_FOUND",
+		"DELETED", "TOUCHED", "OK", "5", "HD", "END", "stored", "STORED " };
 	static const struct {
 		enum call_verb verb;
 		const char *outcomes[12];
@@ -149,7 +153,8 @@ TEST(decode_words)
 	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
 		struct expect expect = { verbs[i].verb, 0, SLICE("k"), 0 };
 		for (size_t j = 0; j < 12; j++) {
-			const char *outcome = verbs[i].outcomes[j] ? verbs[i].outcomes[j] : "garbage";
+			const char *outcome =
+				verbs[i].outcomes[j] ? verbs[i].outcomes[j] : "garbage";
 			int n = snprintf(reply, sizeof(reply), "%s\r\n", words[j]);
 			dialect_decodes(classic, &expect, slice_of(reply, (size_t)n), outcome);
 		}
@@ -177,8 +182,10 @@ TEST(decode_errors_of_storage)
 	static const struct expect expect = { CALL_SET, 0, { "k", 1 }, 0 };
 	static const struct reply_case cases[] = {
 		{ "ERROR\r\n", "refused [ERROR] suspect" },
-		{ "CLIENT_ERROR bad data chunk\r\n", "refused [CLIENT_ERROR bad data chunk] suspect" },
-		{ "SERVER_ERROR object too large for cache\r\n", "refused [SERVER_ERROR object too large for cache]" },
+		{ "CLIENT_ERROR bad data chunk\r\n",
+			"refused [CLIENT_ERROR bad data chunk] suspect" },
+		{ "SERVER_ERROR object too large for cache\r\n",
+			"refused [SERVER_ERROR object too large for cache]" },
 		{ "SERVER_ERROR out of memory storing object\r\n",
 			"refused [SERVER_ERROR out of memory storing object]" },
 	};
@@ -238,7 +245,9 @@ TEST(decode_between_noops)
 		{ "MN\r\nMN\r\n", "text [MN]" },
 		{ "MN\r\nNF\r\nMN\r\n", "text [NF]" },
 	};
-	struct call call = { .verb = CALL_META, .want = WANT_FLUSH | WANT_FENCE, .line = SLICE("ma k T1 N0 q") };
+	struct call call = {
+		.verb = CALL_META, .want = WANT_FLUSH | WANT_FENCE, .line = SLICE("ma k T1 N0 q")
+	};
 
 	dialect_encodes(classic, &call, "mn\r\nma k T1 N0 q\r\nmn\r\n");
 	DECODES(classic, &flushed, after);
@@ -285,7 +294,8 @@ TEST(bounded)
 {
 	struct buf in = BUF_EMPTY;
 	struct result r = { 0 };
-	struct expect get = { CALL_GET, WANT_VALUE, SLICE("k"), 0 }, stats = { CALL_STATS, 0, SLICE(""), 0 };
+	struct expect get = { CALL_GET, WANT_VALUE, SLICE("k"), 0 },
+		      stats = { CALL_STATS, 0, SLICE(""), 0 };
 
 	while (buf_size(&in) < DIALECT_LINE_MAX - 1)
 		BUF_ADD(&in, "x");

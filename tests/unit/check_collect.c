@@ -11,7 +11,8 @@ static void setup(void)
 
 	fake_setup();
 	fake_has_time(f);
-	crowd_lost(&f->host.lanes->crowds, hash_key(SLICE("k"), f->host.env.seed), f->host.env.now, true);
+	crowd_lost(&f->host.lanes->crowds, hash_key(SLICE("k"), f->host.env.seed), f->host.env.now,
+		true);
 	seen = 0;
 }
 
@@ -30,7 +31,8 @@ static const char *appended(void)
 	for (; seen < fake.count; seen++) {
 		struct slice log = fake.calls[seen].call.value;
 		if (fake.calls[seen].call.verb == CALL_APPEND)
-			n += (size_t)snprintf(logs + n, sizeof(logs) - n, "%.*s|", (int)log.n, log.p);
+			n += (size_t)snprintf(
+				logs + n, sizeof(logs) - n, "%.*s|", (int)log.n, log.p);
 	}
 	logs[n] = '\0';
 	return logs;
@@ -39,7 +41,8 @@ static const char *appended(void)
 /* It also requests the size, which a lane of a crowded key does by chance. */
 static void answer_all(void)
 {
-	const struct result done = { .status = RESULT_DONE }, size = { .status = RESULT_HIT, .size = 100 };
+	const struct result done = { .status = RESULT_DONE },
+			    size = { .status = RESULT_HIT, .size = 100 };
 
 	for (size_t n = fake_waiting(&fake); n; n--) {
 		size_t i = fake_oldest(&fake);

@@ -18,7 +18,8 @@ TEST(every_name_is_found)
 		ck_assert_int_eq(command->id, i);
 		ck_assert_uint_eq(command->name.n, strlen(command->name.p));
 		ck_assert_ptr_eq(command_lookup(guard_place(command->name)), command);
-		ck_assert(slice_starts(slice_of(command->usage, strlen(command->usage)), command->name));
+		ck_assert(slice_starts(
+			slice_of(command->usage, strlen(command->usage)), command->name));
 		ck_assert_uint_gt(strlen(command->summary), 0);
 	}
 }
@@ -43,16 +44,19 @@ TEST(nothing_else_is_found)
 		const char *good = command_get(i)->name.p;
 		for (size_t cut = 0; cut < strlen(good); cut++) {
 			snprintf(name, sizeof(name), "%.*s", (int)cut, good);
-			ck_assert_int_eq(command_lookup(guard_text(name)) != NULL, is_command(name));
+			ck_assert_int_eq(
+				command_lookup(guard_text(name)) != NULL, is_command(name));
 			for (int c = 1; c < 256; c++) {
 				snprintf(name, sizeof(name), "%s", good);
 				name[cut] = (char)c;
-				ck_assert_int_eq(command_lookup(guard_text(name)) != NULL, is_command(name));
+				ck_assert_int_eq(
+					command_lookup(guard_text(name)) != NULL, is_command(name));
 			}
 		}
 		for (int c = 1; c < 256; c++) {
 			snprintf(name, sizeof(name), "%s%c", good, c);
-			ck_assert_int_eq(command_lookup(guard_text(name)) != NULL, is_command(name));
+			ck_assert_int_eq(
+				command_lookup(guard_text(name)) != NULL, is_command(name));
 		}
 	}
 }
@@ -60,8 +64,9 @@ TEST(nothing_else_is_found)
 /* Commands that only read, or concern the connection, always have a reply. */
 TEST(noreply_only_where_something_is_written)
 {
-	const char *reading[] = { "get", "gets", "gat", "gats", "mg", "ms", "mn", "smembers", "scard", "sismember",
-		"smismember", "sinfo", "evcount", "evrange", "evlast", "version", "stats", "quit" };
+	const char *reading[] = { "get", "gets", "gat", "gats", "mg", "ms", "mn", "smembers",
+		"scard", "sismember", "smismember", "sinfo", "evcount", "evrange", "evlast",
+		"version", "stats", "quit" };
 
 	for (size_t i = 0; i < sizeof(reading) / sizeof(reading[0]); i++)
 		ck_assert(!command_lookup(slice_of(reading[i], strlen(reading[i])))->noreply);
@@ -69,8 +74,8 @@ TEST(noreply_only_where_something_is_written)
 
 static bool names_key(struct slice word)
 {
-	static const struct slice keys[] = { { "<key>", 5 }, { "<key>+", 6 }, { "<type>", 6 }, { "<source>", 8 },
-		{ "<target>", 8 } };
+	static const struct slice keys[] = { { "<key>", 5 }, { "<key>+", 6 }, { "<type>", 6 },
+		{ "<source>", 8 }, { "<target>", 8 } };
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 		if (slice_equal(word, keys[i]))
@@ -94,7 +99,9 @@ TEST(grammar_is_that_of_usage)
 		if (word.n)
 			ck_assert_msg(traits->before == before, "%s", command->usage);
 		ck_assert_msg(
-			command_has_keys(command) == (strstr(command->usage, "<key>+") != NULL), "%s", command->usage);
-		ck_assert_msg(traits->has_data == (strstr(command->usage, "<bytes>") != NULL), "%s", command->usage);
+			command_has_keys(command) == (strstr(command->usage, "<key>+") != NULL),
+			"%s", command->usage);
+		ck_assert_msg(traits->has_data == (strstr(command->usage, "<bytes>") != NULL), "%s",
+			command->usage);
 	}
 }

@@ -4,7 +4,9 @@
  */
 #include "conversations.h"
 
-static const struct collection_options options = { .log_size = 4096, .table_size = 65536, .result_max = 20 };
+static const struct collection_options options = {
+	.log_size = 4096, .table_size = 65536, .result_max = 20
+};
 
 /* However often a set is named, it is read once. */
 TEST(sets_named_twice)
@@ -12,7 +14,8 @@ TEST(sets_named_twice)
 	client_asks("sunion k l k l k\r\n");
 	serves(FETCH("k") FETCH("l"), FOUND("k", 6, "+a +b "));
 	relays(FOUND("l", 6, "+b +c "), "VALUE sunion 0 5\r\na b c\r\nEND\r\n");
-	talks("sinter k k k\r\n", FETCH("k"), FOUND("k", 6, "+a +b "), "VALUE sinter 0 3\r\na b\r\nEND\r\n");
+	talks("sinter k k k\r\n", FETCH("k"), FOUND("k", 6, "+a +b "),
+		"VALUE sinter 0 3\r\na b\r\nEND\r\n");
 }
 
 TEST(too_large)
@@ -29,7 +32,9 @@ TEST(too_large)
 enum { MANY = 8000, MEMBER = 12, BLOCK = 32 * 1024 };
 
 /* A log of MANY members is not compacted. */
-static const struct collection_options roomy = { .base_size = 1 << 20, .log_size = 1 << 20, .table_size = 65536 };
+static const struct collection_options roomy = {
+	.base_size = 1 << 20, .log_size = 1 << 20, .table_size = 65536
+};
 static const struct collection_options small_result = {
 	.base_size = 1 << 20, .log_size = 1 << 20, .table_size = 65536, .result_max = 20
 };
@@ -42,7 +47,8 @@ static void next_is_large(void)
 	for (int i = 0; i < MANY; i++)
 		buf_printf(&log, "+member-%04d ", i);
 	fake_result(&fake, fake_oldest(&fake),
-		&(struct result){ .status = RESULT_HIT, .value = buf_slice(&log), .cas = 5, .ttl = -1 });
+		&(struct result){
+			.status = RESULT_HIT, .value = buf_slice(&log), .cas = 5, .ttl = -1 });
 	buf_free(&log);
 }
 
@@ -130,7 +136,8 @@ TEST(missing_meanwhile)
 /* A limit is reached in the first blocks: no more are read. Nothing is collected, so a result may be as large as it likes. */
 TEST(counting)
 {
-	static const char *const lines[] = { "sunioncard 2 k l limit 5\r\n", "sintercard 2 k l limit 5\r\n" };
+	static const char *const lines[] = { "sunioncard 2 k l limit 5\r\n",
+		"sintercard 2 k l limit 5\r\n" };
 
 	fake_takes(&small_result);
 	for (size_t i = 0; i < 2; i++) {

@@ -19,7 +19,8 @@ static const struct {
 	{ "lrange k 1 2 3\r\n", USAGE("lrange <key> <start> <stop>") },
 	{ "lpos k\r\n", USAGE("lpos <key> <element> [rank <n>] [count <n>] [maxlen <n>]") },
 	{ "lpos k a rank\r\n", USAGE("lpos <key> <element> [rank <n>] [count <n>] [maxlen <n>]") },
-	{ "lpos k a first 1\r\n", USAGE("lpos <key> <element> [rank <n>] [count <n>] [maxlen <n>]") },
+	{ "lpos k a first 1\r\n",
+		USAGE("lpos <key> <element> [rank <n>] [count <n>] [maxlen <n>]") },
 	{ "lpos k a rank 0\r\n", "CLIENT_ERROR invalid rank\r\n" },
 	{ "lpos k a rank x\r\n", "CLIENT_ERROR invalid rank\r\n" },
 	{ "lpos k a count -1\r\n", "CLIENT_ERROR invalid count\r\n" },
@@ -30,12 +31,15 @@ static const struct {
 	{ "lmove k l left up\r\n", USAGE("lmove <source> <target> left|right left|right") },
 	{ "lmove k " PART " left right\r\n", PART_REFUSED },
 	{ "lmove " PART " k left right\r\n", PART_REFUSED },
-	{ "lmove k Signed left right\r\n", "CLIENT_ERROR the encoding of this key is only for sets\r\n" },
+	{ "lmove k Signed left right\r\n",
+		"CLIENT_ERROR the encoding of this key is only for sets\r\n" },
 	{ "rpoplpush k\r\n", USAGE("rpoplpush <source> <target>") },
 	{ "rpoplpush Signed k\r\n", "CLIENT_ERROR the encoding of this key is only for sets\r\n" },
-	{ "lmpop 1 left Signed k\r\n", "CLIENT_ERROR the encoding of this key is only for sets\r\n" },
+	{ "lmpop 1 left Signed k\r\n",
+		"CLIENT_ERROR the encoding of this key is only for sets\r\n" },
 	{ "smove k l\r\n", USAGE("smove <source> <target> <member> [noreply]") },
-	{ "smove k Signed a+b\r\n", "CLIENT_ERROR member contains a byte that its encoding reserves\r\n" },
+	{ "smove k Signed a+b\r\n",
+		"CLIENT_ERROR member contains a byte that its encoding reserves\r\n" },
 	{ "lrem k 1\r\n", USAGE("lrem <key> <count> <element>") },
 	{ "lrem k x a\r\n", "CLIENT_ERROR invalid count\r\n" },
 	{ "lset k 1\r\n", USAGE("lset <key> <index> <element> [noreply]") },
@@ -74,12 +78,14 @@ TEST(refused)
 		{ { "Short", 5 }, GRANULARITY_HOUR, 7200, { "::", 2 }, 24, false },
 		{ { "M", 1 }, GRANULARITY_MINUTE, 0, { "::", 2 }, 24, false },
 	};
-	static const struct collection_rule of_sets[] = { { .prefix = { "Signed", 6 }, .encoding = ENCODING_SIGNED },
-		{ .prefix = { "", 0 } } };
+	static const struct collection_rule of_sets[] = {
+		{ .prefix = { "Signed", 6 }, .encoding = ENCODING_SIGNED }, { .prefix = { "", 0 } }
+	};
 	char line[600];
 
-	fake.rules =
-		(struct rules){ .events = of_events, .event_count = 2, .collections = of_sets, .collection_count = 2 };
+	fake.rules = (struct rules){
+		.events = of_events, .event_count = 2, .collections = of_sets, .collection_count = 2
+	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		client_asks(cases[i].line);
 		client_is_told(cases[i].reply);
@@ -87,7 +93,8 @@ TEST(refused)
 	snprintf(line, sizeof(line), "sset k a %0251d\r\n", 0);
 	client_asks(line);
 	client_is_told("CLIENT_ERROR member too long\r\n");
-	snprintf(line, sizeof(line), "linsert k after %0251d a\r\nlinsert k after a %0251d\r\n", 0, 0);
+	snprintf(line, sizeof(line), "linsert k after %0251d a\r\nlinsert k after a %0251d\r\n", 0,
+		0);
 	client_asks(line);
 	client_is_told("CLIENT_ERROR element too long\r\nCLIENT_ERROR element too long\r\n");
 	snprintf(line, sizeof(line), "smove k %0221d a\r\n", 0);

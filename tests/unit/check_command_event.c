@@ -10,7 +10,8 @@ TEST(storing_fails)
 	server_answers("1\r\n");
 	fails(RESULT_TIMED_OUT, "SERVER_ERROR upstream mc:11211 timed out, outcome unknown\r\n");
 	client_asks("evadd E 0 0 1\r\nx\r\n");
-	relays("2\r\nSERVER_ERROR object too large for cache\r\n", "SERVER_ERROR object too large for cache\r\n");
+	relays("2\r\nSERVER_ERROR object too large for cache\r\n",
+		"SERVER_ERROR object too large for cache\r\n");
 	/* No server should reply this to a `set`; one that does must not crash us. */
 	client_asks("evadd E 0 0 1\r\nx\r\n");
 	server_answers("3\r\nNOT_STORED\r\n");
@@ -20,7 +21,8 @@ TEST(storing_fails)
 /* memcached pads a counter that has become shorter. */
 TEST(reading)
 {
-	exchanges("evcount E\r\n", "VA 3 kE::2015022016 f0\r\n9  \r\n", "COUNT 2015022016 9\r\nEND\r\n");
+	exchanges("evcount E\r\n", "VA 3 kE::2015022016 f0\r\n9  \r\n",
+		"COUNT 2015022016 9\r\nEND\r\n");
 }
 
 TEST(reading_fails)
@@ -28,8 +30,10 @@ TEST(reading_fails)
 	client_asks("evcount E -1 now\r\n");
 	fake_fail(&fake, RESULT_UNAVAILABLE);
 	relays("VA 1 kE::2015022016 f0\r\n1\r\n", "SERVER_ERROR upstream mc:11211 unavailable\r\n");
-	exchanges("evcount E\r\n", "VA 1 kE::2015022016 f0\r\nx\r\n", "CLIENT_ERROR value is not a counter\r\n");
-	exchanges("evcount E\r\n", "VA 0 kE::2015022016 f0\r\n\r\n", "CLIENT_ERROR value is not a counter\r\n");
+	exchanges("evcount E\r\n", "VA 1 kE::2015022016 f0\r\nx\r\n",
+		"CLIENT_ERROR value is not a counter\r\n");
+	exchanges("evcount E\r\n", "VA 0 kE::2015022016 f0\r\n\r\n",
+		"CLIENT_ERROR value is not a counter\r\n");
 }
 
 /* The 8760 hours of a year: the keys are 13 bytes long. */
@@ -146,7 +150,8 @@ TEST(limit_fails)
 	fake_fail(&fake, RESULT_TIMED_OUT);
 	relays("EN\r\n", "SERVER_ERROR upstream mc:11211 timed out, outcome unknown\r\n");
 	asks_three_hours(42);
-	relays("1\r\nVA 1 kE::2015022014 f0\r\nx\r\nEN\r\n", "CLIENT_ERROR value is not a counter\r\n");
+	relays("1\r\nVA 1 kE::2015022014 f0\r\nx\r\nEN\r\n",
+		"CLIENT_ERROR value is not a counter\r\n");
 	client_asks("evlimit E 1 60\r\n");
 	fails(RESULT_TIMED_OUT, "SERVER_ERROR upstream mc:11211 timed out, outcome unknown\r\n");
 	ck_assert_uint_eq(fake_used(&fake), 0);

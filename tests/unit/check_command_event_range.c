@@ -6,7 +6,8 @@
 #define COUNTER "mg E::2015022016 k f v\r\n"
 #define EVENT(n) "mg E::2015022016::" #n " k f v\r\n"
 
-static const struct result miss = { .status = RESULT_MISS }, hit = { .status = RESULT_HIT, .value = { "x", 1 } };
+static const struct result miss = { .status = RESULT_MISS },
+			   hit = { .status = RESULT_HIT, .value = { "x", 1 } };
 
 /* Returns the oldest pending call, if there are very many. */
 static size_t next;
@@ -21,7 +22,8 @@ static void count_is(uint64_t n)
 	char text[NUM_U64_MAX + 1];
 	int length = snprintf(text, sizeof(text), "%llu", (unsigned long long)n);
 
-	fake_result(&fake, next++, &(struct result){ .status = RESULT_HIT, .value = slice_of(text, (size_t)length) });
+	fake_result(&fake, next++,
+		&(struct result){ .status = RESULT_HIT, .value = slice_of(text, (size_t)length) });
 }
 
 /* Answers all calls, including those that result from them. */
@@ -63,8 +65,8 @@ TEST(numbers)
 		snprintf(line, sizeof(line), "evrange E 2015022016%s\r\n", cases[i].arguments);
 		client_asks(line);
 		count_is(10);
-		ck_assert_msg(fake.count - next == cases[i].last + 1 - cases[i].first, "%s: %zu asked for", line,
-			fake.count - next);
+		ck_assert_msg(fake.count - next == cases[i].last + 1 - cases[i].first,
+			"%s: %zu asked for", line, fake.count - next);
 		for (unsigned n = cases[i].first; n <= cases[i].last; n++) {
 			snprintf(expected, sizeof(expected), "E::2015022016::%u", n);
 			assert_bytes(key_of(next), expected);
@@ -91,7 +93,8 @@ TEST(several_buckets)
 		else
 			fake_result(&fake, next++, &miss);
 	}
-	server_is_asked("mg D/20150205/1 k f v\r\nmg D/20150205/2 k f v\r\nmg D/20150228/1 k f v\r\n");
+	server_is_asked(
+		"mg D/20150205/1 k f v\r\nmg D/20150205/2 k f v\r\nmg D/20150228/1 k f v\r\n");
 	fake_result(&fake, 30, &hit);
 	client_hears_nothing();
 	fake_result(&fake, 28, &hit);
@@ -138,11 +141,12 @@ TEST(past_holes)
 	for (; next < fake.count; next++)
 		fake_result(&fake, next, next == 26 || next == 27 || next == 30 ? &miss : &hit);
 	ck_assert_uint_lt(fake.count, 60);
-	client_is_told("VALUE E::2015022016::9 0 1\r\nx\r\nVALUE E::2015022016::6 0 1\r\nx\r\n"
-		       "VALUE E::2015022016::5 0 1\r\nx\r\nVALUE E::2015022016::3 0 1\r\nx\r\n"
-		       "VALUE E::2015022016::2 0 1\r\nx\r\nVALUE E::2015022016::1 0 1\r\nx\r\n"
-		       "VALUE E::2015022015::100 0 1\r\nx\r\nVALUE E::2015022015::99 0 1\r\nx\r\n"
-		       "VALUE E::2015022015::98 0 1\r\nx\r\nVALUE E::2015022015::97 0 1\r\nx\r\nEND\r\n");
+	client_is_told(
+		"VALUE E::2015022016::9 0 1\r\nx\r\nVALUE E::2015022016::6 0 1\r\nx\r\n"
+		"VALUE E::2015022016::5 0 1\r\nx\r\nVALUE E::2015022016::3 0 1\r\nx\r\n"
+		"VALUE E::2015022016::2 0 1\r\nx\r\nVALUE E::2015022016::1 0 1\r\nx\r\n"
+		"VALUE E::2015022015::100 0 1\r\nx\r\nVALUE E::2015022015::99 0 1\r\nx\r\n"
+		"VALUE E::2015022015::98 0 1\r\nx\r\nVALUE E::2015022015::97 0 1\r\nx\r\nEND\r\n");
 }
 
 /*
@@ -152,7 +156,10 @@ TEST(past_holes)
 TEST(newest_comes_late)
 {
 	static const struct event_rule rules[] = {
-		{ .prefix = { "", 0 }, .bucket = GRANULARITY_HOUR, .separator = { "::", 2 }, .lookback = 1 },
+		{ .prefix = { "", 0 },
+			.bucket = GRANULARITY_HOUR,
+			.separator = { "::", 2 },
+			.lookback = 1 },
 	};
 
 	fake.rules = (struct rules){ .events = rules, .event_count = 1 };
@@ -167,7 +174,8 @@ TEST(newest_comes_late)
 	fake_result(&fake, 3, &hit);
 	client_hears_nothing();
 	fake_result(&fake, 2, &hit);
-	client_is_told("VALUE E::2015022010::4 0 1\r\nx\r\nVALUE E::2015022010::3 0 1\r\nx\r\nEND\r\n");
+	client_is_told(
+		"VALUE E::2015022010::4 0 1\r\nx\r\nVALUE E::2015022010::3 0 1\r\nx\r\nEND\r\n");
 }
 
 /*
@@ -176,7 +184,8 @@ TEST(newest_comes_late)
  */
 TEST(counters_lie)
 {
-	static const struct event_rule far = { { "", 0 }, GRANULARITY_HOUR, 0, { "::", 2 }, 100, false };
+	static const struct event_rule far = { { "", 0 }, GRANULARITY_HOUR, 0, { "::", 2 }, 100,
+		false };
 
 	client_asks("evlast E 10\r\n");
 	for (int i = 0; i < 24; i++)
@@ -188,7 +197,8 @@ TEST(counters_lie)
 	}
 	ck_assert_uint_ge(fake.count, 4096);
 	ck_assert_uint_le(fake.count, 3 * 4096);
-	ck_assert_ptr_nonnull(strstr(fake_told(&fake), "VALUE E::2015022014::1 0 1\r\nx\r\nEND\r\n"));
+	ck_assert_ptr_nonnull(
+		strstr(fake_told(&fake), "VALUE E::2015022014::1 0 1\r\nx\r\nEND\r\n"));
 
 	fake.rules = (struct rules){ .events = &far, .event_count = 1 };
 	client_asks("evlast E 10\r\n");
@@ -227,7 +237,8 @@ TEST(server_fails)
 	next = 5;
 	all_are(&hit);
 	ck_assert_uint_lt(fake.count, 3000);
-	client_is_told("VALUE E::2015022016::1 0 1\r\nx\r\nSERVER_ERROR upstream mc:11211 unavailable\r\n");
+	client_is_told("VALUE E::2015022016::1 0 1\r\nx\r\nSERVER_ERROR upstream mc:11211 "
+		       "unavailable\r\n");
 
 	client_asks("evlast E 3\r\n");
 	for (int i = 0; i < 24; i++)
@@ -251,7 +262,8 @@ TEST(behind_ones_own_event)
 	client_asks("evadd E 0 0 1\r\nx\r\nevadd E 0 0 1\r\ny\r\nevrange E now -2\r\n");
 	serves("incr E::2015022016 1\r\n", "8\r\n");
 	serves("set E::2015022016::8 0 0 1\r\nx\r\nincr E::2015022016 1\r\n", "STORED\r\n9\r\n");
-	serves("set E::2015022016::9 0 0 1\r\ny\r\n" COUNTER, "STORED\r\nVA 1 kE::2015022016 f0\r\n9\r\n");
+	serves("set E::2015022016::9 0 0 1\r\ny\r\n" COUNTER,
+		"STORED\r\nVA 1 kE::2015022016 f0\r\n9\r\n");
 	client_is_told("EVENT E::2015022016::8\r\nEVENT E::2015022016::9\r\n");
 	serves(EVENT(8) EVENT(9), "VA 1 kE::2015022016::8 f0\r\nx\r\nEN\r\n");
 	client_is_told("VALUE E::2015022016::8 0 1\r\nx\r\nEND\r\n");
@@ -290,7 +302,8 @@ TEST(slow_client)
 		fake_result(&fake, next++, &hit);
 	}
 	ck_assert_uint_eq(fake.count, 100001);
-	ck_assert_ptr_nonnull(strstr(fake_told(&fake), "VALUE E::2015022016::100000 0 1\r\nx\r\nEND\r\n"));
+	ck_assert_ptr_nonnull(
+		strstr(fake_told(&fake), "VALUE E::2015022016::100000 0 1\r\nx\r\nEND\r\n"));
 }
 
 /* One answer that is late holds up a bounded number of others. */
@@ -367,15 +380,16 @@ TEST(memory)
 			count_is(0);
 		ck_assert_uint_eq(fake_used(&fake), used);
 		count_is(1000);
-		ck_assert_uint_ge(
-			fake_used(&fake), used + 1000 * (sizeof(struct fan_part) + sizeof(struct waiter) + 16));
+		ck_assert_uint_ge(fake_used(&fake),
+			used + 1000 * (sizeof(struct fan_part) + sizeof(struct waiter) + 16));
 		used = fake_used(&fake);
 		while (next < fake.count - 1)
 			fake_result(&fake, next++, &miss);
 		ck_assert_uint_ge(fake_used(&fake), used);
 		fake_result(&fake, next++, fails ? &down : &miss);
 		ck_assert_uint_eq(fake_used(&fake), 0);
-		client_is_told(fails ? "SERVER_ERROR upstream mc:11211 unavailable\r\n" : "END\r\n");
+		client_is_told(
+			fails ? "SERVER_ERROR upstream mc:11211 unavailable\r\n" : "END\r\n");
 	}
 	/* It fails before there are events. */
 	client_asks("evlast E 5\r\n");

@@ -4,7 +4,8 @@
 /* Servers reply in any order; the client receives its keys in the order of its request. */
 TEST(servers_out_of_order)
 {
-	struct result hit = { .status = RESULT_HIT, .value = SLICE("x") }, miss = { .status = RESULT_MISS };
+	struct result hit = { .status = RESULT_HIT, .value = SLICE("x") },
+		      miss = { .status = RESULT_MISS };
 
 	client_asks("get a b c d\r\nget e\r\n");
 	fake_result(&fake, 4, &hit);
@@ -14,7 +15,8 @@ TEST(servers_out_of_order)
 	fake_result(&fake, 0, &miss);
 	client_is_told("VALUE b 0 1\r\nx\r\n");
 	fake_result(&fake, 2, &hit);
-	client_is_told("VALUE c 0 1\r\nx\r\nVALUE d 0 1\r\nx\r\nEND\r\nVALUE e 0 1\r\nx\r\nEND\r\n");
+	client_is_told(
+		"VALUE c 0 1\r\nx\r\nVALUE d 0 1\r\nx\r\nEND\r\nVALUE e 0 1\r\nx\r\nEND\r\n");
 }
 
 /* A key whose server is down is no miss: the error replaces END. */
@@ -96,7 +98,8 @@ LOOP_TEST(asks_in_slices, 4)
 	while (told || fake_waiting(&fake)) {
 		size_t before = fake.count;
 		while (fake_waiting(&fake) && fake_oldest(&fake) < before)
-			fake_result(&fake, fake_oldest(&fake), &(struct result){ .status = RESULT_MISS });
+			fake_result(&fake, fake_oldest(&fake),
+				&(struct result){ .status = RESULT_MISS });
 		ck_assert_uint_le(fake.count - before, ASKED);
 		before = fake.count;
 		told = fake_pass(&fake, 0);

@@ -3,12 +3,13 @@
 
 TEST(results)
 {
-	talks("incr k 5\r\nreplace k 0 0 1\r\nx\r\n", "incr k 5\r\nreplace k 0 0 1\r\nx\r\n", "10\r\nNOT_STORED\r\n",
-		"10\r\nNOT_STORED\r\n");
+	talks("incr k 5\r\nreplace k 0 0 1\r\nx\r\n", "incr k 5\r\nreplace k 0 0 1\r\nx\r\n",
+		"10\r\nNOT_STORED\r\n", "10\r\nNOT_STORED\r\n");
 	talks("cas k 1 2 1 99\r\nx\r\n", "cas k 1 2 1 99\r\nx\r\n", "EXISTS\r\n", "EXISTS\r\n");
-	talks("gets k\r\ngats -1 k\r\n", "mg k k f c v\r\nmg k T-1 k f c v\r\n", "VA 0 kk f7 c9\r\n\r\nEN\r\n",
-		"VALUE k 7 0 9\r\n\r\nEND\r\nEND\r\n");
-	talks("gat 30 k\r\n", "mg k T30 k f v\r\n", "VA 1 kk f7\r\nx\r\n", "VALUE k 7 1\r\nx\r\nEND\r\n");
+	talks("gets k\r\ngats -1 k\r\n", "mg k k f c v\r\nmg k T-1 k f c v\r\n",
+		"VA 0 kk f7 c9\r\n\r\nEN\r\n", "VALUE k 7 0 9\r\n\r\nEND\r\nEND\r\n");
+	talks("gat 30 k\r\n", "mg k T30 k f v\r\n", "VA 1 kk f7\r\nx\r\n",
+		"VALUE k 7 1\r\nx\r\nEND\r\n");
 }
 
 /* The parts of a collection live as long as its own item: so it is read first. */
@@ -30,7 +31,8 @@ TEST(touching)
 /* A reply is always requested from the server: it is suppressed here. */
 TEST(noreply)
 {
-	client_asks("set k 0 0 1 noreply\r\nx\r\nincr k 1 noreply\r\ndelete k noreply\r\nget k\r\n");
+	client_asks(
+		"set k 0 0 1 noreply\r\nx\r\nincr k 1 noreply\r\ndelete k noreply\r\nget k\r\n");
 	server_is_asked("set k 0 0 1\r\nx\r\nincr k 1\r\ndelete k\r\nmg k k f v\r\n");
 	server_answers("STORED\r\nCLIENT_ERROR cannot increment or decrement non-numeric value\r\n"
 		       "DELETED\r\nEN\r\n");
@@ -39,8 +41,8 @@ TEST(noreply)
 
 TEST(failures)
 {
-	static const enum result_status statuses[] = { RESULT_UNAVAILABLE, RESULT_TIMED_OUT, RESULT_LOST, RESULT_BUSY,
-		RESULT_TOO_LARGE };
+	static const enum result_status statuses[] = { RESULT_UNAVAILABLE, RESULT_TIMED_OUT,
+		RESULT_LOST, RESULT_BUSY, RESULT_TOO_LARGE };
 
 	client_asks("set k 0 0 1\r\nx\r\nincr k 1\r\ndelete k\r\ndecr k 1\r\nset k 0 0 1\r\nx\r\n");
 	for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++)
@@ -51,7 +53,8 @@ TEST(failures)
 		       "SERVER_ERROR busy\r\n"
 		       "SERVER_ERROR object too large for cache\r\n");
 	client_asks("set k 0 0 1\r\nx\r\n");
-	relays("SERVER_ERROR out of memory storing object\r\n", "SERVER_ERROR out of memory storing object\r\n");
+	relays("SERVER_ERROR out of memory storing object\r\n",
+		"SERVER_ERROR out of memory storing object\r\n");
 }
 
 /*
@@ -61,14 +64,16 @@ TEST(failures)
 TEST(too_large)
 {
 	client_asks("set k 0 0 2000000\r\n");
-	talks("set k 0 0 2000000 noreply\r\n", "delete k\r\ndelete k\r\n", "DELETED\r\nNOT_FOUND\r\n",
-		"SERVER_ERROR object too large for cache\r\n");
+	talks("set k 0 0 2000000 noreply\r\n", "delete k\r\ndelete k\r\n",
+		"DELETED\r\nNOT_FOUND\r\n", "SERVER_ERROR object too large for cache\r\n");
 	client_asks("set k 0 0 2000000\r\n");
 	fails(RESULT_UNAVAILABLE, "SERVER_ERROR upstream mc:11211 unavailable\r\n");
-	ck_assert_str_eq(fake_ask(&fake, "add k 0 0 2000000\r\n"), "SERVER_ERROR object too large for cache");
+	ck_assert_str_eq(fake_ask(&fake, "add k 0 0 2000000\r\n"),
+		"SERVER_ERROR object too large for cache");
 	/* The same if the value is too large for the server. */
 	client_asks("set k 0 0 1\r\nx\r\nadd k 0 0 1\r\nx\r\ncas k 0 0 1 5\r\nx\r\n");
-	ck_assert(fake.calls[3].call.discards && !fake.calls[4].call.discards && !fake.calls[5].call.discards);
+	ck_assert(fake.calls[3].call.discards && !fake.calls[4].call.discards &&
+		!fake.calls[5].call.discards);
 	relays("STORED\r\nSTORED\r\nSTORED\r\n", "STORED\r\nSTORED\r\nSTORED\r\n");
 }
 
@@ -92,14 +97,16 @@ TEST(touching_a_long_key)
 /* The parts of a set or list. */
 TEST(keys_of_parts)
 {
-	client_asks(
-		"set k.t1abcdefghij 0 0 1\r\nx\r\ncas k.i1abcdefghij 0 0 1 1\r\nx\r\n"
-		"append k.labcdefghijk.1.2 0 0 1\r\nx\r\ndelete k.t1abcdefghij\r\nincr k.t1abcdefghij 1\r\n"
-		"touch k.t1abcdefghij 1\r\ngat 1 a k.t1abcdefghij\r\nsadd k.t1abcdefghij m\r\n"
-		"rpop k.labcdefghijk.1.2\r\nsmembers a k.labcdefghijk.1.2\r\nset k.t1abcdefghij 0 0 1 noreply\r\nx\r\n"
-		"sunion k.t1abcdefghij\r\n");
+	client_asks("set k.t1abcdefghij 0 0 1\r\nx\r\ncas k.i1abcdefghij 0 0 1 1\r\nx\r\n"
+		    "append k.labcdefghijk.1.2 0 0 1\r\nx\r\ndelete k.t1abcdefghij\r\nincr "
+		    "k.t1abcdefghij 1\r\n"
+		    "touch k.t1abcdefghij 1\r\ngat 1 a k.t1abcdefghij\r\nsadd k.t1abcdefghij m\r\n"
+		    "rpop k.labcdefghijk.1.2\r\nsmembers a k.labcdefghijk.1.2\r\nset "
+		    "k.t1abcdefghij 0 0 1 noreply\r\nx\r\n"
+		    "sunion k.t1abcdefghij\r\n");
 	server_hears_nothing();
-	client_is_told(REFUSED REFUSED REFUSED REFUSED REFUSED REFUSED REFUSED REFUSED REFUSED REFUSED REFUSED);
+	client_is_told(REFUSED REFUSED REFUSED REFUSED REFUSED REFUSED REFUSED REFUSED REFUSED
+			REFUSED REFUSED);
 	client_asks("set k.t1abcdefghij 0 0 2000000\r\n");
 	server_hears_nothing();
 	client_is_told("SERVER_ERROR object too large for cache\r\n");
@@ -112,12 +119,14 @@ TEST(flush_goes_to_all_servers)
 {
 	fake.host.env.servers = 3;
 	client_asks("flush_all\r\n");
-	serves("server 0: flush_all\r\nserver 1: flush_all\r\nserver 2: flush_all\r\n", "OK\r\nOK\r\n");
+	serves("server 0: flush_all\r\nserver 1: flush_all\r\nserver 2: flush_all\r\n",
+		"OK\r\nOK\r\n");
 	client_hears_nothing();
 	relays("OK\r\n", "OK\r\n");
 	client_asks("flush_all 10\r\nflush_all 0 noreply\r\n");
-	server_is_asked("server 0: flush_all 10\r\nserver 1: flush_all 10\r\nserver 2: flush_all 10\r\n"
-			"server 0: flush_all\r\nserver 1: flush_all\r\nserver 2: flush_all\r\n");
+	server_is_asked(
+		"server 0: flush_all 10\r\nserver 1: flush_all 10\r\nserver 2: flush_all 10\r\n"
+		"server 0: flush_all\r\nserver 1: flush_all\r\nserver 2: flush_all\r\n");
 	relays("OK\r\nOK\r\nOK\r\nOK\r\nOK\r\nOK\r\n", "OK\r\n");
 }
 

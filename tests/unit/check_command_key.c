@@ -20,8 +20,8 @@ static struct request outer_of(const char *verb, const char *data)
 	};
 }
 
-static void check(
-	const struct command_keys *how, const char *verb, struct slice key, const char *data, const char *expected)
+static void check(const struct command_keys *how, const char *verb, struct slice key,
+	const char *data, const char *expected)
 {
 	struct request outer = outer_of(verb, data), inner;
 	struct buf text = BUF_EMPTY;
@@ -32,7 +32,8 @@ static void check(
 	outer.extras.odd_key = !request_key_valid(key, KEY_MAX);
 	ck_assert(command_key_is(how, key));
 	ck_assert_uint_le(command_key_room(&outer, key), sizeof(room));
-	good = command_key_parse(how, &outer, key, command_key_find(how, key, &words), room, &inner);
+	good = command_key_parse(
+		how, &outer, key, command_key_find(how, key, &words), room, &inner);
 	ck_assert_int_eq(good, inner.error == NULL);
 	if (good)
 		request_show(&inner, &text);
@@ -62,13 +63,15 @@ TEST(requests_of_get)
 /* The data are words, or one block for a command that has a data block. */
 TEST(requests_of_set)
 {
-	CHECK(keys, "set", "q|sadd|topic-1", "  ann  noreply ", "sadd topic-1 [ann  noreply] exptime=60");
+	CHECK(keys, "set", "q|sadd|topic-1", "  ann  noreply ",
+		"sadd topic-1 [ann  noreply] exptime=60");
 	CHECK(keys, "set", "q|sadd|topic-1|ann", "", "sadd topic-1 [ann] exptime=60");
 	CHECK(keys, "set", "q|sadd", "topic-1 ann", "sadd topic-1 [ann] exptime=60");
 	CHECK(keys, "set", "q|sset|topic-1", "", "sset topic-1 exptime=60");
 	CHECK(keys, "set", "q|lset|jobs|0", "x", "lset jobs [0 x] exptime=60");
 	CHECK(keys, "set", "q|evadd|E", "the event", "evadd E {the event} flags=5 exptime=60");
-	CHECK(keys, "set", "q|evadd|E|1424448000", "x\r\n", "evadd E {x\r\n} flags=5 exptime=60 number=1424448000");
+	CHECK(keys, "set", "q|evadd|E|1424448000", "x\r\n",
+		"evadd E {x\r\n} flags=5 exptime=60 number=1424448000");
 	CHECK(keys, "set", "q|cas|k|9", "x", "cas k {x} flags=5 exptime=60 number=9");
 	CHECK(keys, "set", "q|ms|k|T5", "x", "ms k [T5] {x} flags=5 exptime=60");
 	/* These have a time of their own. */
@@ -82,8 +85,10 @@ TEST(requests_of_incr)
 {
 	CHECK(keys, "incr", "q|evincr|E", "", "evincr E [7] exptime=60");
 	CHECK(comma, "incr", "q|evincr|E|", "", "evincr E [7] exptime=60");
-	CHECK(keys, "incr", "q|evincr|E|4", "", "CLIENT_ERROR incr needs the type as the only word of the key");
-	CHECK(keys, "incr", "q|evincr", "", "CLIENT_ERROR incr needs the type as the only word of the key");
+	CHECK(keys, "incr", "q|evincr|E|4", "",
+		"CLIENT_ERROR incr needs the type as the only word of the key");
+	CHECK(keys, "incr", "q|evincr", "",
+		"CLIENT_ERROR incr needs the type as the only word of the key");
 	CHECK(keys, "incr", "q|incr|n", "", "CLIENT_ERROR use get or set for the command incr");
 }
 
@@ -104,17 +109,20 @@ TEST(refused)
 	CHECK(keys, "get", "q|scard|a\r\nflush_all", "", "CLIENT_ERROR no such command");
 	CHECK(keys, "set", "q|sadd|a", "x\r\nflush_all", "CLIENT_ERROR bad word in the data");
 	CHECK(keys, "set", "q|evadd|E|now", "x",
-		"CLIENT_ERROR usage: evadd <type> <flags> <exptime> <bytes> [<unixtime>] [noreply]");
+		"CLIENT_ERROR usage: evadd <type> <flags> <exptime> <bytes> [<unixtime>] "
+		"[noreply]");
 }
 
 /* A command is got if it has an answer, and set if it changes something; no command but quit is out of reach. */
 TEST(each_command_is_reached)
 {
-	static const char *const by_set[] = { "add", "append", "cas", "delete", "evadd", "flush_all", "lfill", "lload",
-		"lpush", "lpushx", "lset", "ltrim", "ms", "prepend", "replace", "rpush", "rpushx", "sadd", "saddx",
-		"set", "sfill", "sload", "smove", "srem", "sset", "touch", "verbosity" };
-	static const char *const by_both[] = { "decr", "evincr", "evlimit", "incr", "linsert", "llease", "lrem", "md",
-		"sclaim", "sdiffstore", "sinterstore", "sunionstore", "scompact", "slease" };
+	static const char *const by_set[] = { "add", "append", "cas", "delete", "evadd",
+		"flush_all", "lfill", "lload", "lpush", "lpushx", "lset", "ltrim", "ms", "prepend",
+		"replace", "rpush", "rpushx", "sadd", "saddx", "set", "sfill", "sload", "smove",
+		"srem", "sset", "touch", "verbosity" };
+	static const char *const by_both[] = { "decr", "evincr", "evlimit", "incr", "linsert",
+		"llease", "lrem", "md", "sclaim", "sdiffstore", "sinterstore", "sunionstore",
+		"scompact", "slease" };
 	unsigned reach[COMMAND_COUNT];
 
 	for (int i = 0; i < COMMAND_COUNT; i++)
@@ -123,9 +131,11 @@ TEST(each_command_is_reached)
 	for (size_t i = 0; i < sizeof(by_set) / sizeof(by_set[0]); i++)
 		reach[command_lookup(slice_of(by_set[i], strlen(by_set[i])))->id] = COMMAND_KEY_SET;
 	for (size_t i = 0; i < sizeof(by_both) / sizeof(by_both[0]); i++)
-		reach[command_lookup(slice_of(by_both[i], strlen(by_both[i])))->id] = COMMAND_KEY_GET | COMMAND_KEY_SET;
+		reach[command_lookup(slice_of(by_both[i], strlen(by_both[i])))->id] =
+			COMMAND_KEY_GET | COMMAND_KEY_SET;
 	for (int i = 0; i < COMMAND_COUNT; i++)
-		ck_assert_msg(command_key_reach(command_get(i)) == reach[i], "%s", command_get(i)->name.p);
+		ck_assert_msg(command_key_reach(command_get(i)) == reach[i], "%s",
+			command_get(i)->name.p);
 }
 
 TEST(which_keys)
@@ -137,11 +147,14 @@ TEST(which_keys)
 	ck_assert(!command_key_is(&keys, SLICE("q")));
 	ck_assert(!command_key_is(&keys, SLICE("p|scard|a")));
 	ck_assert_ptr_null(command_key_find(&keys, SLICE("q|nothing|a"), &words));
-	ck_assert_ptr_eq(command_key_find(&keys, SLICE("q|help"), &words), command_get(COMMAND_HELP));
+	ck_assert_ptr_eq(
+		command_key_find(&keys, SLICE("q|help"), &words), command_get(COMMAND_HELP));
 	ck_assert_uint_eq(words, 1);
-	ck_assert_ptr_eq(command_key_find(&keys, SLICE("q|smembers"), &words), command_get(COMMAND_SMEMBERS));
+	ck_assert_ptr_eq(command_key_find(&keys, SLICE("q|smembers"), &words),
+		command_get(COMMAND_SMEMBERS));
 	ck_assert_uint_eq(words, 0);
-	ck_assert_ptr_eq(command_key_find(&keys, SLICE("q|smembers|a|b|"), &words), command_get(COMMAND_SMEMBERS));
+	ck_assert_ptr_eq(command_key_find(&keys, SLICE("q|smembers|a|b|"), &words),
+		command_get(COMMAND_SMEMBERS));
 	ck_assert_uint_eq(words, 2);
 	assert_bytes(command_key_item(&keys, SLICE("q|mg|x|v")), "x");
 	assert_bytes(command_key_item(&keys, SLICE("q|gat|60|x|y")), "x");
@@ -149,7 +162,8 @@ TEST(which_keys)
 	assert_bytes(command_key_item(&keys, SLICE("q|scard|x")), "");
 	assert_bytes(command_key_item(&keys, SLICE("q|nothing|x")), "");
 	ck_assert_str_eq(command_key_refusal(&keys, SLICE("q|x")), "CLIENT_ERROR no such command");
-	ck_assert_str_eq(command_key_refusal(&keys, SLICE("q|sadd|x")), "CLIENT_ERROR use set for the command sadd");
+	ck_assert_str_eq(command_key_refusal(&keys, SLICE("q|sadd|x")),
+		"CLIENT_ERROR use set for the command sadd");
 }
 
 /* --- replies --- */
@@ -181,8 +195,8 @@ static void reads(struct reply reply, const char *expected)
 
 TEST(values)
 {
-	struct reply value = reply_value(SLICE("a"), SLICE("ann cyd")), lease = reply_word(WORD_LEASE),
-		     met = reply_line(SLICE("EN ka"));
+	struct reply value = reply_value(SLICE("a"), SLICE("ann cyd")),
+		     lease = reply_word(WORD_LEASE), met = reply_line(SLICE("EN ka"));
 
 	value.flags = 7;
 	value.cas = 9;

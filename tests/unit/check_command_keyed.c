@@ -8,7 +8,11 @@
 #include "protocol/commands.h"
 
 static const struct event_rule events[] = {
-	{ .prefix = BYTES("E"), .bucket = GRANULARITY_HOUR, .separator = BYTES("::"), .ttl = 9, .plain_verbs = true },
+	{ .prefix = BYTES("E"),
+		.bucket = GRANULARITY_HOUR,
+		.separator = BYTES("::"),
+		.ttl = 9,
+		.plain_verbs = true },
 };
 
 static void keyed_setup(void)
@@ -22,8 +26,10 @@ static void keyed_setup(void)
 
 TEST(one_key)
 {
-	talks("get q|scard|a\r\n", FETCH("a"), FOUND("a", 6, "+x +y "), "VALUE q|scard|a 0 1\r\n2\r\nEND\r\n");
-	exchanges("gets q|smembers|a\r\n", FOUND("a", 6, "+x +y "), "VALUE q|smembers|a 0 3 5\r\nx y\r\nEND\r\n");
+	talks("get q|scard|a\r\n", FETCH("a"), FOUND("a", 6, "+x +y "),
+		"VALUE q|scard|a 0 1\r\n2\r\nEND\r\n");
+	exchanges("gets q|smembers|a\r\n", FOUND("a", 6, "+x +y "),
+		"VALUE q|smembers|a 0 3 5\r\nx y\r\nEND\r\n");
 	exchanges("get q|smembers|a\r\n", "EN\r\n", "END\r\n");
 	client_asks("get q|scard\r\n");
 	client_is_told("CLIENT_ERROR usage: scard <key>\r\n");
@@ -33,7 +39,8 @@ TEST(one_key)
 	serves(LOOK("a"), "EN\r\n");
 	serves("add a 0 60 6\r\n+x +y \r\n", "STORED\r\n");
 	client_is_told("STORED\r\n");
-	talks("cas q|sset|a 0 0 1 4\r\nx\r\n", FETCH_TO_REPLACE("a"), "VA 3 ka f0 c5\r\n+z \r\n", "EXISTS\r\n");
+	talks("cas q|sset|a 0 0 1 4\r\nx\r\n", FETCH_TO_REPLACE("a"), "VA 3 ka f0 c5\r\n+z \r\n",
+		"EXISTS\r\n");
 }
 
 /*
@@ -44,11 +51,15 @@ TEST(many_keys)
 {
 	client_asks("get q|scard|a b q|scard q|scard|c q|x\r\n");
 	server_is_asked(FETCH("a") "mg b k f v\r\n" FETCH("c"));
-	fake_result(&fake, 2, &(struct result){ .status = RESULT_HIT, .value = SLICE("+x "), .ttl = -1, .cas = 1 });
-	fake_result(&fake, 1, &(struct result){ .status = RESULT_HIT, .value = SLICE("B"), .flags = 7 });
+	fake_result(&fake, 2,
+		&(struct result){
+			.status = RESULT_HIT, .value = SLICE("+x "), .ttl = -1, .cas = 1 });
+	fake_result(&fake, 1,
+		&(struct result){ .status = RESULT_HIT, .value = SLICE("B"), .flags = 7 });
 	client_hears_nothing();
 	fake_result(&fake, 0, &(struct result){ .status = RESULT_MISS });
-	client_is_told("VALUE b 7 1\r\nB\r\nVALUE q|scard|c 0 1\r\n1\r\nCLIENT_ERROR usage: scard <key>\r\n");
+	client_is_told("VALUE b 7 1\r\nB\r\nVALUE q|scard|c 0 1\r\n1\r\nCLIENT_ERROR usage: scard "
+		       "<key>\r\n");
 	client_asks("get q|scard q|x\r\n");
 	client_is_told("CLIENT_ERROR usage: scard <key>\r\n");
 	client_asks("get q|scard|a b\r\n");
@@ -121,7 +132,8 @@ TEST(abandoned)
 
 	for (int i = 1; i < 40; i++)
 		end += sprintf(end, "|%d", i);
-	sprintf(end, " b q|scard|c q|scard|x q|scard|y q|scard|z q|scard|u q|scard|v q|scard|w\r\n");
+	sprintf(end,
+		" b q|scard|c q|scard|x q|scard|y q|scard|z q|scard|u q|scard|v q|scard|w\r\n");
 	client_asks(line);
 	ck_assert_uint_eq(fake.count, ORDER_SETS_FIRST + 7);
 	abandon();
@@ -184,17 +196,20 @@ TEST(meta_form)
 	serves("incr E::2015022016 3\r\n", "NOT_FOUND\r\n");
 	serves("add E::2015022016 0 60 1\r\n3\r\n", "STORED\r\n");
 	client_is_told("VA 1\r\n3\r\n");
-	talks("mg E v t\r\n", "mg E::2015022016 k f c t v\r\n", "VA 1 kE::2015022016 f0 c7 t60\r\n3\r\n",
-		"VA 1 t60\r\n3\r\n");
+	talks("mg E v t\r\n", "mg E::2015022016 k f c t v\r\n",
+		"VA 1 kE::2015022016 f0 c7 t60\r\n3\r\n", "VA 1 t60\r\n3\r\n");
 	client_asks("mg q|scard|a v T5\r\nmg E N5\r\n");
 	server_hears_nothing();
-	client_is_told("CLIENT_ERROR use get for the command scard\r\nCLIENT_ERROR the flag N is for plain items\r\n");
+	client_is_told("CLIENT_ERROR use get for the command scard\r\nCLIENT_ERROR the flag N is "
+		       "for plain items\r\n");
 }
 
 /* The collected result of a command for a key is limited, and nothing more is requested. */
 TEST(collects_too_much)
 {
-	static const struct collection_options options = { .log_size = 4096, .table_size = 65536, .result_max = 40 };
+	static const struct collection_options options = {
+		.log_size = 4096, .table_size = 65536, .result_max = 40
+	};
 	char line[1000] = "get q|smembers|0", *end = line + strlen(line);
 
 	fake_takes(&options);
@@ -204,8 +219,10 @@ TEST(collects_too_much)
 	client_asks(line);
 	while (fake_waiting(&fake))
 		fake_result(&fake, fake_oldest(&fake),
-			&(struct result){
-				.status = RESULT_HIT, .value = SLICE("+a-long-member "), .cas = 5, .ttl = -1 });
+			&(struct result){ .status = RESULT_HIT,
+				.value = SLICE("+a-long-member "),
+				.cas = 5,
+				.ttl = -1 });
 	ck_assert_uint_lt(fake.count, 20);
 	client_is_told("SERVER_ERROR result too large\r\n");
 	fake.shown = fake.count;
@@ -232,7 +249,8 @@ TEST(plain_events)
 	client_is_told("4\r\n");
 	talks("get E\r\n", "mg E::2015022016 k f v\r\n", "VA 1 kE::2015022016 f0\r\n4\r\n",
 		"VALUE E 0 1\r\n4\r\nEND\r\n");
-	talks("get E a\r\n", "mg E::2015022016 k f v\r\nmg a k f v\r\n", "EN\r\nEN\r\n", "VALUE E 0 1\r\n0\r\nEND\r\n");
+	talks("get E a\r\n", "mg E::2015022016 k f v\r\nmg a k f v\r\n", "EN\r\nEN\r\n",
+		"VALUE E 0 1\r\n0\r\nEND\r\n");
 	client_asks("set E 5 0 1\r\nx\r\n");
 	serves("incr E::2015022016 1\r\n", "5\r\n");
 	serves("set E::2015022016::5 5 9 1\r\nx\r\n", "STORED\r\n");
@@ -242,7 +260,8 @@ TEST(plain_events)
 	client_is_told("8\r\n");
 	client_asks("decr E 1\r\ndelete E\r\nadd E 0 0 1\r\nx\r\n");
 	server_hears_nothing();
-	client_is_told("CLIENT_ERROR use incr, set or get for events\r\nCLIENT_ERROR use incr, set or get for "
+	client_is_told("CLIENT_ERROR use incr, set or get for events\r\nCLIENT_ERROR use incr, set "
+		       "or get for "
 		       "events\r\nCLIENT_ERROR use incr, set or get for events\r\n");
 	talks("get E::2015022016::5\r\n", "mg E::2015022016::5 k f v\r\n", "EN\r\n", "END\r\n");
 }
@@ -255,7 +274,8 @@ static bool find_needs(const char *line, struct order_needs *needs)
 	struct request_progress progress = { 0 };
 	struct request request;
 
-	ck_assert_int_eq(request_parse(slice_of(line, strlen(line)), &limits, &progress, &request), REQUEST_READY);
+	ck_assert_int_eq(request_parse(slice_of(line, strlen(line)), &limits, &progress, &request),
+		REQUEST_READY);
 	target_resolve(&fake.rules, &request, needs);
 	return request.needs != NULL;
 }
@@ -275,11 +295,14 @@ TEST(needs)
 		{ "get q|smembers|1|2|3|4|5|6|7|8|9\r\n", 1u << ORDER_READ_SETS, "r" },
 		{ "get q|x|a\r\n", 1u << ORDER_READ, "" },
 		{ "get a q|lpop|b\r\n", 1u << ORDER_READ_KEYS | 1u << ORDER_WRITE, "" },
-		{ "get q|sinter|a|b q|scard|b\r\n", 1u << ORDER_READ_BLOCKS | 1u << ORDER_READ, "r" },
-		{ "get q|sinter|a|b q|lpop|b\r\n", 1u << ORDER_READ_BLOCKS | 1u << ORDER_WRITE, "rl" },
+		{ "get q|sinter|a|b q|scard|b\r\n", 1u << ORDER_READ_BLOCKS | 1u << ORDER_READ,
+			"r" },
+		{ "get q|sinter|a|b q|lpop|b\r\n", 1u << ORDER_READ_BLOCKS | 1u << ORDER_WRITE,
+			"rl" },
 		{ "get q|evcount|x q|evcount|y\r\n", 1u << ORDER_EVENT_READ, "r" },
 		{ "get q|lpop|1 2 3 4 5 6 7 8\r\n", 1u << ORDER_READ_KEYS | 1u << ORDER_WRITE, "" },
-		{ "get q|lpop|1 2 3 4 5 6 7 8 9\r\n", 1u << ORDER_READ_KEYS | 1u << ORDER_WRITE, "rl" },
+		{ "get q|lpop|1 2 3 4 5 6 7 8 9\r\n", 1u << ORDER_READ_KEYS | 1u << ORDER_WRITE,
+			"rl" },
 		{ "set q|sadd|a 0 0 1\r\nx\r\n", 1u << ORDER_WRITE, "" },
 		{ "set q|evadd|a 0 0 1\r\nx\r\n", 1u << ORDER_EVENT_STORE, "h" },
 		{ "set q|flush_all 0 0 0\r\n\r\n", 1u << ORDER_FLUSH, "" },
@@ -298,9 +321,9 @@ TEST(needs)
 		{ "set q|ms|E 0 0 1\r\nx\r\n", 1u << ORDER_EVENT_STORE, "h" },
 		{ "get q|ma|E\r\n", 1u << ORDER_EVENT_COUNT, "" },
 	};
-	static const char *const none[] = { "get a b\r\n", "get E\r\n", "set a 0 0 1\r\nx\r\n", "delete q|x\r\n",
-		"delete E\r\n", "stats q|x\r\n", "incr E::2015022016 1\r\n", "mg E\r\n", "md E\r\n", "mg a\r\n",
-		"ms a 1\r\nx\r\n", "me E\r\n", "me q|x\r\n" };
+	static const char *const none[] = { "get a b\r\n", "get E\r\n", "set a 0 0 1\r\nx\r\n",
+		"delete q|x\r\n", "delete E\r\n", "stats q|x\r\n", "incr E::2015022016 1\r\n",
+		"mg E\r\n", "md E\r\n", "mg a\r\n", "ms a 1\r\nx\r\n", "me E\r\n", "me q|x\r\n" };
 	struct order_needs found;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -341,7 +364,8 @@ TEST(order_of_requests)
 		struct order_needs first, second;
 		struct request request = { .needs = &second };
 		struct order order = { 0 };
-		ck_assert(find_needs(cases[i].first, &first) && find_needs(cases[i].second, &second));
+		ck_assert(
+			find_needs(cases[i].first, &first) && find_needs(cases[i].second, &second));
 		order_begin(&order, first.effect);
 		ck_assert_msg(order_must_wait(&order, &request) == cases[i].waits, "case %zu", i);
 		order_end(&order, first.effect);

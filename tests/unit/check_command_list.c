@@ -8,7 +8,8 @@
 #define PREPEND(key, bytes, log) "prepend " key " 0 0 " #bytes "\r\n" log "\r\n"
 #define LOOK_TTL(key) "mg " key " k f t\r\n"
 #define LOOKED_TTL(key) "HD k" key " f0 t-1\r\n"
-#define REWRITE(key, cas, bytes, log) "connection 1: cas " key " 0 0 " #bytes " " #cas "\r\n" log "\r\n"
+#define REWRITE(key, cas, bytes, log) \
+	"connection 1: cas " key " 0 0 " #bytes " " #cas "\r\n" log "\r\n"
 #define SEGMENT "s0a00000001x.3.1"
 #define OLD_SEGMENT "l00000000001.3.1"
 #define CHECKED SEGMENT ".ff822a2867ea9b22" /* with the check of "+a +b +c " */
@@ -16,7 +17,8 @@
 /* Adjacent pushes to the same end are merged. At the head, the item pushed last is first. */
 TEST(neighbouring_pushes_merge)
 {
-	client_asks("rpush k a\r\nrpush k b\r\nrpush k c d\r\nlpush k e f\r\nlpush k g\r\nrpush k h\r\n");
+	client_asks("rpush k a\r\nrpush k b\r\nrpush k c d\r\nlpush k e f\r\nlpush k g\r\nrpush k "
+		    "h\r\n");
 	serves(APPEND("k", 3, "+a "), "STORED\r\n");
 	serves(APPEND("k", 9, "+b +c +d "), "STORED\r\n");
 	serves(PREPEND("k", 9, "+g +f +e "), "STORED\r\n");
@@ -63,7 +65,8 @@ TEST(never_twice)
 	server_answers("STORED\r\n");
 	while (fake.calls[fake_oldest(&fake)].call.verb == CALL_GET)
 		server_answers(LOOKED("k"));
-	fails(RESULT_UNAVAILABLE, "SERVER_ERROR upstream mc:11211 connection lost, outcome unknown\r\n");
+	fails(RESULT_UNAVAILABLE,
+		"SERVER_ERROR upstream mc:11211 connection lost, outcome unknown\r\n");
 	while (fake_waiting(&fake))
 		server_answers(LOOKED("k"));
 }
@@ -101,12 +104,13 @@ TEST(long_push_at_the_head)
 
 TEST(reads_share_a_fetch)
 {
-	client_asks("lrange k 0 -1\r\nllen k\r\nlrange k 1 1\r\nlindex k -1\r\nlpos k b\r\nlpos k q\r\nlindex k 7\r\n");
+	client_asks("lrange k 0 -1\r\nllen k\r\nlrange k 1 1\r\nlindex k -1\r\nlpos k b\r\nlpos k "
+		    "q\r\nlindex k 7\r\n");
 	server_answers(FOUND("k", 18, "+x @list +b +a +b "));
 	serves(FETCH("k") FETCH("k"), FOUND("k", 18, "+x @list +b +a +b "));
-	client_is_told(
-		"VALUE k 0 7\r\nx b a b\r\nEND\r\n4\r\nVALUE k 0 1\r\nb\r\nEND\r\nVALUE k 0 1\r\nb\r\nEND\r\n1\r\n"
-		"NOT_FOUND\r\nEND\r\n");
+	client_is_told("VALUE k 0 7\r\nx b a b\r\nEND\r\n4\r\nVALUE k 0 1\r\nb\r\nEND\r\nVALUE k 0 "
+		       "1\r\nb\r\nEND\r\n1\r\n"
+		       "NOT_FOUND\r\nEND\r\n");
 }
 
 /* Queued pops are one rewrite. Each returns its own items. */
@@ -117,7 +121,8 @@ TEST(neighbouring_pops_merge)
 	fake_calls(&fake);
 	server_answers(FOUND("k", 21, "@list +a +b +c +d +e "));
 	serves(LOOK_TTL("k") REWRITE("k", 5, 6, "@list "), LOOKED_TTL("k") "STORED\r\n");
-	client_is_told("5\r\nVALUE k 0 1\r\na\r\nEND\r\nVALUE k 0 3\r\ne d\r\nEND\r\nVALUE k 0 1\r\nb\r\nEND\r\n"
+	client_is_told("5\r\nVALUE k 0 1\r\na\r\nEND\r\nVALUE k 0 3\r\ne d\r\nEND\r\nVALUE k 0 "
+		       "1\r\nb\r\nEND\r\n"
 		       "VALUE k 0 1\r\nc\r\nEND\r\nEND\r\n");
 }
 
@@ -126,8 +131,10 @@ TEST(pop_loses)
 {
 	client_asks("lpop k\r\n");
 	server_answers("VA 9 kk f3 c5 t-1\r\n+a +b +c \r\n" LOOKED_TTL("k") "EXISTS\r\n");
-	server_is_asked(FETCH("k") LOOK_TTL("k") "connection 1: cas k 3 0 6 5\r\n+b +c \r\n" FETCH("k"));
-	relays("VA 6 kk f3 c6 t-1\r\n+b +c \r\n" LOOKED_TTL("k") "STORED\r\n", "VALUE k 0 1\r\nb\r\nEND\r\n");
+	server_is_asked(
+		FETCH("k") LOOK_TTL("k") "connection 1: cas k 3 0 6 5\r\n+b +c \r\n" FETCH("k"));
+	relays("VA 6 kk f3 c6 t-1\r\n+b +c \r\n" LOOKED_TTL("k") "STORED\r\n",
+		"VALUE k 0 1\r\nb\r\nEND\r\n");
 }
 
 TEST(pop_is_bounded)
@@ -159,7 +166,8 @@ TEST(pop_of_a_segment)
 	client_asks("lpop k 2\r\n");
 	server_answers(FOUND("k", 27, "@list @" SEGMENT " +z "));
 	serves(FETCH("k") "mg k." SEGMENT " k f v\r\n", "VA 9 kk." SEGMENT " f0\r\n+a +b +c \r\n");
-	serves(LOOK_TTL("k") REWRITE("k", 5, 31, "@list @" SEGMENT ":2:1 +z "), LOOKED_TTL("k") "STORED\r\n");
+	serves(LOOK_TTL("k") REWRITE("k", 5, 31, "@list @" SEGMENT ":2:1 +z "),
+		LOOKED_TTL("k") "STORED\r\n");
 	client_is_told("VALUE k 0 3\r\na b\r\nEND\r\n");
 	client_asks("lpop k\r\n");
 	server_answers(FOUND("k", 31, "@list @" SEGMENT ":2:1 +z "));
@@ -175,11 +183,15 @@ TEST(segment_is_gone)
 {
 	client_asks("llen k\r\n");
 	server_answers(FOUND("k", 31, "@list @" SEGMENT ":1:2 +z "));
-	exchanges("lindex k -1\r\n", FOUND("k", 31, "@list @" SEGMENT ":1:2 +z "), "3\r\nVALUE k 0 1\r\nz\r\nEND\r\n");
+	exchanges("lindex k -1\r\n", FOUND("k", 31, "@list @" SEGMENT ":1:2 +z "),
+		"3\r\nVALUE k 0 1\r\nz\r\nEND\r\n");
 	fake_calls(&fake);
 	client_asks("lindex k 0\r\n");
-	server_answers(FOUND("k", 27, "@list @" SEGMENT " +z ") "EN\r\n" FOUND("k", 27, "@list @" SEGMENT " +z "));
-	serves(FETCH("k") "mg k." SEGMENT " k f v\r\n" FETCH("k") "connection 1: cas k 0 -1 0 5\r\n\r\n", "STORED\r\n");
+	server_answers(FOUND("k", 27, "@list @" SEGMENT " +z ") "EN\r\n" FOUND(
+		"k", 27, "@list @" SEGMENT " +z "));
+	serves(FETCH("k") "mg k." SEGMENT
+			  " k f v\r\n" FETCH("k") "connection 1: cas k 0 -1 0 5\r\n\r\n",
+		"STORED\r\n");
 	client_is_told("END\r\n");
 }
 
@@ -190,13 +202,13 @@ TEST(segment_is_gone)
 TEST(segment_is_gone_elsewhere)
 {
 	client_asks("lindex k 0\r\n");
-	server_answers(
-		FOUND("k", 27, "@list @" OLD_SEGMENT " +z ") "EN\r\n" FOUND("k", 27, "@list @" OLD_SEGMENT " +z "));
+	server_answers(FOUND("k", 27, "@list @" OLD_SEGMENT " +z ") "EN\r\n" FOUND(
+		"k", 27, "@list @" OLD_SEGMENT " +z "));
 	server_is_asked(FETCH("k") "mg k." OLD_SEGMENT " k f v\r\n" FETCH("k"));
 	client_is_told("END\r\n");
 	client_asks("scard k\r\n");
-	server_answers(
-		FOUND("k", 27, "@list @" OLD_SEGMENT " +z ") "EN\r\n" FOUND("k", 27, "@list @" OLD_SEGMENT " +z "));
+	server_answers(FOUND("k", 27, "@list @" OLD_SEGMENT " +z ") "EN\r\n" FOUND(
+		"k", 27, "@list @" OLD_SEGMENT " +z "));
 	server_is_asked(FETCH("k") "mg k." OLD_SEGMENT " k f v\r\n" FETCH("k"));
 	client_is_told("NOT_FOUND\r\n");
 }
@@ -205,21 +217,27 @@ TEST(segment_is_gone_elsewhere)
 TEST(segment_is_wrong)
 {
 	client_asks("lindex k 0\r\n");
-	server_answers(FOUND("k", 27, "@list @" SEGMENT " +z ") "VA 6 kk." SEGMENT " f0\r\n+a +b \r\n");
+	server_answers(
+		FOUND("k", 27, "@list @" SEGMENT " +z ") "VA 6 kk." SEGMENT " f0\r\n+a +b \r\n");
 	client_is_told("CLIENT_ERROR value is not a collection\r\n");
 	client_asks("lindex k 0\r\n");
-	server_answers(FOUND("k", 27, "@list @" SEGMENT " +z ") "VA 9 kk." SEGMENT " f0\r\n+a +b -c \r\n");
+	server_answers(
+		FOUND("k", 27, "@list @" SEGMENT " +z ") "VA 9 kk." SEGMENT " f0\r\n+a +b -c \r\n");
 	client_is_told("CLIENT_ERROR value is not a collection\r\n");
-	exchanges("lpop k\r\n", FOUND("k", 4, "text"), "CLIENT_ERROR value is not a collection\r\n");
+	exchanges(
+		"lpop k\r\n", FOUND("k", 4, "text"), "CLIENT_ERROR value is not a collection\r\n");
 }
 
 /* A segment that was overwritten by another client counts as missing. */
 TEST(segment_is_changed)
 {
 	client_asks("lindex k 0\r\n");
-	server_answers(FOUND("k", 44, "@list @" CHECKED " +z ") "VA 9 kk." SEGMENT " f0\r\n+a +b +d \r\n");
+	server_answers(
+		FOUND("k", 44, "@list @" CHECKED " +z ") "VA 9 kk." SEGMENT " f0\r\n+a +b +d \r\n");
 	server_answers(FOUND("k", 44, "@list @" CHECKED " +z "));
-	serves(FETCH("k") "mg k." SEGMENT " k f v\r\n" FETCH("k") "connection 1: cas k 0 -1 0 5\r\n\r\n", "STORED\r\n");
+	serves(FETCH("k") "mg k." SEGMENT
+			  " k f v\r\n" FETCH("k") "connection 1: cas k 0 -1 0 5\r\n\r\n",
+		"STORED\r\n");
 	client_is_told("END\r\n");
 }
 
@@ -227,10 +245,12 @@ TEST(segment_is_changed)
 TEST(segment_twice)
 {
 	client_asks("lrange k 0 -1\r\n");
-	relays(FOUND("k", 45, "@list @" SEGMENT " @" SEGMENT " +z "), "CLIENT_ERROR value is not a collection\r\n");
+	relays(FOUND("k", 45, "@list @" SEGMENT " @" SEGMENT " +z "),
+		"CLIENT_ERROR value is not a collection\r\n");
 	fake_calls(&fake);
 	client_asks("scard k\r\n");
-	relays(FOUND("k", 45, "@list @" SEGMENT " @" SEGMENT " +z "), "CLIENT_ERROR value is not a collection\r\n");
+	relays(FOUND("k", 45, "@list @" SEGMENT " @" SEGMENT " +z "),
+		"CLIENT_ERROR value is not a collection\r\n");
 	server_is_asked(FETCH("k"));
 }
 
@@ -243,7 +263,8 @@ TEST(set_commands)
 	client_asks("scompact k\r\n");
 	relays(FOUND("k", 18, "@list +a +a +a +a ") FOUND("k", 18, "@list +a +a +a +a "), "OK\r\n");
 	fake_calls(&fake);
-	exchanges("lrange k 0 -1\r\n", FOUND("k", 18, "@list +a +b -a +a "), "VALUE k 0 3\r\nb a\r\nEND\r\n");
+	exchanges("lrange k 0 -1\r\n", FOUND("k", 18, "@list +a +b -a +a "),
+		"VALUE k 0 3\r\nb a\r\nEND\r\n");
 	/* A log with removals is compacted immediately, unless an element was pushed before it. */
 	serves(FETCH("k") FETCH("k"), FOUND("k", 18, "@list +a +b -a +a "));
 	serves(FETCH("k"), FOUND("k", 21, "+a @list +a +b -a +a "));
@@ -265,7 +286,8 @@ TEST(dates)
 	server_is_asked(LOOK_TTL("k") "stats \r\n"
 				      "connection 1: cas k 0 2003000000 3 5\r\n+y \r\n");
 	client_hears_nothing();
-	relays("HD kk f0 t3000000\r\nSTAT time 2000000000\r\nEND\r\nSTORED\r\n", "VALUE k 0 1\r\nx\r\nEND\r\n");
+	relays("HD kk f0 t3000000\r\nSTAT time 2000000000\r\nEND\r\nSTORED\r\n",
+		"VALUE k 0 1\r\nx\r\nEND\r\n");
 	server_hears_nothing();
 }
 
@@ -282,7 +304,8 @@ static const char *write_segment(const char *log)
 
 	ck_assert(call->verb == CALL_ADD);
 	assert_bytes(call->value, log);
-	snprintf(id, sizeof(id), "@%.*s.%016" PRIx64 " ", (int)call->key.n - 2, call->key.p + 2, check_of(call->value));
+	snprintf(id, sizeof(id), "@%.*s.%016" PRIx64 " ", (int)call->key.n - 2, call->key.p + 2,
+		check_of(call->value));
 	server_answers("STORED\r\n");
 	return id;
 }
@@ -298,7 +321,8 @@ TEST(compaction_between_pushes)
 	const char *id = write_segment("+a +b +c +d +e +f +g +h +i ");
 	fake_calls(&fake);
 	server_answers(FOUND("k", 39, "+y @list +a +b +c +d +e +f +g +h +i +z "));
-	snprintf(expected, sizeof(expected), LOOK_TTL("k") "connection 1: cas k 0 0 %d 5\r\n+y @list %s+z \r\n",
+	snprintf(expected, sizeof(expected),
+		LOOK_TTL("k") "connection 1: cas k 0 0 %d 5\r\n+y @list %s+z \r\n",
 		(int)(6 + 6 + strlen(id)), id);
 	serves(expected, LOOKED_TTL("k") "STORED\r\n");
 	relays(FOUND("k", 3, "+z "), "OK\r\n");
@@ -307,7 +331,9 @@ TEST(compaction_between_pushes)
 /* The same log after a block is another log, if the base had no block when it was read. */
 TEST(compaction_of_another_base)
 {
-	struct collection_rule rule = { .prefix = SLICE(""), .type = COLLECTION_LIST, .compact_waste = 0.5 };
+	struct collection_rule rule = {
+		.prefix = SLICE(""), .type = COLLECTION_LIST, .compact_waste = 0.5
+	};
 
 	fake_takes(&small);
 	fake.rules = (struct rules){ .collections = &rule, .collection_count = 1 };
@@ -333,11 +359,14 @@ TEST(compaction_of_another_base)
 TEST(a_set_in_tables)
 {
 	static const char *const asked[] = { "llen k\r\n", "lpop k\r\n", "lset k 0 a\r\n" };
-	struct collection_rule rule = { .prefix = SLICE(""), .type = COLLECTION_LIST, .compact_waste = 0.5 };
+	struct collection_rule rule = {
+		.prefix = SLICE(""), .type = COLLECTION_LIST, .compact_waste = 0.5
+	};
 
 	for (int with_rule = 0; with_rule < 2; with_rule++) {
 		for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
-			talks(asked[i], FETCH("k"), SORTED, "CLIENT_ERROR value is a set, not a list\r\n");
+			talks(asked[i], FETCH("k"), SORTED,
+				"CLIENT_ERROR value is a set, not a list\r\n");
 		}
 		fake.rules = (struct rules){ .collections = &rule, .collection_count = 1 };
 	}
@@ -352,7 +381,8 @@ static void rewritten(const char *request, const char *stored, const char *reply
 	client_asks(request);
 	fake_calls(&fake);
 	server_answers(FOUND("k", 10, "a,b,a,c,a,"));
-	snprintf(cas, sizeof(cas), LOOK_TTL("k") "connection 1: cas k 0 0 %zu 5\r\n%s\r\n", strlen(stored), stored);
+	snprintf(cas, sizeof(cas), LOOK_TTL("k") "connection 1: cas k 0 0 %zu 5\r\n%s\r\n",
+		strlen(stored), stored);
 	serves(cas, LOOKED_TTL("k") "STORED\r\n");
 	client_is_told(reply);
 }
@@ -360,16 +390,18 @@ static void rewritten(const char *request, const char *stored, const char *reply
 /* A csv list is stored as one item, so every change except a push is a CAS of all of it. */
 TEST(csv_lists)
 {
-	struct collection_rule rule = {
-		.prefix = SLICE(""), .type = COLLECTION_LIST, .encoding = ENCODING_CSV, .delimiter = ','
-	};
+	struct collection_rule rule = { .prefix = SLICE(""),
+		.type = COLLECTION_LIST,
+		.encoding = ENCODING_CSV,
+		.delimiter = ',' };
 
 	fake.rules = (struct rules){ .collections = &rule, .collection_count = 1 };
 	client_asks("rpush k a b\r\nlpush k c d\r\n");
 	serves(APPEND("k", 4, "a,b,"), "STORED\r\n");
 	serves(PREPEND("k", 4, "d,c,"), "STORED\r\n");
 	client_is_told("STORED\r\nSTORED\r\n");
-	exchanges("lrange k 1 -2\r\n", FOUND("k", 10, "a,b,a,c,a,"), "VALUE k 0 5\r\nb a c\r\nEND\r\n");
+	exchanges("lrange k 1 -2\r\n", FOUND("k", 10, "a,b,a,c,a,"),
+		"VALUE k 0 5\r\nb a c\r\nEND\r\n");
 	exchanges("lpos k c\r\n", FOUND("k", 10, "a,b,a,c,a,"), "3\r\n");
 	server_is_asked(FETCH("k") FETCH("k"));
 	rewritten("lpop k 2\r\n", "a,c,a,", "VALUE k 0 3\r\na b\r\nEND\r\n");

@@ -3,8 +3,8 @@
 /* q is never sent to a server; the replies that it hides are suppressed here, and no others. */
 TEST(quiet_get)
 {
-	talks("mg a q v\r\nmg b q v\r\nmg c q s\r\n", "mg a v\r\nmg b v\r\nmg c s\r\n", "EN\r\nVA 1\r\nx\r\nHD s1\r\n",
-		"VA 1\r\nx\r\nHD s1\r\n");
+	talks("mg a q v\r\nmg b q v\r\nmg c q s\r\n", "mg a v\r\nmg b v\r\nmg c s\r\n",
+		"EN\r\nVA 1\r\nx\r\nHD s1\r\n", "VA 1\r\nx\r\nHD s1\r\n");
 }
 
 TEST(quiet_writes)
@@ -63,13 +63,18 @@ TEST(encoded_keys_that_could_be_plain)
  */
 TEST(encoded_keys_come_from_the_client)
 {
-	client_asks("mg YQ0KRU4= b N30 k\r\nmg YQ0KRU4= t k O1 v b\r\nms YQ0KRU4= 1 k b F1 c\r\nx\r\n"
-		    "md YQ0KRU4= b O5 k\r\nma YQ0KRU4= k b v\r\nmg YQ0KRU4= b k O3\r\nmg YQ0KRU4= b O3\r\n");
-	server_is_asked("mg YQ0KRU4= b N30\r\nmg YQ0KRU4= t O1 v b\r\nms YQ0KRU4= 1 b F1 c\r\nx\r\n"
-			"md YQ0KRU4= b O5\r\nma YQ0KRU4= b v\r\nmg YQ0KRU4= b O3\r\nmg YQ0KRU4= b O3\r\n");
-	server_answers("HD W\r\nVA 1 t9 O1 Z\r\nx\r\nHD c7\r\nNF O5\r\nVA 1\r\n5\r\nEN O3\r\nHD O3\r\n");
-	client_is_told("HD kYQ0KRU4= b W\r\nVA 1 t9 kYQ0KRU4= b O1 Z\r\nx\r\nHD kYQ0KRU4= b c7\r\n"
-		       "NF O5 kYQ0KRU4= b\r\nVA 1 kYQ0KRU4= b\r\n5\r\nEN kYQ0KRU4= b O3\r\nHD O3\r\n");
+	client_asks(
+		"mg YQ0KRU4= b N30 k\r\nmg YQ0KRU4= t k O1 v b\r\nms YQ0KRU4= 1 k b F1 c\r\nx\r\n"
+		"md YQ0KRU4= b O5 k\r\nma YQ0KRU4= k b v\r\nmg YQ0KRU4= b k O3\r\nmg YQ0KRU4= b "
+		"O3\r\n");
+	server_is_asked(
+		"mg YQ0KRU4= b N30\r\nmg YQ0KRU4= t O1 v b\r\nms YQ0KRU4= 1 b F1 c\r\nx\r\n"
+		"md YQ0KRU4= b O5\r\nma YQ0KRU4= b v\r\nmg YQ0KRU4= b O3\r\nmg YQ0KRU4= b O3\r\n");
+	server_answers(
+		"HD W\r\nVA 1 t9 O1 Z\r\nx\r\nHD c7\r\nNF O5\r\nVA 1\r\n5\r\nEN O3\r\nHD O3\r\n");
+	client_is_told(
+		"HD kYQ0KRU4= b W\r\nVA 1 t9 kYQ0KRU4= b O1 Z\r\nx\r\nHD kYQ0KRU4= b c7\r\n"
+		"NF O5 kYQ0KRU4= b\r\nVA 1 kYQ0KRU4= b\r\n5\r\nEN kYQ0KRU4= b O3\r\nHD O3\r\n");
 }
 
 TEST(debug)
@@ -86,10 +91,13 @@ TEST(debug)
  */
 TEST(quiet_arithmetic)
 {
-	client_asks("ma a N0 q\r\nma a q N0\r\nma a N0 J5 q v\r\nma a N0 q\r\nma YSBi b k N0 q\r\n");
-	server_is_asked("ma a N0 q\r\nmn\r\nma a q N0\r\nmn\r\nma a N0 J5 q v\r\nmn\r\nma a N0 q\r\nmn\r\n"
-			"ma YSBi b N0 q\r\nmn\r\n");
-	server_answers("HD\r\nMN\r\nMN\r\nVA 1\r\n5\r\nMN\r\nCLIENT_ERROR not a number\r\nMN\r\nHD\r\nMN\r\n");
+	client_asks(
+		"ma a N0 q\r\nma a q N0\r\nma a N0 J5 q v\r\nma a N0 q\r\nma YSBi b k N0 q\r\n");
+	server_is_asked(
+		"ma a N0 q\r\nmn\r\nma a q N0\r\nmn\r\nma a N0 J5 q v\r\nmn\r\nma a N0 q\r\nmn\r\n"
+		"ma YSBi b N0 q\r\nmn\r\n");
+	server_answers("HD\r\nMN\r\nMN\r\nVA 1\r\n5\r\nMN\r\nCLIENT_ERROR not a "
+		       "number\r\nMN\r\nHD\r\nMN\r\n");
 	client_is_told("HD\r\nVA 1\r\n5\r\nCLIENT_ERROR not a number\r\nHD kYSBi b\r\n");
 }
 
@@ -100,8 +108,8 @@ TEST(quiet_arithmetic)
 TEST(arithmetic_with_a_time)
 {
 	talks("get a\r\nma a T100\r\nma a T100 N0 q\r\n",
-		"mg a k f v\r\nmn\r\nma a T100\r\nmn\r\nma a T100 N0 q\r\nmn\r\n", "EN\r\nMN\r\nHD\r\nMN\r\nMN\r\n",
-		"END\r\nHD\r\n");
+		"mg a k f v\r\nmn\r\nma a T100\r\nmn\r\nma a T100 N0 q\r\nmn\r\n",
+		"EN\r\nMN\r\nHD\r\nMN\r\nMN\r\n", "END\r\nHD\r\n");
 }
 
 /* memcached deletes the item that an `ms` with a value that is too large would have replaced. */
@@ -109,7 +117,8 @@ TEST(too_large)
 {
 	client_asks("ms k 2000000 T0\r\n");
 	talks("ms YSBi 2000000 b q\r\n", "delete k\r\nmd YSBi b\r\n", "DELETED\r\nNF\r\n",
-		"SERVER_ERROR object too large for cache\r\nSERVER_ERROR object too large for cache\r\n");
+		"SERVER_ERROR object too large for cache\r\nSERVER_ERROR object too large for "
+		"cache\r\n");
 	client_asks("ms k 1\r\nx\r\n");
 	ck_assert(fake.calls[2].call.discards);
 	relays("HD\r\n", "HD\r\n");
@@ -120,12 +129,13 @@ TEST(too_large)
 /* The parts of a set or list. */
 TEST(keys_of_parts)
 {
-	client_asks("ms k.t1abcdefghij 1\r\nx\r\nmd k.i1abcdefghij q\r\nma k.labcdefghijk.1.2\r\n"
-		    "mg k.t1abcdefghij N30\r\nmg k.t1abcdefghij T30\r\nmd ay50MWFiY2RlZmdoaWo= b\r\n");
+	client_asks(
+		"ms k.t1abcdefghij 1\r\nx\r\nmd k.i1abcdefghij q\r\nma k.labcdefghijk.1.2\r\n"
+		"mg k.t1abcdefghij N30\r\nmg k.t1abcdefghij T30\r\nmd ay50MWFiY2RlZmdoaWo= b\r\n");
 	server_hears_nothing();
 	client_is_told(REFUSED REFUSED REFUSED REFUSED REFUSED REFUSED);
-	talks("mg k.t1abcdefghij v R30\r\nme k.t1abcdefghij\r\n", "mg k.t1abcdefghij v R30\r\nme k.t1abcdefghij\r\n",
-		"EN\r\nEN\r\n", "EN\r\nEN\r\n");
+	talks("mg k.t1abcdefghij v R30\r\nme k.t1abcdefghij\r\n",
+		"mg k.t1abcdefghij v R30\r\nme k.t1abcdefghij\r\n", "EN\r\nEN\r\n", "EN\r\nEN\r\n");
 }
 
 /* The length for the server is written again, and each flag after one space. */

@@ -44,7 +44,8 @@ static int copies(const char *token)
 		struct slice rest = item ? buf_slice(&item->value) : SLICE(""), word;
 		bool there = false;
 		while ((word = slice_token(&rest)).n) {
-			if (slice_equal(slice_skip(word, 1), slice_of(token + 1, strlen(token) - 1)))
+			if (slice_equal(
+				    slice_skip(word, 1), slice_of(token + 1, strlen(token) - 1)))
 				there = word.p[0] == '+';
 		}
 		count += there;
@@ -87,10 +88,12 @@ static void killed_at_each_call(const char *line, const char *k, const char *l, 
 
 TEST(killed)
 {
-	killed_at_each_call("lmove k l left right\r\n", "@list +a +b ", "@list +c ", "VALUE k 0 1\r\na\r\nEND\r\n");
+	killed_at_each_call("lmove k l left right\r\n", "@list +a +b ", "@list +c ",
+		"VALUE k 0 1\r\na\r\nEND\r\n");
 	has("k", "@list +b ");
 	has("l", "@list +c +a ");
-	killed_at_each_call("rpoplpush k l\r\n", "@list +b +a ", "@list +c ", "VALUE k 0 1\r\na\r\nEND\r\n");
+	killed_at_each_call(
+		"rpoplpush k l\r\n", "@list +b +a ", "@list +c ", "VALUE k 0 1\r\na\r\nEND\r\n");
 	has("l", "+a @list +c ");
 	killed_at_each_call("smove k l a\r\n", "+a +b ", "+c ", "STORED\r\n");
 }
@@ -99,7 +102,8 @@ TEST(killed)
  * Between any two calls another client does this, once. `result` is the final state of both,
  * whenever that was.
  */
-static void beside(const char *line, const char *key, const char *was, const char *value, const char *k, const char *l)
+static void beside(const char *line, const char *key, const char *was, const char *value,
+	const char *k, const char *l)
 {
 	int calls = 1;
 
@@ -127,8 +131,10 @@ static void beside(const char *line, const char *key, const char *was, const cha
 
 TEST(others_pop_it)
 {
-	beside("lmove k l left right\r\n", "k", "@list +a +b ", "@list +b ", "@list ", "@list +c +b ");
-	beside("lmove k l left left\r\n", "k", "@list +a +b ", "@list +b ", "@list ", "+b @list +c ");
+	beside("lmove k l left right\r\n", "k", "@list +a +b ", "@list +b ", "@list ",
+		"@list +c +b ");
+	beside("lmove k l left left\r\n", "k", "@list +a +b ", "@list +b ", "@list ",
+		"+b @list +c ");
 }
 
 /* Source and target are read, and the element is pushed. */
@@ -208,13 +214,15 @@ TEST(what_cannot_be_taken_is_not_pushed)
 		uint64_t cas;
 		int64_t ttl;
 		const char *reply;
-	} servers[] = { { 0, TTL_NEVER, "SERVER_ERROR the server returns no cas ids (memcached -C)\r\n" },
+	} servers[] = { { 0, TTL_NEVER,
+				"SERVER_ERROR the server returns no cas ids (memcached -C)\r\n" },
 		{ 5, TTL_UNKNOWN, "SERVER_ERROR busy\r\n" } };
 
 	for (size_t i = 0; i < 2; i++) {
-		struct result r = {
-			.status = RESULT_HIT, .value = SLICE("@list +a "), .cas = servers[i].cas, .ttl = servers[i].ttl
-		};
+		struct result r = { .status = RESULT_HIT,
+			.value = SLICE("@list +a "),
+			.cas = servers[i].cas,
+			.ttl = servers[i].ttl };
 		client_asks("lmove k l left right\r\n");
 		fake_result(&fake, fake_oldest(&fake), &r);
 		server_answer_one(&server);
@@ -238,15 +246,17 @@ TEST(the_source_goes)
 /* An element that the encoding of the target cannot hold stays where it is. */
 TEST(another_encoding)
 {
-	static const struct collection_rule rules[] = {
-		{ .prefix = { "l", 1 }, .type = COLLECTION_LIST, .encoding = ENCODING_CSV, .delimiter = ',' },
-		{ .prefix = { "", 0 } }
-	};
+	static const struct collection_rule rules[] = { { .prefix = { "l", 1 },
+								.type = COLLECTION_LIST,
+								.encoding = ENCODING_CSV,
+								.delimiter = ',' },
+		{ .prefix = { "", 0 } } };
 
 	fake.rules = (struct rules){ .collections = rules, .collection_count = 2 };
 	put("k", "@list +x,y +a ");
 	put("l", "c,");
-	asks_and_hears("lmove k l left right\r\n", "CLIENT_ERROR member contains the delimiter\r\n");
+	asks_and_hears(
+		"lmove k l left right\r\n", "CLIENT_ERROR member contains the delimiter\r\n");
 	has("k", "@list +x,y +a ");
 	asks_and_hears("lmove l k right right\r\n", "VALUE l 0 1\r\nc\r\nEND\r\n");
 }
@@ -264,8 +274,8 @@ TEST(pops_of_several_lists)
 
 /* --- targets that are no collections --- */
 
-static const char *const moves[] = { "lmove k l left right\r\n", "lmove k l left left\r\n", "rpoplpush k l\r\n",
-	"blmove 5 k l left right\r\n", "smove k l a\r\n" };
+static const char *const moves[] = { "lmove k l left right\r\n", "lmove k l left left\r\n",
+	"rpoplpush k l\r\n", "blmove 5 k l left right\r\n", "smove k l a\r\n" };
 
 enum { MOVES = sizeof(moves) / sizeof(moves[0]), SMOVE = MOVES - 1 };
 
@@ -281,21 +291,26 @@ static void moves_nothing(const char *line, const char *target, const char *repl
 
 TEST(nothing_is_moved_to_a_plain_item)
 {
-	static const char *const items[] = { "nolist", "9", "a b", "+a b", "@copy", "{\"a\": 1}", "+a +" };
+	static const char *const items[] = { "nolist", "9", "a b", "+a b", "@copy", "{\"a\": 1}",
+		"+a +" };
 
 	for (size_t i = 0; i < MOVES; i++) {
 		for (size_t n = 0; n < sizeof(items) / sizeof(items[0]); n++)
-			moves_nothing(moves[i], items[n], "CLIENT_ERROR value is not a collection\r\n");
+			moves_nothing(
+				moves[i], items[n], "CLIENT_ERROR value is not a collection\r\n");
 	}
 }
 
 TEST(nothing_is_moved_to_another_form)
 {
 	for (size_t i = 0; i < MOVES; i++) {
-		moves_nothing(moves[i], "@list.9 +b ", "SERVER_ERROR stored by a newer version of setlistd\r\n");
-		moves_nothing(moves[i], "@set.9 +b ", "SERVER_ERROR stored by a newer version of setlistd\r\n");
+		moves_nothing(moves[i], "@list.9 +b ",
+			"SERVER_ERROR stored by a newer version of setlistd\r\n");
+		moves_nothing(moves[i], "@set.9 +b ",
+			"SERVER_ERROR stored by a newer version of setlistd\r\n");
 		if (i != SMOVE)
-			moves_nothing(moves[i], "@set.1 +b ", "CLIENT_ERROR value is a set, not a list\r\n");
+			moves_nothing(moves[i], "@set.1 +b ",
+				"CLIENT_ERROR value is a set, not a list\r\n");
 	}
 	/* A list can be read as a set. */
 	put("k", "+a ");
@@ -362,8 +377,8 @@ static bool is_found(const char *key, bool in_set)
  */
 TEST(in_each_encoding)
 {
-	static const char *const items[] = { "nolist", "9", "a b", "+a b", "@copy", "{\"a\": 1}", ",", "-", " ", "+",
-		"1,2,", "+x ", "0 1", "a;b", "\1" };
+	static const char *const items[] = { "nolist", "9", "a b", "+a b", "@copy", "{\"a\": 1}",
+		",", "-", " ", "+", "1,2,", "+x ", "0 1", "a;b", "\1" };
 	char line[80];
 
 	for (int id = ENCODING_OPLOG; id <= ENCODING_INDEXED; id++) {
@@ -379,12 +394,15 @@ TEST(in_each_encoding)
 			bool in_set = n % 2, refused;
 			put("k", in_set ? "+elem " : "@list +elem ");
 			put("l", item);
-			snprintf(line, sizeof(line), in_set ? "smove k l elem\r\n" : "lmove k l left right\r\n");
+			snprintf(line, sizeof(line),
+				in_set ? "smove k l elem\r\n" : "lmove k l left right\r\n");
 			client_asks(line);
 			server_answer_all(&server);
 			refused = strstr(fake_told(&fake), "ERROR");
-			ck_assert_msg(is_found("k", in_set) == refused, "%d: %s on '%s': source", id, line, item);
-			ck_assert_msg(is_found("l", in_set) != refused, "%d: %s on '%s': target", id, line, item);
+			ck_assert_msg(is_found("k", in_set) == refused, "%d: %s on '%s': source",
+				id, line, item);
+			ck_assert_msg(is_found("l", in_set) != refused, "%d: %s on '%s': target",
+				id, line, item);
 			if (refused)
 				has("l", item);
 		}

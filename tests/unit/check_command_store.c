@@ -44,7 +44,8 @@ TEST(small_ones_are_one_item)
 	asks_and_hears("sinterstore u k l\r\n", "1\r\n");
 	asks_and_hears("sdiffstore k k l\r\n", "1\r\n");
 	asks_and_hears("smembers t\r\nsmembers u\r\nsmembers k\r\n",
-		"VALUE t 0 5\r\na b c\r\nEND\r\nVALUE u 0 1\r\nb\r\nEND\r\nVALUE k 0 1\r\na\r\nEND\r\n");
+		"VALUE t 0 5\r\na b c\r\nEND\r\nVALUE u 0 1\r\nb\r\nEND\r\nVALUE k 0 "
+		"1\r\na\r\nEND\r\n");
 	asks_and_hears("sinterstore k none k\r\n", "0\r\n");
 	asks_and_hears("scard k\r\n", "0\r\n");
 	ck_assert_uint_eq(server_items(&server, ""), 4);
@@ -58,7 +59,8 @@ TEST(large_ones_are_tables)
 	stock();
 	asks_and_hears("sunionstore t k l\r\n", "300\r\n");
 	ck_assert_uint_gt(server_items(&server, "t."), 5);
-	asks_and_hears("sintercard 2 t k\r\nsintercard 2 t l\r\nscard t\r\n", "200\r\n200\r\n300\r\n");
+	asks_and_hears(
+		"sintercard 2 t k\r\nsintercard 2 t l\r\nscard t\r\n", "200\r\n200\r\n300\r\n");
 	asks_and_hears("sdiffstore t t k\r\n", "100\r\n");
 	asks_and_hears("scard t\r\nsdiffcard 2 t l\r\n", "100\r\n0\r\n");
 	asks_and_hears("sinterstore t none t\r\n", "0\r\n");
@@ -72,7 +74,9 @@ static void is_whole_or_old(void)
 	client_asks("scard t\r\nsismember t old\r\nsismember t m0000\r\n");
 	server_answer_all(&server);
 	told = fake_told(&fake);
-	ck_assert_msg(strcmp(told, "1\r\n1\r\n0\r\n") == 0 || strcmp(told, "300\r\n0\r\n1\r\n") == 0, "%s", told);
+	ck_assert_msg(
+		strcmp(told, "1\r\n1\r\n0\r\n") == 0 || strcmp(told, "300\r\n0\r\n1\r\n") == 0,
+		"%s", told);
 }
 
 TEST(killed_at_each_call)
@@ -108,7 +112,8 @@ TEST(a_call_fails)
 		client_asks("sunionstore t k l\r\n");
 		for (int i = 0; i < calls && fake_waiting(&fake); i++)
 			server_answer_one(&server);
-		failed = fake_waiting(&fake) > 0 && fake.calls[fake_oldest(&fake)].call.verb != CALL_DELETE;
+		failed = fake_waiting(&fake) > 0 &&
+			fake.calls[fake_oldest(&fake)].call.verb != CALL_DELETE;
 		if (failed)
 			fake_fail(&fake, RESULT_UNAVAILABLE);
 		server_answer_all(&server);

@@ -90,8 +90,8 @@ static void compacts_by_itself(const char *count)
 /* Over runs a removal must stay; and a log goes to a run when it is a quarter as long. */
 TEST(spilling_over_runs)
 {
-	struct oplog_run runs[] = { cupboard_log_run(&cupboard, "+a +b +c ", 2), cupboard_log_run(&cupboard, "+d ", 1),
-		cupboard_log_run(&cupboard, "+e ", 1) };
+	struct oplog_run runs[] = { cupboard_log_run(&cupboard, "+a +b +c ", 2),
+		cupboard_log_run(&cupboard, "+d ", 1), cupboard_log_run(&cupboard, "+e ", 1) };
 
 	stored_put(&server, &cupboard, "", runs, 3, "+x -a +y -x -nobody +yy +yyy ");
 	compacts_by_itself("7\r\n");
@@ -113,8 +113,8 @@ TEST(spilling_over_runs)
 /* Tokens that others prepend are older than the runs, and only their additions count. */
 TEST(head)
 {
-	struct oplog_run runs[] = { cupboard_log_run(&cupboard, "+a +b +c ", 2), cupboard_log_run(&cupboard, "-a ", 1),
-		cupboard_log_run(&cupboard, "-e ", 1) };
+	struct oplog_run runs[] = { cupboard_log_run(&cupboard, "+a +b +c ", 2),
+		cupboard_log_run(&cupboard, "-a ", 1), cupboard_log_run(&cupboard, "-e ", 1) };
 
 	stored_put(&server, &cupboard, "+q +a -b -nobody ", runs, 3, "+x -q ");
 	compacts_by_itself("3\r\n");
@@ -176,7 +176,8 @@ TEST(others_win_for_a_while)
 			pauses += fake_pass(&fake, 1) > 0;
 			continue;
 		}
-		if (fake.calls[fake_oldest(&fake)].call.verb == CALL_CAS && lost < 10 * (LANE_ATTEMPTS + 1)) {
+		if (fake.calls[fake_oldest(&fake)].call.verb == CALL_CAS &&
+			lost < 10 * (LANE_ATTEMPTS + 1)) {
 			server_find(&server, SLICE("k"))->cas++;
 			lost++;
 		}
@@ -298,8 +299,10 @@ TEST(ttl_is_not_known)
 		client_asks("scompact k\r\n");
 		while (fake_waiting(&fake))
 			fake_result(&fake, fake_oldest(&fake),
-				&(struct result){
-					.status = RESULT_HIT, .value = SLICE(MANY), .cas = 5, .ttl = ttls[i] });
+				&(struct result){ .status = RESULT_HIT,
+					.value = SLICE(MANY),
+					.cas = 5,
+					.ttl = ttls[i] });
 		client_is_told("OK\r\n");
 		makes("GG");
 	}

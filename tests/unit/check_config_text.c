@@ -31,8 +31,8 @@ TEST(comments)
 
 TEST(no_comments)
 {
-	static const char *const same[] = { "a//b", "a/*b", "\"# // /* \\\" #\"", "'# \" // \\' #'", "\"${#\"}\"",
-		"${a # b}", "= \"a\\\\\"" };
+	static const char *const same[] = { "a//b", "a/*b", "\"# // /* \\\" #\"", "'# \" // \\' #'",
+		"\"${#\"}\"", "${a # b}", "= \"a\\\\\"" };
 	char want[64];
 
 	for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++) {
@@ -64,7 +64,8 @@ TEST(lines)
 	ck_assert_uint_eq(found.line, 3);
 	text[2 * MOST + 2] = '"';
 	text[2 * MOST + 3] = '\0';
-	ck_assert_str_eq(config_text_clean(text, 2 * MOST + 3, &found), "a line of more than 65536 bytes");
+	ck_assert_str_eq(
+		config_text_clean(text, 2 * MOST + 3, &found), "a line of more than 65536 bytes");
 	ck_assert_uint_eq(found.line, 3);
 	ck_assert_int_eq(CONFIG_LINE_MAX, 65536);
 }
@@ -111,8 +112,8 @@ TEST(dropped)
 
 TEST(not_dropped)
 {
-	static const char *const texts[] = { "", "ab", "ab = \"x", "ab { x", "ab 5", "ab 'x' y", "ab { 'x }", "cd = 5",
-		"\nab = 5", "ab 'x" };
+	static const char *const texts[] = { "", "ab", "ab = \"x", "ab { x", "ab 5", "ab 'x' y",
+		"ab { 'x }", "cd = 5", "\nab = 5", "ab 'x" };
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		ck_assert_str_eq(drops(texts[i], 1, "ab"), "none");

@@ -17,7 +17,8 @@ static void write_words(const struct fold *f, members_write *write, struct buf *
 
 TEST(signed_words)
 {
-	static const char *const wrong[] = { "a", "+", "-", "+a+", "++a", "+a -b", "+a\n", " +a", "+a\x7f", "a+b" };
+	static const char *const wrong[] = { "a", "+", "-", "+a+", "++a", "+a -b", "+a\n", " +a",
+		"+a\x7f", "a+b" };
 	struct fold f = { .seed = 1 };
 	struct buf out = BUF_EMPTY;
 
@@ -108,7 +109,8 @@ TEST(documented)
 		{ 0, { "s", "+1234+222+987-222" }, "1234 987" },
 		{ 1, { "s", "user-1234,user-222,user-987," }, "user-1234 user-222 user-987" },
 		{ 2, { "s", "user-222,|user-1234,user-222,user-987," }, "user-1234 user-987" },
-		{ 2, { "s", "user-222,|user-1234,user-222,user-987,user-222," }, "user-1234 user-222 user-987" },
+		{ 2, { "s", "user-222,|user-1234,user-222,user-987,user-222," },
+			"user-1234 user-222 user-987" },
 		{ 3, { "s", "a,b,c,", "t", "b," }, "a c" },
 		{ 4, { "s.a", "^+1+2", "s.b", "+3-2" }, "1 3" },
 		{ 5, { "s.a", "+1+2", "s.b", "+3-2", "s.active", "s.b" }, "1 3" },
@@ -151,7 +153,8 @@ TEST(reserved)
 
 static struct slice name_of(unsigned member)
 {
-	static const char *const names[WORLD] = { "a", "bb", "c", "dd", "eee", "f", "gg", "h", "ii", "j", "kk", "^l" };
+	static const char *const names[WORLD] = { "a", "bb", "c", "dd", "eee", "f", "gg", "h", "ii",
+		"j", "kk", "^l" };
 
 	return slice_of(names[member], strlen(names[member]));
 }
@@ -163,11 +166,12 @@ static void is(struct box *box, const bool in[WORLD], const char *after)
 	enum adopted_status status = box_fold(box, &s, &f);
 	size_t count = 0;
 
-	ck_assert_msg(status == ADOPTED_OK, "%s: status %d after %s", box->encoding->name, (int)status, after);
+	ck_assert_msg(status == ADOPTED_OK, "%s: status %d after %s", box->encoding->name,
+		(int)status, after);
 	for (unsigned m = 0; m < WORLD; m++) {
 		count += in[m];
-		ck_assert_msg(fold_contains(&f, name_of(m)) == in[m], "%s: %s after %s", box->encoding->name,
-			name_of(m).p, after);
+		ck_assert_msg(fold_contains(&f, name_of(m)) == in[m], "%s: %s after %s",
+			box->encoding->name, name_of(m).p, after);
 	}
 	ck_assert_uint_eq(f.live, count);
 	fold_free(&f);
@@ -226,7 +230,8 @@ static void random_compaction(struct box *box, const bool in[WORLD], uint64_t *r
 	int most = whole ? 30 : (int)(random_next(random) % 4);
 
 	box->prepared = (struct preparation){ .done = false };
-	while (most > 0 && box_compact(box, whole ? PLAN_STEPS_MAX : 1 + random_next(random) % 2, &status)) {
+	while (most > 0 &&
+		box_compact(box, whole ? PLAN_STEPS_MAX : 1 + random_next(random) % 2, &status)) {
 		most--;
 		ck_assert_int_eq(status, ADOPTED_OK);
 		is(box, in, "a step of a compaction");
@@ -384,7 +389,8 @@ LOOP_TEST(lists_of_their_own, 2)
 			ADOPTED_OK);
 		ck_assert_int_eq(plans[i].steps[0].verb, CALL_ADD);
 	}
-	ck_assert(!slice_equal(plans[0].steps[0].item->waiter.key, plans[1].steps[0].item->waiter.key));
+	ck_assert(!slice_equal(
+		plans[0].steps[0].item->waiter.key, plans[1].steps[0].item->waiter.key));
 	for (int i = 0; i < WRITERS; i++) {
 		plan_free(&plans[i]);
 		snapshot_free(&seen[i]);

@@ -27,7 +27,9 @@ TEST(the_first_is_kept)
 	struct failure failure = { 0 };
 
 	failure_keep(&failure, &(struct result){ .status = RESULT_LOST, .server = "a:1" });
-	failure_keep(&failure, &(struct result){ .status = RESULT_REFUSED, .line = SLICE("ERROR"), .server = "b:2" });
+	failure_keep(&failure,
+		&(struct result){
+			.status = RESULT_REFUSED, .line = SLICE("ERROR"), .server = "b:2" });
 	ck_assert_int_eq(failure.result.status, RESULT_LOST);
 	ck_assert_str_eq(failure.result.server, "a:1");
 	assert_bytes(failure.result.line, "");

@@ -41,11 +41,14 @@ static void random_index(uint64_t *random, struct buf *out)
 	fences_begin(out);
 	for (size_t i = 0; i < model.count; i++) {
 		struct fence *fence = &said[i];
-		*fence = (struct fence){ .check = random_next(random), .first = table_model_name(&model, i) };
+		*fence = (struct fence){ .check = random_next(random),
+			.first = table_model_name(&model, i) };
 		random_id(random, fence->id);
 		fence->bytes = random_number(random, 1);
 		fence->entries = random_number(random, 1);
-		fence->removals = random_next(random) % 2 ? 0 : random_number(random, 0) % (fence->entries + 1ull);
+		fence->removals = random_next(random) % 2
+			? 0
+			: random_number(random, 0) % (fence->entries + 1ull);
 		fences_add(out, fence);
 		ends[i] = buf_size(out);
 	}
@@ -60,8 +63,9 @@ static void teardown(void)
 
 static bool same(const struct fence *a, const struct fence *b)
 {
-	return memcmp(a->id, b->id, OPLOG_ID) == 0 && a->check == b->check && a->bytes == b->bytes &&
-		a->entries == b->entries && a->removals == b->removals && slice_equal(a->first, b->first);
+	return memcmp(a->id, b->id, OPLOG_ID) == 0 && a->check == b->check &&
+		a->bytes == b->bytes && a->entries == b->entries && a->removals == b->removals &&
+		slice_equal(a->first, b->first);
 }
 
 /* The first `count` fences, and their bytes. */
@@ -83,7 +87,8 @@ static bool finds(const void *f, struct slice member)
 {
 	size_t expected = 0;
 
-	while (expected + 1 < model.count && table_model_order(table_model_name(&model, expected + 1), member) <= 0)
+	while (expected + 1 < model.count &&
+		table_model_order(table_model_name(&model, expected + 1), member) <= 0)
 		expected++;
 	return fences_find(f, member) == expected;
 }
@@ -93,9 +98,11 @@ TEST(as_a_sorted_array)
 	for (uint64_t seed = 1; seed <= INDEXES; seed++) {
 		uint64_t random = seed;
 		random_index(&random, &written);
-		ck_assert_msg(fences_read(&fences, guard_place(buf_slice(&written))), "seed %d", (int)seed);
+		ck_assert_msg(fences_read(&fences, guard_place(buf_slice(&written))), "seed %d",
+			(int)seed);
 		ck_assert_msg(reads_as(&fences, model.count), "seed %d", (int)seed);
-		ck_assert_msg(table_model_tries(&model, finds, &fences, &random), "seed %d", (int)seed);
+		ck_assert_msg(
+			table_model_tries(&model, finds, &fences, &random), "seed %d", (int)seed);
 		fences_free(&fences);
 		ck_assert(fences.count == 0 && !fences.list);
 	}
@@ -125,8 +132,10 @@ TEST(form)
 	fences_add(&written, &second);
 	ck_assert(slice_equal(buf_slice(&written), SLICE("I1" FIRST SECOND)));
 	ck_assert(fences_read(&fences, guard_place(SLICE("I1" FIRST SECOND))));
-	ck_assert(fences.count == 2 && same(&fences.list[0], &first) && same(&fences.list[1], &second));
-	ck_assert(fences.entries == 20 && fences.removals == 1 && fences.bytes == 128 + (uint64_t)UINT32_MAX);
+	ck_assert(fences.count == 2 && same(&fences.list[0], &first) &&
+		same(&fences.list[1], &second));
+	ck_assert(fences.entries == 20 && fences.removals == 1 &&
+		fences.bytes == 128 + (uint64_t)UINT32_MAX);
 	ck_assert_uint_eq(fences_find(&fences, SLICE("b")), 0);
 	ck_assert_uint_eq(fences_find(&fences, SLICE("b!")), 1);
 	fences_free(&fences);
@@ -145,17 +154,21 @@ static const struct {
 	{ "another mark", BYTES("I2" FIRST SECOND) },
 	{ "a table", BYTES("T1\0\0\0\0") },
 	{ "a first fence that is not empty", BYTES("I1" SECOND) },
-	{ "a first fence that is not empty", BYTES("I1" TABLE("1", "\7\1\0", "\1a") TABLE("2", "\7\1\0", "\1b")) },
+	{ "a first fence that is not empty",
+		BYTES("I1" TABLE("1", "\7\1\0", "\1a") TABLE("2", "\7\1\0", "\1b")) },
 	{ "two empty fences", BYTES("I1" FIRST FIRST) },
 	{ "the same fence twice", BYTES("I1" FIRST SECOND TABLE("1", "\7\1\0", "\2b!")) },
 	{ "out of order", BYTES("I1" FIRST SECOND TABLE("1", "\7\1\0", "\1a")) },
 	{ "a prefix behind", BYTES("I1" FIRST SECOND TABLE("1", "\7\1\0", "\1b")) },
-	{ "bytes beyond ASCII before others", BYTES("I1" FIRST TABLE("1", "\7\1\0", "\1\xc3") SECOND) },
+	{ "bytes beyond ASCII before others",
+		BYTES("I1" FIRST TABLE("1", "\7\1\0", "\1\xc3") SECOND) },
 	{ "an empty fence behind", BYTES("I1" FIRST SECOND TABLE("1", "\7\1\0", "\0")) },
 	{ "more removals than entries", BYTES("I1" TABLE("1", "\7\1\2", "\0")) },
-	{ "a fence that is longer than what is left", BYTES("I1" FIRST TABLE("1", "\7\1\0", "\2b")) },
+	{ "a fence that is longer than what is left",
+		BYTES("I1" FIRST TABLE("1", "\7\1\0", "\2b")) },
 	{ "much longer", BYTES("I1" FIRST TABLE("1", "\7\1\0", "\xff\xff\xff\xff\17b")) },
-	{ "a number of more than 32 bits", BYTES("I1" TABLE("1", "\x87\x80\x80\x80\x10\1\0", "\0")) },
+	{ "a number of more than 32 bits",
+		BYTES("I1" TABLE("1", "\x87\x80\x80\x80\x10\1\0", "\0")) },
 	{ "a number without an end", BYTES("I1" TABLE("1", "\x80\x80\x80\x80\x80\x80\x80", "\0")) },
 	{ "something behind", BYTES("I1" FIRST SECOND "t") },
 	{ "the id of an index", BYTES("I1i00000000001" CHECK "\7\1\0\0") },
@@ -169,7 +182,8 @@ TEST(refused)
 	ck_assert(fences_read(&fences, guard_place(SLICE("I1" TABLE("1", "\7\1\1", "\0") SECOND))));
 	fences_free(&fences);
 	for (size_t i = 0; i < sizeof(flawed) / sizeof(flawed[0]); i++)
-		ck_assert_msg(!fences_read(&fences, guard_place(flawed[i].bytes)), "%zu: %s", i, flawed[i].why);
+		ck_assert_msg(!fences_read(&fences, guard_place(flawed[i].bytes)), "%zu: %s", i,
+			flawed[i].why);
 }
 
 /* After an entry there may be no more of them; at any other position it is invalid. */
@@ -182,7 +196,8 @@ TEST(cut)
 		random_index(&random, &written);
 		for (; n < buf_size(&written) && good; n++) {
 			bool whole = count < model.count && n == ends[count];
-			bool read = fences_read(&fences, guard_place(slice_of(buf_slice(&written).p, n)));
+			bool read = fences_read(
+				&fences, guard_place(slice_of(buf_slice(&written).p, n)));
 			/* Whether an index may be empty is not tested. */
 			good = n == 2 || read == whole;
 			count += whole;
@@ -215,11 +230,14 @@ TEST(flipped)
 		uint64_t random = seed;
 		random_index(&random, &written);
 		for (int i = 0; i < 60; i++, flips++) {
-			char *byte = written.data + written.start + random_next(&random) % buf_size(&written),
+			char *byte = written.data + written.start +
+				random_next(&random) % buf_size(&written),
 			     good = *byte;
-			*byte ^= (char)(i % 2 ? 1u << random_next(&random) % 8 : 1 + random_next(&random) % 255);
+			*byte ^= (char)(i % 2 ? 1u << random_next(&random) % 8
+					      : 1 + random_next(&random) % 255);
 			if (fences_read(&fences, guard_place(buf_slice(&written)))) {
-				ck_assert_msg(is_good(&fences, &random), "seed %d, flip %d", (int)seed, i);
+				ck_assert_msg(is_good(&fences, &random), "seed %d, flip %d",
+					(int)seed, i);
 				fences_free(&fences);
 				read++;
 			}
@@ -238,20 +256,23 @@ TEST(shortest)
 		size_t size;
 	} cases[] = { { BYTES("a"), BYTES("b"), 1 }, { BYTES("abc"), BYTES("abd"), 3 },
 		{ BYTES("abc"), BYTES("abcd"), 4 }, { BYTES("abc"), BYTES("bxyz"), 1 },
-		{ BYTES("abc"), BYTES("acxyz"), 2 }, { BYTES(""), BYTES("xyz"), 1 }, { BYTES("a"), BYTES("aaaa"), 2 },
-		{ BYTES("a\x7e"), BYTES("a\x80zz"), 2 } };
+		{ BYTES("abc"), BYTES("acxyz"), 2 }, { BYTES(""), BYTES("xyz"), 1 },
+		{ BYTES("a"), BYTES("aaaa"), 2 }, { BYTES("a\x7e"), BYTES("a\x80zz"), 2 } };
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		ck_assert_msg(fence_size(cases[i].last, cases[i].first) == cases[i].size, "case %zu", i);
+		ck_assert_msg(
+			fence_size(cases[i].last, cases[i].first) == cases[i].size, "case %zu", i);
 	for (uint64_t seed = 1; seed <= INDEXES; seed++) {
 		uint64_t random = seed;
 		bool good = true;
 		table_model_random(&model, &random);
 		for (size_t i = 1; i < model.count && good; i++) {
-			struct slice last = table_model_name(&model, i - 1), first = table_model_name(&model, i);
+			struct slice last = table_model_name(&model, i - 1),
+				     first = table_model_name(&model, i);
 			size_t n = fence_size(last, first);
 			/* A byte less would not do. */
-			good = n > 0 && n <= first.n && table_model_order(last, slice_of(first.p, n)) < 0 &&
+			good = n > 0 && n <= first.n &&
+				table_model_order(last, slice_of(first.p, n)) < 0 &&
 				table_model_order(last, slice_of(first.p, n - 1)) >= 0;
 		}
 		ck_assert_msg(good, "seed %d", (int)seed);

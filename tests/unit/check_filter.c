@@ -48,11 +48,13 @@ TEST(strangers)
 /* The word is one of the existing ones, whatever the hash. */
 TEST(within)
 {
-	static const uint64_t hashes[] = { 0, 1, UINT32_MAX, (uint64_t)UINT32_MAX << 32, UINT64_MAX };
+	static const uint64_t hashes[] = { 0, 1, UINT32_MAX, (uint64_t)UINT32_MAX << 32,
+		UINT64_MAX };
 
 	for (size_t count = 0; count < 200; count++) {
 		for (size_t i = 0; i < sizeof(hashes) / sizeof(hashes[0]); i++)
-			ck_assert_uint_lt(filter_word(hashes[i], filter_words(count)), filter_words(count));
+			ck_assert_uint_lt(
+				filter_word(hashes[i], filter_words(count)), filter_words(count));
 	}
 	ck_assert_uint_eq(filter_word(UINT64_MAX, 1000), 999);
 }
@@ -70,7 +72,8 @@ TEST(members)
 	}
 	for (uint64_t i = 0; i < 2 * MOST; i++) {
 		size_t n = (size_t)snprintf(name, sizeof(name), "%08d", (int)i);
-		bool may = filter_may_hold(words, filter_words(MOST), hash_slice(slice_of(name, n), 42));
+		bool may = filter_may_hold(
+			words, filter_words(MOST), hash_slice(slice_of(name, n), 42));
 		ck_assert(may || i >= MOST);
 		strange += may && i >= MOST;
 	}

@@ -60,9 +60,9 @@ TEST(last_word_wins)
 /* Input that does not parse is never interpreted as something else. */
 TEST(strict)
 {
-	static const char *const wrong[] = { " ", "a", "a ", "+", "-", "+ ", "- ", "+a", "+a +b", "+a  +b ", " +a ",
-		"+a +b  ", "+a\r\n", "+a\n", "+a\t", "+a\x01 ", "+a\x7f ", "+a\tb ", "@x ", "+a @x ", "+a,b", "1",
-		"+a *b ", "+a + " };
+	static const char *const wrong[] = { " ", "a", "a ", "+", "-", "+ ", "- ", "+a", "+a +b",
+		"+a  +b ", " +a ", "+a +b  ", "+a\r\n", "+a\n", "+a\t", "+a\x01 ", "+a\x7f ",
+		"+a\tb ", "@x ", "+a @x ", "+a,b", "1", "+a *b ", "+a + " };
 	struct fold f = { .seed = 1 };
 
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
@@ -161,7 +161,8 @@ static void random_log(struct buf *log, uint64_t *state, bool flawed)
 			log->end--, BUF_ADD(log, "0 ");
 	}
 	if (flawed && buf_size(log))
-		log->data[log->start + random_next(state) % buf_size(log)] = " +-\0x\x7f"[random_next(state) % 6];
+		log->data[log->start + random_next(state) % buf_size(log)] =
+			" +-\0x\x7f"[random_next(state) % 6];
 }
 
 LOOP_TEST(as_the_model, 10)
@@ -176,11 +177,12 @@ LOOP_TEST(as_the_model, 10)
 		model = (struct model){ .count = 0 };
 		bool good = model_log(&model, buf_slice(&log));
 		fold_reset(&f);
-		ck_assert_msg(
-			fold_log(&f, guard_place(buf_slice(&log))) == good, "seed %llu", (unsigned long long)seed);
+		ck_assert_msg(fold_log(&f, guard_place(buf_slice(&log))) == good, "seed %llu",
+			(unsigned long long)seed);
 		/* The fold borrowed the guarded copy, which is valid until the next round. */
 		if (good)
-			ck_assert_msg(model_agrees(&model, &f), "seed %llu", (unsigned long long)seed);
+			ck_assert_msg(
+				model_agrees(&model, &f), "seed %llu", (unsigned long long)seed);
 		buf_free(&log);
 	}
 	fold_free(&f);
@@ -196,7 +198,8 @@ TEST(grows_in_steps)
 	bool live;
 
 	for (size_t i = 0; i < MEMBERS; i++) {
-		size_t n = (size_t)snprintf(names[i], sizeof(names[i]), "%zu", i), earlier = i * 31 % (i + 1);
+		size_t n = (size_t)snprintf(names[i], sizeof(names[i]), "%zu", i),
+		       earlier = i * 31 % (i + 1);
 		ck_assert(!fold_find(&f, slice_of(names[i], n), &at));
 		fold_add(&f, slice_of(names[i], n));
 		growing += f.old != NULL;
@@ -208,7 +211,8 @@ TEST(grows_in_steps)
 	}
 	ck_assert_uint_gt(growing, MEMBERS / 4);
 	for (size_t i = 0; i < MEMBERS; i++)
-		ck_assert(fold_mentions(&f, slice_of(names[i], strlen(names[i])), &live) && live == f.members[i].live);
+		ck_assert(fold_mentions(&f, slice_of(names[i], strlen(names[i])), &live) &&
+			live == f.members[i].live);
 	fold_reset(&f);
 	ck_assert(!fold_find(&f, SLICE("1"), &at));
 	fold_add(&f, SLICE("1"));

@@ -27,7 +27,8 @@ static size_t act_count;
 static struct pool pool;
 static struct queues queues;
 static struct queue waiting;
-static struct op_queue appends = STAILQ_HEAD_INITIALIZER(appends), reads = STAILQ_HEAD_INITIALIZER(reads);
+static struct op_queue appends = STAILQ_HEAD_INITIALIZER(appends),
+		       reads = STAILQ_HEAD_INITIALIZER(reads);
 
 static struct act *queue(size_t client, enum op_kind kind, const char *text)
 {
@@ -37,8 +38,9 @@ static struct act *queue(size_t client, enum op_kind kind, const char *text)
 	*a = (struct act){ .client = client, .op = { .kind = kind, .account = &accounts[client] } };
 	snprintf(a->text, sizeof(a->text), "%s", text);
 	if (kind == OP_READ) {
-		a->request = (struct set_request){ .verb = strchr(a->text, ' ') ? SET_TEST : SET_HAS,
-			.members = slice_of(a->text, strlen(a->text)) };
+		a->request =
+			(struct set_request){ .verb = strchr(a->text, ' ') ? SET_TEST : SET_HAS,
+				.members = slice_of(a->text, strlen(a->text)) };
 		a->op.set = &a->request;
 	} else {
 		a->op.log = slice_of(a->text, strlen(a->text));
@@ -87,7 +89,8 @@ static const char *show(const struct op_queue *queue_)
 
 	text[0] = 0;
 	STAILQ_FOREACH(op, queue_, link)
-		n += (size_t)snprintf(text + n, sizeof(text) - n, "%d%s ", (int)((const struct act *)op - acts),
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%d%s ",
+			(int)((const struct act *)op - acts),
 			op->kind == OP_READ && op->early ? "e" : "");
 	return text;
 }
@@ -99,7 +102,8 @@ static void gather_again(size_t bytes)
 	gather(&queues, &waiting, true, bytes, &appends, &reads);
 }
 
-static void gathers(size_t bytes, const char *the_appends, const char *the_reads, const char *the_rest)
+static void gathers(
+	size_t bytes, const char *the_appends, const char *the_reads, const char *the_rest)
 {
 	struct op_queue rest;
 
@@ -124,7 +128,8 @@ static void queue_all(const char *text)
 	for (size_t n; *text; text += n + (text[n] == '|')) {
 		bool asks = text[2] == '?';
 		n = strcspn(text, "|");
-		snprintf(what, sizeof(what), "%.*s%s", (int)n - 2 - asks, text + 2 + asks, asks ? "" : " ");
+		snprintf(what, sizeof(what), "%.*s%s", (int)n - 2 - asks, text + 2 + asks,
+			asks ? "" : " ");
 		queue((size_t)(text[0] - '0'), asks ? OP_READ : OP_APPEND, what);
 	}
 }
@@ -146,7 +151,8 @@ TEST(one_client)
 /* An append does not overtake a read of more than single members by its client. */
 TEST(reads_of_all)
 {
-	static const enum set_verb verbs[] = { SET_ALL, SET_SAMPLE, SET_RANGE, SET_COUNT, SET_INFO };
+	static const enum set_verb verbs[] = { SET_ALL, SET_SAMPLE, SET_RANGE, SET_COUNT,
+		SET_INFO };
 
 	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
 		queue_all("1 ?|1 +a|2 +b|2 ?");
@@ -164,8 +170,8 @@ TEST(many_clients)
 /* An operation that is neither an APPEND nor a READ is passed only by operations of other clients. */
 TEST(barriers)
 {
-	static const enum op_kind kinds[] = { OP_REPLACE, OP_COUNT, OP_POP, OP_COMPACT, OP_COMMIT, OP_LIST, OP_TOUCH,
-		OP_DELETE, OP_CALL };
+	static const enum op_kind kinds[] = { OP_REPLACE, OP_COUNT, OP_POP, OP_COMPACT, OP_COMMIT,
+		OP_LIST, OP_TOUCH, OP_DELETE, OP_CALL };
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		queue_all("1 +a|2 ?a");
@@ -280,8 +286,8 @@ static void random_act(uint64_t *random, size_t clients)
 	for (size_t i = 1 + random_next(random) % 2; i > 0; i--) {
 		char name = (char)('a' + random_next(random) % NAMES);
 		if (append)
-			n += (size_t)snprintf(
-				text + n, sizeof(text) - n, "%c%c ", random_next(random) % 2 ? '+' : '-', name);
+			n += (size_t)snprintf(text + n, sizeof(text) - n, "%c%c ",
+				random_next(random) % 2 ? '+' : '-', name);
 		else
 			n += (size_t)snprintf(text + n, sizeof(text) - n, n ? " %c" : "%c", name);
 	}
@@ -301,12 +307,14 @@ static bool is_in_order(size_t client)
 		const struct act *a = &acts[i];
 		if (a->client != client)
 			continue;
-		if (!a->done || (there && !a->found) || (a->op.kind == OP_APPEND && a->op.create && !a->found))
+		if (!a->done || (there && !a->found) ||
+			(a->op.kind == OP_APPEND && a->op.create && !a->found))
 			return false;
 		there = a->found;
 		for (const char *at = a->text; there && a->op.kind == OP_APPEND && *at; at += 3)
 			in[at[1] - 'a'] = *at == '+';
-		for (size_t k = 0; there && a->op.kind == OP_READ && k <= strlen(a->text) / 2; k++) {
+		for (size_t k = 0; there && a->op.kind == OP_READ && k <= strlen(a->text) / 2;
+			k++) {
 			if (a->digits[k] != (in[a->text[2 * k] - 'a'] ? '1' : '0'))
 				return false;
 		}
@@ -335,7 +343,8 @@ static void history(uint64_t seed, size_t clients, bool there)
 		carry_out_reads(carry_out_appends());
 	}
 	for (size_t client = 0; client < clients; client++)
-		ck_assert_msg(is_in_order(client), "seed %d: client %d of %d", (int)seed, (int)client, (int)clients);
+		ck_assert_msg(is_in_order(client), "seed %d: client %d of %d", (int)seed,
+			(int)client, (int)clients);
 }
 
 TEST(as_if_one_after_the_other)

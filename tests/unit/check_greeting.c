@@ -17,7 +17,8 @@ TEST(what_is_asked)
 	buf_consume(&out, buf_size(&out));
 	greeting_encode(SLICE("ann secret"), &out);
 	assert_bytes(buf_slice(&out),
-		"set setlistd-authentication 0 -1 10\r\nann secret\r\nversion\r\nmn\r\nstats settings\r\n");
+		"set setlistd-authentication 0 -1 10\r\nann secret\r\nversion\r\nmn\r\nstats "
+		"settings\r\n");
 	buf_free(&out);
 }
 
@@ -30,7 +31,9 @@ TEST(cut_at_every_byte)
 	for (unsigned which = 0; which < GREETING_REPLIES; which++) {
 		size_t length = strlen(replies[which]);
 		for (size_t n = 0; n < length; n++)
-			ck_assert_int_eq(greeting_decode(guard_place(slice_of(replies[which], n)), which, &g), 0);
+			ck_assert_int_eq(greeting_decode(guard_place(slice_of(replies[which], n)),
+						 which, &g),
+				0);
 		snprintf(more, sizeof(more), "%sMN\r\n", replies[which]);
 		ck_assert_int_eq(greeting_decode(guard_text(more), which, &g), (ssize_t)length);
 	}
@@ -46,11 +49,12 @@ TEST(all_cut_at_every_byte)
 	char all[512];
 
 	for (int has_login = 0; has_login < 2; has_login++) {
-		size_t length = (size_t)snprintf(all, sizeof(all), "%s%s%s%s", has_login ? "STORED\r\n" : "",
-			replies[0], replies[1], replies[2]);
+		size_t length = (size_t)snprintf(all, sizeof(all), "%s%s%s%s",
+			has_login ? "STORED\r\n" : "", replies[0], replies[1], replies[2]);
 		for (size_t n = 0; n < length; n++) {
 			g = (struct greeting){ 0 };
-			ck_assert_int_eq(greeting_read(guard_place(slice_of(all, n)), has_login, &g), 0);
+			ck_assert_int_eq(
+				greeting_read(guard_place(slice_of(all, n)), has_login, &g), 0);
 			ck_assert(!g.refused);
 		}
 		g = (struct greeting){ 0 };
@@ -79,9 +83,12 @@ TEST(refused_logins)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		size_t first = strcspn(cases[i].text, "\n");
 		g = (struct greeting){ 0 };
-		ck_assert_int_eq(greeting_read(guard_place(slice_of(cases[i].text, first)), cases[i].has_login, &g), 0);
+		ck_assert_int_eq(greeting_read(guard_place(slice_of(cases[i].text, first)),
+					 cases[i].has_login, &g),
+			0);
 		ck_assert_msg(
-			greeting_read(guard_text(cases[i].text), cases[i].has_login, &g) == -1, "%s", cases[i].text);
+			greeting_read(guard_text(cases[i].text), cases[i].has_login, &g) == -1,
+			"%s", cases[i].text);
 		ck_assert_msg(g.refused == cases[i].refused, "%s", cases[i].text);
 	}
 }
@@ -111,14 +118,16 @@ TEST(versions)
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		ck_assert_msg(hears(0, cases[i].text).version == cases[i].version, "%s", cases[i].text);
+		ck_assert_msg(
+			hears(0, cases[i].text).version == cases[i].version, "%s", cases[i].text);
 }
 
 /* A peer with any other greeting is not used. */
 TEST(no_greeting)
 {
-	static const char *const texts[] = { "ERROR Too many open connections\r\n", "ERROR\r\n", "\r\n", "VERSIONS\r\n",
-		"-ERR unknown command\r\n", "HTTP/1.1 400 Bad Request\r\n" };
+	static const char *const texts[] = { "ERROR Too many open connections\r\n", "ERROR\r\n",
+		"\r\n", "VERSIONS\r\n", "-ERR unknown command\r\n",
+		"HTTP/1.1 400 Bad Request\r\n" };
 	struct greeting g = { 0 };
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)

@@ -21,7 +21,8 @@ TEST(is_siphash)
 	};
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-		ck_assert_uint_eq(hash_sip(slice_of(known[i].text, strlen(known[i].text)), 0, 0), known[i].hash);
+		ck_assert_uint_eq(hash_sip(slice_of(known[i].text, strlen(known[i].text)), 0, 0),
+			known[i].hash);
 }
 
 /* Every length is read to its end and no further, and every byte counts. */
@@ -58,7 +59,8 @@ TEST(every_byte)
 }
 
 /* Members that differ in little do not crowd into a few slots. */
-static void spreads(uint64_t (*hash)(struct slice s, uint64_t seed), const char *before, int digits, const char *behind)
+static void spreads(uint64_t (*hash)(struct slice s, uint64_t seed), const char *before, int digits,
+	const char *behind)
 {
 	enum { SLOTS = 1024, MEMBERS = 16 * SLOTS };
 	int low[SLOTS] = { 0 }, high[SLOTS] = { 0 };
@@ -89,7 +91,8 @@ TEST(hash_spreads)
 /* A factor of zero would hide the other one. The constants are known, so only the seed may decide when a factor is zero. */
 TEST(constants_make_no_collision)
 {
-	static const uint64_t constants[] = { 0, 0x9e3779b97f4a7c15u, 0xd6e8feb86659fd93u, 0x243f6a8885a308d3u };
+	static const uint64_t constants[] = { 0, 0x9e3779b97f4a7c15u, 0xd6e8feb86659fd93u,
+		0x243f6a8885a308d3u };
 	uint64_t seen = 0, seen_member = 0;
 
 	for (size_t c = 0; c < sizeof(constants) / sizeof(constants[0]); c++) {
@@ -97,7 +100,8 @@ TEST(constants_make_no_collision)
 			char member[16];
 			memcpy(member, &constants[c], 8);
 			memcpy(member + 8, &i, 8);
-			uint64_t key = hash_key(slice_of(member, 16), 42), sip = hash_slice(slice_of(member, 16), 42);
+			uint64_t key = hash_key(slice_of(member, 16), 42),
+				 sip = hash_slice(slice_of(member, 16), 42);
 			uint64_t hash = member_hash(slice_of(member, 16), 42);
 			ck_assert_uint_ne(hash, seen_member);
 			seen_member = hash;

@@ -63,8 +63,8 @@ static void assert_quantile(const struct histogram_sum *sum, double q, uint64_t 
 {
 	uint64_t got = histogram_quantile(sum, q);
 
-	ck_assert_msg(got >= wanted && got <= wanted + wanted / 8 + 1, "%llu is not near %llu", (unsigned long long)got,
-		(unsigned long long)wanted);
+	ck_assert_msg(got >= wanted && got <= wanted + wanted / 8 + 1, "%llu is not near %llu",
+		(unsigned long long)got, (unsigned long long)wanted);
 }
 
 TEST(quantiles)

@@ -77,8 +77,9 @@ static void add_range(struct buf *line, struct asked *a)
 
 static void write_line(struct buf *line, struct asked *a)
 {
-	static const char *const names[VERBS] = { "sadd", "srem", "sset", "smismember", "scount", "srange", "sscan",
-		"smembers", "srandmember", "spop", "scompact", "touch", "sunion", "sinter", "sdiff" };
+	static const char *const names[VERBS] = { "sadd", "srem", "sset", "smismember", "scount",
+		"srange", "sscan", "smembers", "srandmember", "spop", "scompact", "touch", "sunion",
+		"sinter", "sdiff" };
 
 	buf_printf(line, "%s %s", names[a->verb], keys[a->set]);
 	a->member_count = 0;
@@ -142,7 +143,8 @@ static size_t number_of(struct slice member)
  * Checks that the members of the text are those from `from` up to `to`, but at most this number,
  * in order if required.
  */
-static bool lists(struct slice text, const bool in[], size_t from, size_t to, size_t most, bool order)
+static bool lists(
+	struct slice text, const bool in[], size_t from, size_t to, size_t most, bool order)
 {
 	bool seen[TABLE_MODEL_MAX] = { false };
 	size_t count = 0, expected = 0, last = 0;
@@ -211,7 +213,8 @@ static bool listed(const struct set *s, const struct asked *a)
 
 	if (a->verb == SAMPLE || a->verb == POP)
 		from = 0;
-	return lists(text, s->in, from, to > from ? to : from, a->count, a->verb == RANGE || a->verb == SCAN) &&
+	return lists(text, s->in, from, to > from ? to : from, a->count,
+		       a->verb == RANGE || a->verb == SCAN) &&
 		(!any || hears("END"));
 }
 
@@ -234,7 +237,8 @@ static bool listed_all(const struct set *s)
 	struct slice text = { "", 0 };
 	bool any = value(&text);
 
-	return any == s->there && lists(text, s->in, 0, world.count, SIZE_MAX, false) && (!any || hears("END"));
+	return any == s->there && lists(text, s->in, 0, world.count, SIZE_MAX, false) &&
+		(!any || hears("END"));
 }
 
 static bool combined(const struct asked *a)
@@ -244,7 +248,9 @@ static bool combined(const struct asked *a)
 
 	for (size_t i = 0; i < world.count; i++) {
 		bool first = sets[a->set].in[i], second = sets[1 - a->set].in[i];
-		in[i] = a->verb == UNITE ? first || second : a->verb == MEET ? first && second : first && !second;
+		in[i] = a->verb == UNITE  ? first || second
+			: a->verb == MEET ? first && second
+					  : first && !second;
 	}
 	return value(&text) && lists(text, in, 0, world.count, SIZE_MAX, true) && hears("END");
 }
@@ -261,7 +267,8 @@ static bool is_right(const struct asked *a)
 {
 	struct set *s = &sets[a->set];
 
-	if (!s->there && (a->verb == TEST || a->verb == COUNT || a->verb == COMPACT || a->verb == TOUCH))
+	if (!s->there &&
+		(a->verb == TEST || a->verb == COUNT || a->verb == COMPACT || a->verb == TOUCH))
 		return hears("NOT_FOUND");
 	switch (a->verb) {
 	case ADD:
@@ -305,7 +312,8 @@ static void answer_all(void)
 		while (fake.calls[i].answered)
 			i = i + 1 < fake.count ? i + 1 : fake.first;
 		for (key = fake.first; key < i; key++) {
-			if (!fake.calls[key].answered && slice_equal(fake.calls[key].call.key, fake.calls[i].call.key))
+			if (!fake.calls[key].answered &&
+				slice_equal(fake.calls[key].call.key, fake.calls[i].call.key))
 				break;
 		}
 		server_answer(&server, key);
@@ -361,8 +369,9 @@ static void history(uint64_t seed)
 		const char *text = fake_told(&fake);
 		told = slice_of(text, strlen(text));
 		for (size_t i = 0; i < count; i++)
-			ck_assert_msg(is_right(&asked[i]), "seed %d, step %d: number %zu, verb %d: %s", (int)seed, step,
-				i, (int)asked[i].verb, text);
+			ck_assert_msg(is_right(&asked[i]),
+				"seed %d, step %d: number %zu, verb %d: %s", (int)seed, step, i,
+				(int)asked[i].verb, text);
 		ck_assert_uint_eq(told.n, 0);
 	}
 	server_free(&server);

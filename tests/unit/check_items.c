@@ -77,11 +77,14 @@ static struct elements items_of(const char *text)
 }
 
 /* Compares the answer to a case, and the list after it, as joined items. */
-static void answered(size_t i, const struct list_request *request, bool changed, struct slice text, struct slice after)
+static void answered(size_t i, const struct list_request *request, bool changed, struct slice text,
+	struct slice after)
 {
-	ck_assert_msg(request->status == cases[i].status, "case %zu: status %d", i, (int)request->status);
+	ck_assert_msg(
+		request->status == cases[i].status, "case %zu: status %d", i, (int)request->status);
 	ck_assert_msg(request->number == cases[i].number, "case %zu: %d", i, (int)request->number);
-	ck_assert_msg(changed == (strcmp(cases[i].before, cases[i].after) != 0), "case %zu: changed", i);
+	ck_assert_msg(
+		changed == (strcmp(cases[i].before, cases[i].after) != 0), "case %zu: changed", i);
 	ck_assert_uint_eq(request->size, text.n);
 	assert_bytes(text, cases[i].text);
 	assert_bytes(after, cases[i].after);

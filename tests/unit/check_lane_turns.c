@@ -79,7 +79,8 @@ static void teardown(void)
 FIXTURE(setup, teardown)
 
 /* An operation of each client that `clients` names; upper case for a rewrite, lower case for a read. */
-static void submit_kinds(const char *clients, enum op_kind rewrite, enum op_kind other, bool is_whole)
+static void submit_kinds(
+	const char *clients, enum op_kind rewrite, enum op_kind other, bool is_whole)
 {
 	for (; *clients; clients++) {
 		bool rewrites = *clients < 'a';
@@ -240,7 +241,9 @@ static void on_result(struct waiter *waiter, const struct result *r)
 TEST(plain_calls)
 {
 	static struct waiter waiters[2];
-	const struct call call = { .verb = CALL_DELETE, .server = CALL_ANY_SERVER, .key = SLICE("k") };
+	const struct call call = {
+		.verb = CALL_DELETE, .server = CALL_ANY_SERVER, .key = SLICE("k")
+	};
 
 	submit("CAABB");
 	for (size_t i = 0; i < 2; i++) {

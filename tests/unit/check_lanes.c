@@ -7,8 +7,8 @@
 /* While one append is on its way the others gather. */
 TEST(neighbouring_appends_merge)
 {
-	talks("sadd k a\r\nsadd k b c\r\nsrem k d\r\nsadd k e noreply\r\nsadd k f\r\n", APPEND("k", 3, "+a "),
-		"STORED\r\n", "STORED\r\n");
+	talks("sadd k a\r\nsadd k b c\r\nsrem k d\r\nsadd k e noreply\r\nsadd k f\r\n",
+		APPEND("k", 3, "+a "), "STORED\r\n", "STORED\r\n");
 	serves(APPEND("k", 15, "+b +c -d +e +f "), "STORED\r\n");
 	client_is_told("STORED\r\nDELETED\r\nSTORED\r\n");
 	server_hears_nothing();
@@ -61,7 +61,8 @@ TEST(later_reads_are_read_for)
 /* Each learns the value that its own part brought about. */
 TEST(neighbouring_counts_merge)
 {
-	talks("evincr E\r\nevincr E 5\r\nevincr E 10\r\nevincr E 1\r\n", "incr E::2015022016 1\r\n", "7\r\n", "7\r\n");
+	talks("evincr E\r\nevincr E 5\r\nevincr E 10\r\nevincr E 1\r\n", "incr E::2015022016 1\r\n",
+		"7\r\n", "7\r\n");
 	serves("incr E::2015022016 16\r\n", "23\r\n");
 	client_is_told("12\r\n22\r\n23\r\n");
 	server_hears_nothing();
@@ -69,7 +70,8 @@ TEST(neighbouring_counts_merge)
 
 TEST(counts_wrap_around)
 {
-	client_asks("evincr E\r\nevincr E 9223372036854775807\r\nevincr E 9223372036854775807\r\nevincr E 3\r\n");
+	client_asks("evincr E\r\nevincr E 9223372036854775807\r\nevincr E "
+		    "9223372036854775807\r\nevincr E 3\r\n");
 	serves("incr E::2015022016 1\r\n", "7\r\n");
 	serves("incr E::2015022016 1\r\n", "8\r\n");
 	client_is_told("7\r\n9223372036854775814\r\n5\r\n8\r\n");
@@ -83,7 +85,8 @@ TEST(plain_calls_keep_the_order)
 	server_is_asked(APPEND("k", 3, "+a ") "mg j k f v\r\n");
 	fake_result(&fake, 1, &(struct result){ .status = RESULT_MISS });
 	relays("STORED\r\n", "STORED\r\n");
-	serves("mg k k f v\r\nset k 1 2 1\r\nx\r\n" APPEND("k", 3, "+b "), "VA 3 kk f0\r\n+a \r\nSTORED\r\nSTORED\r\n");
+	serves("mg k k f v\r\nset k 1 2 1\r\nx\r\n" APPEND("k", 3, "+b "),
+		"VA 3 kk f0\r\n+a \r\nSTORED\r\nSTORED\r\n");
 	client_is_told("VALUE k 0 3\r\n+a \r\nEND\r\nSTORED\r\nEND\r\nSTORED\r\n");
 	serves("delete k\r\nmg k v\r\n", "DELETED\r\nEN\r\n");
 	client_is_told("DELETED\r\nEN\r\n");
@@ -140,7 +143,9 @@ TEST(failures_of_counts)
 TEST(many_lanes)
 {
 	/* So large that no append looks at the size by chance. */
-	static const struct collection_options options = { .log_size = 1u << 29, .table_size = 65536, .merges = 1 };
+	static const struct collection_options options = {
+		.log_size = 1u << 29, .table_size = 65536, .merges = 1
+	};
 	char text[64];
 
 	fake.host.env.options = &options;
@@ -180,7 +185,8 @@ TEST(merging_is_bounded)
 		/* The resulting size may be requested too. */
 		if (call->verb == CALL_GET) {
 			fake_result(&fake, fake_oldest(&fake),
-				&(struct result){ .status = RESULT_HIT, .size = 1000, .ttl = TTL_NEVER });
+				&(struct result){
+					.status = RESULT_HIT, .size = 1000, .ttl = TTL_NEVER });
 			continue;
 		}
 		ck_assert_int_eq(call->verb, CALL_APPEND);

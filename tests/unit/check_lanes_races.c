@@ -35,7 +35,8 @@ TEST(another_creates_it)
 {
 	client_asks("sadd k a\r\n");
 	server_answers(NOT_STORED "EN\r\n" NOT_STORED);
-	serves(APPEND("k", 3, "+a ") LOOK("k") ADD("k", 3, "+a ") APPEND("k", 3, "+a "), "STORED\r\n");
+	serves(APPEND("k", 3, "+a ") LOOK("k") ADD("k", 3, "+a ") APPEND("k", 3, "+a "),
+		"STORED\r\n");
 	client_is_told("STORED\r\n");
 }
 
@@ -57,7 +58,8 @@ TEST(creation_is_lost_again_and_again)
 /* The item is there and yet nothing can be appended: it is full. */
 TEST(full)
 {
-	loses_for_ever("sadd k a\r\n", NOT_STORED LOOKED("k"), "SERVER_ERROR object too large for cache\r\n");
+	loses_for_ever("sadd k a\r\n", NOT_STORED LOOKED("k"),
+		"SERVER_ERROR object too large for cache\r\n");
 }
 
 TEST(nothing_to_add_to)
@@ -75,8 +77,8 @@ TEST(nothing_to_add_to)
  */
 TEST(a_batch_that_creates_in_its_middle)
 {
-	talks("scard k\r\nsrem k a\r\nsaddx k b\r\nsadd k c\r\nsrem k d\r\nsaddx k e\r\n", FETCH("k"), "EN\r\n",
-		"NOT_FOUND\r\n");
+	talks("scard k\r\nsrem k a\r\nsaddx k b\r\nsadd k c\r\nsrem k d\r\nsaddx k e\r\n",
+		FETCH("k"), "EN\r\n", "NOT_FOUND\r\n");
 	serves(APPEND("k", 15, "-a +b +c -d +e "), NOT_STORED "EN\r\n");
 	client_is_told("NOT_FOUND\r\nNOT_FOUND\r\n");
 	serves(LOOK("k") ADD("k", 9, "+c -d +e "), NOT_STORED);
@@ -108,9 +110,11 @@ TEST(replacing_loses_and_wins)
 	server_answers("NOT_FOUND\r\n");
 	server_answers("EN\r\n" NOT_STORED);
 	server_answers("VA 3 kk f0 c11\r\n+z \r\n");
-	server_is_asked(FETCH_TO_REPLACE("k") "connection 1: cas k 0 0 3 9\r\n+a \r\n" FETCH_TO_REPLACE(
-		"k") "connection 2: cas k 0 0 3 10\r\n+a \r\n" FETCH_TO_REPLACE("k") ADD("k", 3, "+a ")
-			FETCH_TO_REPLACE("k") "connection 2: cas k 0 0 3 11\r\n+a \r\n");
+	server_is_asked(
+		FETCH_TO_REPLACE("k") "connection 1: cas k 0 0 3 9\r\n+a \r\n" FETCH_TO_REPLACE(
+			"k") "connection 2: cas k 0 0 3 10\r\n+a \r\n" FETCH_TO_REPLACE("k")
+			ADD("k", 3, "+a ")
+				FETCH_TO_REPLACE("k") "connection 2: cas k 0 0 3 11\r\n+a \r\n");
 	relays("STORED\r\n", "STORED\r\n");
 }
 
@@ -119,7 +123,8 @@ TEST(replacing_loses_for_ever)
 	int rounds = 0;
 
 	client_asks("sset k a\r\nscard k\r\n");
-	for (; fake_waiting(&fake) && fake.calls[fake_oldest(&fake)].call.want != (WANT_VALUE | WANT_CAS | WANT_TTL) &&
+	for (; fake_waiting(&fake) &&
+		fake.calls[fake_oldest(&fake)].call.want != (WANT_VALUE | WANT_CAS | WANT_TTL) &&
 		rounds < 100;
 		rounds++)
 		server_answers("VA 3 kk f0 c9\r\n+x \r\nEXISTS\r\n");
@@ -132,9 +137,12 @@ TEST(replacing_loses_for_ever)
 /* A value that is not a collection is not changed. */
 TEST(not_a_collection)
 {
-	exchanges("sset k a\r\n", "VA 5 kk f0 c9\r\nhello\r\n", "CLIENT_ERROR value is not a collection\r\n");
-	exchanges("scard k\r\n", FOUND("k", 5, "hello"), "CLIENT_ERROR value is not a collection\r\n");
-	exchanges("smembers k\r\n", FOUND("k", 4, "+a\t "), "CLIENT_ERROR value is not a collection\r\n");
+	exchanges("sset k a\r\n", "VA 5 kk f0 c9\r\nhello\r\n",
+		"CLIENT_ERROR value is not a collection\r\n");
+	exchanges("scard k\r\n", FOUND("k", 5, "hello"),
+		"CLIENT_ERROR value is not a collection\r\n");
+	exchanges("smembers k\r\n", FOUND("k", 4, "+a\t "),
+		"CLIENT_ERROR value is not a collection\r\n");
 	server_is_asked(FETCH_TO_REPLACE("k") FETCH("k") FETCH("k"));
 }
 
@@ -159,8 +167,9 @@ TEST(another_begins_the_count)
 {
 	exchanges("evincr E 3\r\nevincr E 4\r\nevincr E 5\r\n", "1\r\n", "1\r\n");
 	server_answers("NOT_FOUND\r\n" NOT_STORED);
-	server_is_asked("incr E::2015022016 3\r\n"
-			"incr E::2015022016 9\r\n" ADD("E::2015022016", 1, "9") "incr E::2015022016 9\r\n");
+	server_is_asked(
+		"incr E::2015022016 3\r\n"
+		"incr E::2015022016 9\r\n" ADD("E::2015022016", 1, "9") "incr E::2015022016 9\r\n");
 	relays("109\r\n", "104\r\n109\r\n");
 }
 

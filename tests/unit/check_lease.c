@@ -41,7 +41,8 @@ TEST(what_it_says)
 		struct lease_base base;
 
 		/* No reader accepts it as a complete set. */
-		ck_assert_msg(!oplog_split(text, &split) && split.form == OPLOG_LOADING, "\"%s\"", loading[i].base);
+		ck_assert_msg(!oplog_split(text, &split) && split.form == OPLOG_LOADING, "\"%s\"",
+			loading[i].base);
 		ck_assert_msg(lease_split(text, &base), "\"%s\"", loading[i].base);
 		ck_assert(base.is_list == loading[i].is_list);
 		assert_bytes(base.head, loading[i].head);
@@ -102,7 +103,8 @@ TEST(what_is_none)
 		struct lease_base base;
 
 		(void)oplog_split(text, &split);
-		ck_assert_msg(split.form == others[i].form, "\"%s\": %d", others[i].base, (int)split.form);
+		ck_assert_msg(split.form == others[i].form, "\"%s\": %d", others[i].base,
+			(int)split.form);
 		ck_assert_msg(!lease_split(text, &base), "\"%s\"", others[i].base);
 	}
 }

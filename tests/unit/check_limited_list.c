@@ -6,9 +6,12 @@
 
 #define SEGMENT "l00000000001.4.1"
 
-static const struct collection_options options = {
-	.base_size = 64, .segment_size = 4096, .log_size = 4096, .table_size = 4096, .cache = 1 << 20, .merges = 1
-};
+static const struct collection_options options = { .base_size = 64,
+	.segment_size = 4096,
+	.log_size = 4096,
+	.table_size = 4096,
+	.cache = 1 << 20,
+	.merges = 1 };
 static struct collection_rule rule;
 
 static void put(const char *key, const char *value)
@@ -19,9 +22,11 @@ static void put(const char *key, const char *value)
 static void setup(void)
 {
 	serving_setup(&options);
-	rule = (struct collection_rule){
-		.prefix = SLICE(""), .type = COLLECTION_LIST, .compact_waste = 0.5, .delimiter = ',', .max = 3
-	};
+	rule = (struct collection_rule){ .prefix = SLICE(""),
+		.type = COLLECTION_LIST,
+		.compact_waste = 0.5,
+		.delimiter = ',',
+		.max = 3 };
 	fake.rules = (struct rules){ .collections = &rule, .collection_count = 1 };
 	put("k." SEGMENT, "+a +b +c +d ");
 }

@@ -6,9 +6,12 @@
 #define LONG "s0a00000003x.400.4"
 #define LIST "@list @" SEGMENT " +e "
 
-static const struct collection_options options = {
-	.base_size = 64, .segment_size = 4096, .log_size = 4096, .table_size = 4096, .cache = 1 << 20, .merges = 1
-};
+static const struct collection_options options = { .base_size = 64,
+	.segment_size = 4096,
+	.log_size = 4096,
+	.table_size = 4096,
+	.cache = 1 << 20,
+	.merges = 1 };
 
 static void put(const char *key, const char *value)
 {
@@ -52,7 +55,8 @@ TEST(stays_a_list)
 	snprintf(log, sizeof(log), LIST "-%c ", member);
 	is_stored(log);
 	for (const char *item = items; *item; item++)
-		n += *item == member ? 0 : (size_t)snprintf(left + n, sizeof(left) - n, "%c ", *item);
+		n += *item == member ? 0
+				     : (size_t)snprintf(left + n, sizeof(left) - n, "%c ", *item);
 	snprintf(log, sizeof(log), "VALUE k 0 %zu\r\n%.*s\r\nEND\r\n", n - 1, (int)n - 1, left);
 	asks_and_hears("lrange k 0 -1\r\n", log);
 	asks_and_hears("scard k\r\n", "4\r\n");
@@ -115,7 +119,8 @@ TEST(a_segment_is_changed)
 	asks_and_hears("sadd k f\r\n", "STORED\r\n");
 	asks_and_hears("smembers k\r\n", "END\r\n");
 	ck_assert_ptr_null(server_find(&server, SLICE("k")));
-	assert_bytes(buf_slice(&server_find(&server, SLICE("k." SEGMENT))->value), "+a +b +a +c +d +x ");
+	assert_bytes(
+		buf_slice(&server_find(&server, SLICE("k." SEGMENT))->value), "+a +b +a +c +d +x ");
 }
 
 /* Before removals fill the base, they go. */
@@ -131,7 +136,8 @@ TEST(pops_are_compacted)
 		client_asks("spop k\r\n");
 		server_answer_all(&server);
 		ck_assert_int_eq(strncmp(fake_told(&fake), "VALUE k 0 ", 10), 0);
-		ck_assert_uint_lt(buf_size(&server_find(&server, SLICE("k"))->value), 3 * options.base_size);
+		ck_assert_uint_lt(
+			buf_size(&server_find(&server, SLICE("k"))->value), 3 * options.base_size);
 	}
 	ck_assert_uint_gt(lanes_statistics(fake.host.lanes)->compactions, 5);
 	asks_and_hears("llen k\r\n", "0\r\n");

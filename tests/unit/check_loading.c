@@ -5,9 +5,12 @@
 
 enum { NOW = 1000 };
 
-static const struct collection_options options = {
-	.base_size = 64, .segment_size = 64, .log_size = 16, .table_size = 60, .merges = 1, .lease_time = 10
-};
+static const struct collection_options options = { .base_size = 64,
+	.segment_size = 64,
+	.log_size = 16,
+	.table_size = 60,
+	.merges = 1,
+	.lease_time = 10 };
 
 static char token[LEASE_TOKEN + 1] = "--------";
 
@@ -48,7 +51,8 @@ static void has_lease(void)
 
 	server_answer_all(&server);
 	reply = fake_told(&fake);
-	ck_assert_msg(strncmp(reply, "LEASE ", 6) == 0 && strlen(reply) == 6 + LEASE_TOKEN + 2, "%s", reply);
+	ck_assert_msg(strncmp(reply, "LEASE ", 6) == 0 && strlen(reply) == 6 + LEASE_TOKEN + 2,
+		"%s", reply);
 	memcpy(token, reply + 6, LEASE_TOKEN);
 }
 
@@ -66,8 +70,10 @@ static void base_is(const char *text)
 	struct buf out = BUF_EMPTY;
 
 	while ((word = slice_token(&rest)).n) {
-		if (slice_starts(word, SLICE("@fill.")) && memcmp(word.p + 6, token, LEASE_TOKEN) == 0)
-			buf_printf(&out, "@fill.$%.*s ", (int)word.n - 6 - LEASE_TOKEN, word.p + 6 + LEASE_TOKEN);
+		if (slice_starts(word, SLICE("@fill.")) &&
+			memcmp(word.p + 6, token, LEASE_TOKEN) == 0)
+			buf_printf(&out, "@fill.$%.*s ", (int)word.n - 6 - LEASE_TOKEN,
+				word.p + 6 + LEASE_TOKEN);
 		else if (word.n > OPLOG_ID + 1 && word.p[0] == '@' && word.p[OPLOG_ID + 1] == '.')
 			buf_printf(&out, "@%c ", word.p[1]);
 		else
@@ -88,8 +94,10 @@ TEST(as_the_manual_says)
 	base_is("@set.2 @fill.$.1010.10 ");
 	replies("slease k\r\n", "WAIT\r\n");
 	replies("saddx k cyd\r\nsrem k bob\r\nsadd k dan\r\n", "STORED\r\nDELETED\r\nSTORED\r\n");
-	replies("smembers k\r\nscard k\r\nsismember k cyd\r\n", "END\r\nNOT_FOUND\r\nNOT_FOUND\r\n");
-	replies("spop k\r\nsinfo k\r\nscompact k\r\nllen k\r\n", "END\r\nNOT_FOUND\r\nNOT_FOUND\r\nNOT_FOUND\r\n");
+	replies("smembers k\r\nscard k\r\nsismember k cyd\r\n",
+		"END\r\nNOT_FOUND\r\nNOT_FOUND\r\n");
+	replies("spop k\r\nsinfo k\r\nscompact k\r\nllen k\r\n",
+		"END\r\nNOT_FOUND\r\nNOT_FOUND\r\nNOT_FOUND\r\n");
 	replies("sload k $ ann bob\r\n", "STORED\r\n");
 	base_is("@set.2 @fill.$.1010.10 @t +cyd -bob +dan ");
 	replies("sfill k $ eve ann\r\n", "STORED\r\n");
@@ -215,7 +223,8 @@ TEST(a_word_between_is_kept)
 static void changes_each_time(const char *reply)
 {
 	while (fake_waiting(&fake)) {
-		if (fake.calls[fake_oldest(&fake)].call.verb == CALL_CAS && server_find(&server, SLICE("k")))
+		if (fake.calls[fake_oldest(&fake)].call.verb == CALL_CAS &&
+			server_find(&server, SLICE("k")))
 			server_find(&server, SLICE("k"))->cas++;
 		server_answer_one(&server);
 	}
@@ -311,7 +320,8 @@ TEST(a_long_log_of_words)
 {
 	takes("slease k\r\n");
 	replies("sload k $ a b c\r\n", "STORED\r\n");
-	replies("srem k a x\r\nsaddx k m n o p q r s t u v wwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwww\r\nsrem k m\r\n",
+	replies("srem k a x\r\nsaddx k m n o p q r s t u v "
+		"wwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwww\r\nsrem k m\r\n",
 		"DELETED\r\nSTORED\r\nDELETED\r\n");
 	compacts();
 	base_is("@set.2 @i @fill.$.1010.10 @t ");
@@ -327,7 +337,8 @@ TEST(a_long_log_of_words)
 	replies("sload k $ b c d\r\n", "STORED\r\n");
 	replies("sfill k $ a m e u\r\n", "STORED\r\n");
 	replies("smembers k\r\n",
-		"VALUE k 0 65\r\nc d e m2 n o p q r s t v wwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwww\r\nEND\r\n");
+		"VALUE k 0 65\r\nc d e m2 n o p q r s t v "
+		"wwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwww\r\nEND\r\n");
 	replies("delete k\r\n", "DELETED\r\n");
 	ck_assert_uint_eq(server_items(&server, "k"), 0);
 }
@@ -362,7 +373,8 @@ TEST(of_another_kind)
 	takes("slease k\r\n");
 	replies("llease k\r\nlload k $ a\r\nlfill k $ a\r\n", "WAIT\r\nNOT_FOUND\r\nNOT_FOUND\r\n");
 	server_put(&server, SLICE("k"), SLICE("what"));
-	replies("slease k\r\nsload k $ a\r\n", "CLIENT_ERROR value is not a collection\r\nNOT_FOUND\r\n");
+	replies("slease k\r\nsload k $ a\r\n",
+		"CLIENT_ERROR value is not a collection\r\nNOT_FOUND\r\n");
 	server_put(&server, SLICE("k"), SLICE("@set.3 what"));
 	replies("slease k\r\n", "SERVER_ERROR stored by a newer version of setlistd\r\n");
 	server_put(&server, SLICE("k"), SLICE("@c00000000001.1.1 +a "));
@@ -373,7 +385,8 @@ TEST(a_list_keeps_its_order)
 {
 	takes("llease k\r\n");
 	base_is("@list.2 @fill.$.1010.10 ");
-	replies("lpush k y z\r\nrpush k p\r\nrpushx k q\r\nlpushx k x\r\n", "STORED\r\nSTORED\r\nSTORED\r\nSTORED\r\n");
+	replies("lpush k y z\r\nrpush k p\r\nrpushx k q\r\nlpushx k x\r\n",
+		"STORED\r\nSTORED\r\nSTORED\r\nSTORED\r\n");
 	replies("lrange k 0 -1\r\nlpop k\r\nllen k\r\n", "END\r\nEND\r\nNOT_FOUND\r\n");
 	replies("lload k $ a b\r\nlload k $ c a\r\n", "STORED\r\nSTORED\r\n");
 	replies("slease k\r\nsfill k $ e\r\n", "WAIT\r\nNOT_FOUND\r\n");

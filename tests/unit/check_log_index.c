@@ -18,8 +18,8 @@ static const struct {
 	{ "+\xc3\xa4 +@list ", 2, 0, { "\xc3\xa4", "@list" } },
 };
 
-static const char *const malformed[] = { "a", "a ", "+", "-", "+a", "+a -b", "+ ", "- ", "+a  ", " +a ", "+a  +b ",
-	"+a\n", "+a\t ", "+a\x7f ", "+a b ", "@list ", "+a @list ", "+a *b " };
+static const char *const malformed[] = { "a", "a ", "+", "-", "+a", "+a -b", "+ ", "- ", "+a  ",
+	" +a ", "+a  +b ", "+a\n", "+a\t ", "+a\x7f ", "+a b ", "@list ", "+a @list ", "+a *b " };
 
 /* Each log ends right before a page that traps, so a read past its end crashes. */
 TEST(tokens)
@@ -53,7 +53,8 @@ TEST(some_tokens)
 TEST(refused)
 {
 	for (size_t i = 0; i < sizeof(malformed) / sizeof(malformed[0]); i++)
-		ck_assert_msg(!log_index_create(guard_text(malformed[i]), NULL), "\"%s\"", malformed[i]);
+		ck_assert_msg(
+			!log_index_create(guard_text(malformed[i]), NULL), "\"%s\"", malformed[i]);
 }
 
 static struct buf one_token(size_t length)
@@ -89,13 +90,14 @@ TEST(many_tokens)
 	for (int i = 0; i < TOKENS; i++)
 		buf_printf(&log, "%cm%d ", i % 7 ? '+' : '-', i);
 	log_index = log_index_create(buf_slice(&log), NULL);
-	ck_assert(log_index && log_index->count == TOKENS && log_index->removals == (TOKENS + 6) / 7);
+	ck_assert(
+		log_index && log_index->count == TOKENS && log_index->removals == (TOKENS + 6) / 7);
 	for (int i = 0; i < TOKENS; i++) {
 		struct slice item = log_index_element(log_index, (size_t)i);
 		struct buf name = BUF_EMPTY;
 		buf_printf(&name, "m%d", i);
-		ck_assert(
-			slice_equal(item, buf_slice(&name)) && log_index_removes(log_index, (size_t)i) == (i % 7 == 0));
+		ck_assert(slice_equal(item, buf_slice(&name)) &&
+			log_index_removes(log_index, (size_t)i) == (i % 7 == 0));
 		buf_free(&name);
 	}
 	ck_assert_uint_ge(log_index_memory(log_index), (TOKENS + 1) * sizeof(uint32_t));

@@ -36,7 +36,8 @@ static void none(int family)
 
 static void failed(int family)
 {
-	lookup_miss(&lookups[family], LOOKUP_FAILED, family == LOOKUP_V4 ? "timeout" : "timeout of v6");
+	lookup_miss(
+		&lookups[family], LOOKUP_FAILED, family == LOOKUP_V4 ? "timeout" : "timeout of v6");
 }
 
 /* "a" of IPv4 and "b" of IPv6 is "ab"; without the one, "-b". */

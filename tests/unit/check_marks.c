@@ -20,8 +20,10 @@ static const struct {
 } joins[] = {
 	{ "k", "x", "y", JOIN_HERE, JOIN_FORMER, NULL },
 	{ "k", "+a -b ", "+b +c ", JOIN_BOTH, JOIN_BOTH, "+a -b +b +c " },
-	{ "k", "+a ", "@set.1 " REFERENCE "+b ", JOIN_BOTH, JOIN_BOTH, "+a @set.1 " REFERENCE "+b " },
-	{ "k", "@set.1 " REFERENCE "+b ", "+a ", JOIN_BOTH, JOIN_BOTH, "@set.1 " REFERENCE "+b +a " },
+	{ "k", "+a ", "@set.1 " REFERENCE "+b ", JOIN_BOTH, JOIN_BOTH,
+		"+a @set.1 " REFERENCE "+b " },
+	{ "k", "@set.1 " REFERENCE "+b ", "+a ", JOIN_BOTH, JOIN_BOTH,
+		"@set.1 " REFERENCE "+b +a " },
 	{ "k", "+a ", "no set", JOIN_HERE, JOIN_FORMER, NULL },
 	{ "k", "no set", "+a ", JOIN_HERE, JOIN_FORMER, NULL },
 	{ "k", "@list +a ", "@set.1 " REFERENCE, JOIN_HERE, JOIN_FORMER, NULL },
@@ -46,7 +48,8 @@ static const struct {
 	{ "k", "@set.1 " REFERENCE "+b ", LOADING "+a ", JOIN_HERE, JOIN_FORMER, NULL },
 	{ "k", LOADING REFERENCE "-w ", "+a ", JOIN_BOTH, JOIN_BOTH, "-w +a " },
 	{ "k", LOADING "+w ", LOADING "+a ", JOIN_BOTH, JOIN_BOTH, "+w " LOADING "+a " },
-	{ "k", "@list.2 @fill.abcdefg0.1700000010.10 +w ", LOADING "+a ", JOIN_HERE, JOIN_FORMER, NULL },
+	{ "k", "@list.2 @fill.abcdefg0.1700000010.10 +w ", LOADING "+a ", JOIN_HERE, JOIN_FORMER,
+		NULL },
 	{ "k", LOADING "+w ", "no set", JOIN_HERE, JOIN_FORMER, NULL },
 };
 
@@ -60,7 +63,8 @@ LOOP_TEST(join, sizeof(joins) / sizeof(joins[0]))
 	struct buf out = BUF_EMPTY;
 
 	ck_assert_int_eq(join_of(&rules, text(joins[_i].key), former, here, false), joins[_i].join);
-	ck_assert_int_eq(join_of(&rules, text(joins[_i].key), former, here, true), joins[_i].of_copy);
+	ck_assert_int_eq(
+		join_of(&rules, text(joins[_i].key), former, here, true), joins[_i].of_copy);
 	if (joins[_i].joined) {
 		join_values(former, here, &out);
 		assert_bytes(buf_slice(&out), joins[_i].joined);
@@ -87,6 +91,8 @@ TEST(marks)
 	ck_assert_int_eq(mark_read(SLICE("k"), 0, buf_slice(&stored)).kind, MARK_NONE);
 	/* Cut off anywhere in front of its value's end, it is no copy. */
 	for (size_t n = 0; n < buf_size(&stored) - 3; n++)
-		ck_assert_int_eq(mark_read(SLICE("k"), MARK_FLAGS, slice_of(buf_slice(&stored).p, n)).kind, MARK_NONE);
+		ck_assert_int_eq(
+			mark_read(SLICE("k"), MARK_FLAGS, slice_of(buf_slice(&stored).p, n)).kind,
+			MARK_NONE);
 	buf_free(&stored);
 }

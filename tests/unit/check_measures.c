@@ -45,8 +45,8 @@ static uint64_t weight_of(enum hot_by by, const char *key, uint64_t now)
 
 static void assert_about(uint64_t got, uint64_t wanted)
 {
-	ck_assert_msg(got * 100 >= wanted * 85 && got * 100 <= wanted * 115, "%llu is not about %llu",
-		(unsigned long long)got, (unsigned long long)wanted);
+	ck_assert_msg(got * 100 >= wanted * 85 && got * 100 <= wanted * 115,
+		"%llu is not about %llu", (unsigned long long)got, (unsigned long long)wanted);
 }
 
 TEST(each_key_counts)
@@ -68,7 +68,9 @@ TEST(many_keys_and_odd_ones)
 	for (size_t i = 3; i < sizeof(keys); i += 4)
 		keys[i] = ' ';
 	notes_sample_keys(&notes, slice_of(keys, sizeof(keys)), 12800, 12800, START);
-	assert_about(weight_of(HOT_BY_REQUESTS, "k1", START) + weight_of(HOT_BY_REQUESTS, "k22", START), 200);
+	assert_about(
+		weight_of(HOT_BY_REQUESTS, "k1", START) + weight_of(HOT_BY_REQUESTS, "k22", START),
+		200);
 	ask("a b", 1, 64 * 200, 1, START);
 	assert_about(weight_of(HOT_BY_REQUESTS, "a b", START), 200);
 }
@@ -87,7 +89,8 @@ TEST(half_life)
 	now += 200 * (uint64_t)HALF;
 	for (int second = 0; second < 1000; second++, now += 1000)
 		ask("steady", 1, 64 * 10, 1, now);
-	assert_about((uint64_t)(100 * (double)weight_of(HOT_BY_REQUESTS, "steady", now) / notes_seconds(&notes, now)),
+	assert_about((uint64_t)(100 * (double)weight_of(HOT_BY_REQUESTS, "steady", now) /
+			     notes_seconds(&notes, now)),
 		100 * 10);
 }
 
@@ -95,8 +98,10 @@ TEST(seconds)
 {
 	ck_assert_double_eq(notes_seconds(&notes, START), 0);
 	ck_assert_double_eq(notes_seconds(&notes, START + 2500), 2.5);
-	ck_assert_double_eq_tol(notes_seconds(&notes, START + HALF + 1000), NOTES_HALF_LIFE / 2.0 + 1, 0.01);
-	ck_assert_double_eq_tol(notes_seconds(&notes, START + 50 * (uint64_t)HALF), NOTES_HALF_LIFE, 0.1);
+	ck_assert_double_eq_tol(
+		notes_seconds(&notes, START + HALF + 1000), NOTES_HALF_LIFE / 2.0 + 1, 0.01);
+	ck_assert_double_eq_tol(
+		notes_seconds(&notes, START + 50 * (uint64_t)HALF), NOTES_HALF_LIFE, 0.1);
 }
 
 /* --- the largest sets --- */
@@ -139,7 +144,8 @@ static bool is_listed(const char *key)
 	size_t n = notes_copy_large(&notes, 60, list);
 
 	for (size_t i = 0; i < n; i++) {
-		if (slice_equal(slice_of(list[i].top.key, list[i].top.n), slice_of(key, strlen(key))))
+		if (slice_equal(
+			    slice_of(list[i].top.key, list[i].top.n), slice_of(key, strlen(key))))
 			return true;
 	}
 	return false;

@@ -31,7 +31,8 @@ static struct oplog_run run_of(const char *log, size_t most)
 /* Indexes first, then of each run one table after the other, as they are needed. */
 TEST(all_in_one)
 {
-	struct oplog_run runs[] = { run_of("+a +b +c +d +e ", 2), run_of("-b +f ", 2), run_of("+b -c +g -z ", 2) };
+	struct oplog_run runs[] = { run_of("+a +b +c +d +e ", 2), run_of("-b +f ", 2),
+		run_of("+b -c +g -z ", 2) };
 
 	put(runs, 3, "");
 	client_asks("scompact k\r\n");
@@ -52,7 +53,9 @@ TEST(all_in_one)
 TEST(nobody_waits_for_it)
 {
 	/* So that a read does not find the base too large. */
-	static const struct collection_options reading = { .log_size = 64, .table_size = 60, .merges = 1 };
+	static const struct collection_options reading = {
+		.log_size = 64, .table_size = 60, .merges = 1
+	};
 	struct oplog_run runs[] = { run_of("+a +b ", 2), run_of("-b +f ", 2) };
 
 	fake_takes(&reading);
@@ -91,7 +94,8 @@ TEST(without_the_oldest)
 	ck_assert_str_eq(newer, "] @[+m0001 -m0002 -x +y +z] ");
 	asks_and_hears("scard k\r\n", "301\r\n");
 	asks_and_hears("scompact k\r\n", "OK\r\n");
-	asks_and_hears("scard k\r\nsismember k m0002\r\nsismember k m0001\r\n", "301\r\n0\r\n1\r\n");
+	asks_and_hears(
+		"scard k\r\nsismember k m0002\r\nsismember k m0001\r\n", "301\r\n0\r\n1\r\n");
 	ck_assert(!strchr(stored_show(&server), '-'));
 	buf_free(&log);
 }
@@ -108,7 +112,8 @@ TEST(nothing_is_left)
 	asks_and_hears("scompact k\r\n", "OK\r\n");
 	ck_assert_uint_eq(server_items(&server, "k."), 0);
 	assert_bytes(buf_slice(&server_find(&server, SLICE("k"))->value), OPLOG_SET_MARK);
-	asks_and_hears("sadd k x\r\nscard k\r\nsmembers k\r\n", "STORED\r\n1\r\nVALUE k 0 1\r\nx\r\nEND\r\n");
+	asks_and_hears("sadd k x\r\nscard k\r\nsmembers k\r\n",
+		"STORED\r\n1\r\nVALUE k 0 1\r\nx\r\nEND\r\n");
 	asks_and_hears("scompact k\r\n", "OK\r\n");
 	asks_and_hears("smembers k\r\n", "VALUE k 0 1\r\nx\r\nEND\r\n");
 }
@@ -148,7 +153,8 @@ TEST(tables_stay)
 	ck_assert_int_le(count_letters(letters, 'a'), 4);
 	ck_assert_int_eq(count_letters(letters, 'd'), 4);
 	ck_assert_uint_eq(server_items(&server, "k."), 11);
-	asks_and_hears("scard k\r\nsmismember k m0045x m0047 m0099 m0000\r\n", "100\r\n1 0 1 1\r\n");
+	asks_and_hears(
+		"scard k\r\nsmismember k m0045x m0047 m0099 m0000\r\n", "100\r\n1 0 1 1\r\n");
 	ck_assert_ptr_nonnull(strstr(stored_show(&server), "+m0045 +m0045x +m0046 +m0048"));
 	buf_free(&log);
 }
@@ -220,8 +226,8 @@ TEST(others_add)
  * The base has other references by now: the written items are deleted, but none that it refers to.
  * It is then compacted.
  */
-static void comes_between(
-	const char *head, const struct oplog_run *runs, size_t count, const char *log, const char *members)
+static void comes_between(const char *head, const struct oplog_run *runs, size_t count,
+	const char *log, const char *members)
 {
 	struct oplog_run two[] = { run_of("+a +b ", 2), run_of("-b +f ", 2) };
 
@@ -351,8 +357,10 @@ TEST(the_commit_fails)
 		{ { .status = RESULT_TIMED_OUT }, 3 },
 		{ { .status = RESULT_LOST }, 3 },
 	};
-	struct oplog_run runs[] = { run_of("+a +b +c +d +e +f +g +h +i +j +k +l +m +n +o +p +q ", 9),
-		run_of("-b +r ", 2), run_of("-c +s ", 2), run_of("-d +t ", 2), run_of("-e +u ", 2) };
+	struct oplog_run runs[] = {
+		run_of("+a +b +c +d +e +f +g +h +i +j +k +l +m +n +o +p +q ", 9),
+		run_of("-b +r ", 2), run_of("-c +s ", 2), run_of("-d +t ", 2), run_of("-e +u ", 2)
+	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		server_free(&server);

@@ -41,7 +41,8 @@ TEST(which_runs)
 		bool merges_some = merge_plan(runs, count, &from, &to);
 		ck_assert_msg(merges_some == (plans[i].to > 0), "plan %zu", i);
 		if (merges_some)
-			ck_assert_msg(from == plans[i].from && to == plans[i].to, "plan %zu: %zu to %zu", i, from, to);
+			ck_assert_msg(from == plans[i].from && to == plans[i].to,
+				"plan %zu: %zu to %zu", i, from, to);
 	}
 }
 
@@ -78,5 +79,6 @@ TEST(listed)
 	ck_assert_uint_eq(merge_list(block, runs, ends), 2);
 	ck_assert(runs[0].bytes == 99 && runs[1].bytes == 42 && runs[1].indexed);
 	ck_assert_uint_eq(ends[1], block.n);
-	ck_assert_uint_eq(ends[0], block.n - sizeof("@i00000000003.2.9.7.42.0000000000000000 ") + 1);
+	ck_assert_uint_eq(
+		ends[0], block.n - sizeof("@i00000000003.2.9.7.42.0000000000000000 ") + 1);
 }

@@ -22,7 +22,9 @@ TEST(encode_reads)
 TEST(encode_the_rest_as_classic)
 {
 	for (enum call_verb verb = CALL_SET; verb <= CALL_STATS; verb++) {
-		struct call call = { .verb = verb, .key = SLICE("k"), .value = SLICE("x"), .line = SLICE("mg k") };
+		struct call call = {
+			.verb = verb, .key = SLICE("k"), .value = SLICE("x"), .line = SLICE("mg k")
+		};
 		struct buf out = BUF_EMPTY;
 		dialect_classic.encode(&call, &out);
 		BUF_ADD(&out, "\0");
@@ -72,9 +74,11 @@ TEST(decode_value)
 
 TEST(decode_all_that_may_be_wanted)
 {
-	static const struct expect expect = { CALL_GAT, WANT_VALUE | WANT_CAS | WANT_TTL, { "k", 1 }, 0 };
+	static const struct expect expect = { CALL_GAT, WANT_VALUE | WANT_CAS | WANT_TTL,
+		{ "k", 1 }, 0 };
 	static const struct reply_case cases[] = {
-		{ "VA 1 kk f0 c18446744073709551615 t30\r\nx\r\n", "hit {x} cas=18446744073709551615 ttl=30 size=1" },
+		{ "VA 1 kk f0 c18446744073709551615 t30\r\nx\r\n",
+			"hit {x} cas=18446744073709551615 ttl=30 size=1" },
 		{ "VA 1 kk f0 c1 t-1\r\nx\r\n", "hit {x} cas=1 ttl=-1 size=1" },
 		{ "VA 1 kk f0 c1 t0\r\nx\r\n", "hit {x} cas=1 size=1" },
 		{ "VA 1 kk f0 c18446744073709551616 t1\r\nx\r\n", "garbage" },
@@ -142,10 +146,12 @@ TEST(decode_cas_and_ttl)
 
 TEST(decode_the_rest_as_classic)
 {
-	static const struct expect append = { CALL_APPEND, 0, { "k", 1 }, 0 }, cas = { CALL_CAS, 0, { "k", 1 }, 0 };
-	static const struct reply_case appends[] = { { "STORED\r\n", "done" }, { "NOT_STORED\r\n", "not stored" },
-		{ "HD\r\n", "garbage" } };
-	static const struct reply_case loses[] = { { "EXISTS\r\n", "exists" }, { "NOT_FOUND\r\n", "miss" } };
+	static const struct expect append = { CALL_APPEND, 0, { "k", 1 }, 0 },
+				   cas = { CALL_CAS, 0, { "k", 1 }, 0 };
+	static const struct reply_case appends[] = { { "STORED\r\n", "done" },
+		{ "NOT_STORED\r\n", "not stored" }, { "HD\r\n", "garbage" } };
+	static const struct reply_case loses[] = { { "EXISTS\r\n", "exists" },
+		{ "NOT_FOUND\r\n", "miss" } };
 
 	DECODES(meta, &append, appends);
 	DECODES(meta, &cas, loses);
@@ -175,7 +181,9 @@ TEST(long_keys)
 
 TEST(encode_writes)
 {
-	struct call call = { .verb = CALL_SET, .want = WANT_CAS, .key = SLICE("k"), .value = SLICE("abc") };
+	struct call call = {
+		.verb = CALL_SET, .want = WANT_CAS, .key = SLICE("k"), .value = SLICE("abc")
+	};
 
 	dialect_encodes(meta, &call, "ms k 3 c\r\nabc\r\n");
 	call.flags = 7;
@@ -186,16 +194,22 @@ TEST(encode_writes)
 	call.verb = CALL_CAS;
 	call.number = 9;
 	dialect_encodes(meta, &call, "ms k 3 F7 T-1 C9 c\r\nabc\r\n");
-	call = (struct call){ .verb = CALL_APPEND, .want = WANT_CAS, .key = SLICE("k"), .value = SLICE("") };
+	call = (struct call){
+		.verb = CALL_APPEND, .want = WANT_CAS, .key = SLICE("k"), .value = SLICE("")
+	};
 	call.compare = 5;
 	dialect_encodes(meta, &call, "ms k 0 MA C5 c\r\n\r\n");
 	call.verb = CALL_PREPEND;
 	call.want = WANT_ENCODED;
 	call.key = SLICE("a b");
 	dialect_encodes(meta, &call, "ms YSBi 0 b MP C5 c\r\n\r\n");
-	call = (struct call){ .verb = CALL_REPLACE, .want = WANT_CAS, .key = SLICE("k"), .value = SLICE("x") };
+	call = (struct call){
+		.verb = CALL_REPLACE, .want = WANT_CAS, .key = SLICE("k"), .value = SLICE("x")
+	};
 	dialect_encodes(meta, &call, "ms k 1 MR c\r\nx\r\n");
-	call = (struct call){ .verb = CALL_DELETE, .want = WANT_CAS, .key = SLICE("k"), .compare = 3 };
+	call = (struct call){
+		.verb = CALL_DELETE, .want = WANT_CAS, .key = SLICE("k"), .compare = 3
+	};
 	dialect_encodes(meta, &call, "md k C3\r\n");
 	call = (struct call){ .verb = CALL_INCR, .want = WANT_CAS, .key = SLICE("k"), .number = 2 };
 	dialect_encodes(meta, &call, "ma k D2 v c\r\n");
@@ -204,9 +218,13 @@ TEST(encode_writes)
 	call.initial = 10;
 	call.exptime = 60;
 	dialect_encodes(meta, &call, "ma k MD D2 N60 J10 v c\r\n");
-	call = (struct call){ .verb = CALL_GAT, .want = WANT_ENCODED | WANT_CAS | WANT_VALUE, .key = SLICE("a b") };
+	call = (struct call){
+		.verb = CALL_GAT, .want = WANT_ENCODED | WANT_CAS | WANT_VALUE, .key = SLICE("a b")
+	};
 	dialect_encodes(meta, &call, "mg YSBi b T0 f c v\r\n");
-	call = (struct call){ .verb = CALL_GET, .want = WANT_ENCODED | WANT_TTL, .key = SLICE("a b") };
+	call = (struct call){
+		.verb = CALL_GET, .want = WANT_ENCODED | WANT_TTL, .key = SLICE("a b")
+	};
 	dialect_encodes(meta, &call, "mg YSBi b f t\r\n");
 }
 
@@ -215,7 +233,8 @@ TEST(decode_writes)
 	static const struct expect set = { CALL_SET, WANT_CAS, { "k", 1 }, 0 },
 				   incr = { CALL_INCR, WANT_CAS, { "k", 1 }, 0 },
 				   del = { CALL_DELETE, WANT_CAS, { "k", 1 }, 0 },
-				   get = { CALL_GET, WANT_ENCODED | WANT_CAS | WANT_VALUE, { "a b", 3 }, 0 };
+				   get = { CALL_GET, WANT_ENCODED | WANT_CAS | WANT_VALUE,
+					   { "a b", 3 }, 0 };
 	static const struct reply_case sets[] = {
 		{ "HD c5\r\n", "done cas=5" },
 		{ "HD\r\n", "done" },
@@ -227,7 +246,8 @@ TEST(decode_writes)
 		{ "VA 1 c5\r\n5\r\n", "garbage" },
 		{ "SERVER_ERROR out of memory storing object\r\n",
 			"refused [SERVER_ERROR out of memory storing object]" },
-		{ "CLIENT_ERROR bad data chunk\r\n", "refused [CLIENT_ERROR bad data chunk] suspect" },
+		{ "CLIENT_ERROR bad data chunk\r\n",
+			"refused [CLIENT_ERROR bad data chunk] suspect" },
 	};
 	static const struct reply_case incrs[] = {
 		{ "VA 2 c5\r\n17\r\n", "number 17 cas=5" },

@@ -21,7 +21,8 @@ static void bad(command_id id, const char *flags, const char *expected)
 	struct metaflags out;
 	const char *error = parse(id, flags, &out);
 
-	ck_assert_msg(error && strcmp(error, expected) == 0, "%s: %s: %s", command_get(id)->name.p, flags, error);
+	ck_assert_msg(error && strcmp(error, expected) == 0, "%s: %s: %s", command_get(id)->name.p,
+		flags, error);
 }
 
 TEST(known_flags)
@@ -92,9 +93,11 @@ TEST(numbers)
 TEST(bounded)
 {
 	good(COMMAND_MG, " O12345678901234567890123456789012");
-	bad(COMMAND_MG, " O123456789012345678901234567890123", "CLIENT_ERROR opaque token too long");
+	bad(COMMAND_MG, " O123456789012345678901234567890123",
+		"CLIENT_ERROR opaque token too long");
 	good(COMMAND_MG, " b c f h k l q s t u v N1 R1 T1 O1 E1");
-	bad(COMMAND_MG, " b c f h k l q s t u v N1 R1 T1 O1 E1 C1", "CLIENT_ERROR options flags too long");
+	bad(COMMAND_MG, " b c f h k l q s t u v N1 R1 T1 O1 E1 C1",
+		"CLIENT_ERROR options flags too long");
 }
 
 TEST(what_is_asked_for)
@@ -104,7 +107,8 @@ TEST(what_is_asked_for)
 	ck_assert_ptr_null(parse(COMMAND_MG, " q v b", &out));
 	ck_assert(metaflags_has(&out, 'q') && metaflags_has(&out, 'v') && metaflags_has(&out, 'b'));
 	ck_assert_ptr_null(parse(COMMAND_MG, " k Oqvb", &out));
-	ck_assert(!metaflags_has(&out, 'q') && !metaflags_has(&out, 'v') && !metaflags_has(&out, 'b'));
+	ck_assert(!metaflags_has(&out, 'q') && !metaflags_has(&out, 'v') &&
+		!metaflags_has(&out, 'b'));
 }
 
 TEST(item)
@@ -112,14 +116,16 @@ TEST(item)
 	static const struct {
 		const char *line;
 		bool names;
-	} cases[] = { { "Pitem", true }, { "v k Pitem q", true }, { "P", false }, { "Pitems", false },
-		{ "P0 v", false }, { "OPitem v", false }, { "Litem", false }, { "v", false } };
+	} cases[] = { { "Pitem", true }, { "v k Pitem q", true }, { "P", false },
+		{ "Pitems", false }, { "P0 v", false }, { "OPitem v", false }, { "Litem", false },
+		{ "v", false } };
 	struct metaflags out;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		ck_assert_ptr_null(parse(COMMAND_MG, cases[i].line, &out));
 		ck_assert_msg(
-			metaflags_name_item(&out, slice_of(cases[i].line, strlen(cases[i].line))) == cases[i].names,
+			metaflags_name_item(&out, slice_of(cases[i].line, strlen(cases[i].line))) ==
+				cases[i].names,
 			"%s", cases[i].line);
 	}
 }
@@ -128,7 +134,8 @@ TEST(copies_all_but_q)
 {
 	char out[32];
 
-	assert_bytes(slice_of(out, metaflags_copy(guard_text("  v  q Oq T30   q"), "q", out)), " v Oq T30");
+	assert_bytes(slice_of(out, metaflags_copy(guard_text("  v  q Oq T30   q"), "q", out)),
+		" v Oq T30");
 	assert_bytes(slice_of(out, metaflags_copy(guard_text(""), "q", out)), "");
 }
 
@@ -154,8 +161,8 @@ TEST(base64)
 
 TEST(not_base64)
 {
-	const char *wrong[] = { "", "Z", "Zg", "Zg=", "====", "Z===", "Zm9v=", "Zg==Zg==", "Zm=v", "Z g=", "Zm9-",
-		"Zm9_", "Zm9vZg=", "Zm9\x80" };
+	const char *wrong[] = { "", "Z", "Zg", "Zg=", "====", "Z===", "Zm9v=", "Zg==Zg==", "Zm=v",
+		"Z g=", "Zm9-", "Zm9_", "Zm9vZg=", "Zm9\x80" };
 
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
 		decodes(wrong[i], SLICE(""));

@@ -10,7 +10,8 @@ static struct request parse(const char *text)
 	struct request_progress progress = { 0 };
 	struct request request;
 
-	ck_assert_int_eq(request_parse(slice_of(text, strlen(text)), &limits, &progress, &request), REQUEST_READY);
+	ck_assert_int_eq(request_parse(slice_of(text, strlen(text)), &limits, &progress, &request),
+		REQUEST_READY);
 	return request;
 }
 
@@ -25,12 +26,14 @@ static void parses(const char *text, const char *expected)
 	} else {
 		request_show(&classic, &shown);
 		if (classic.extras.compare)
-			buf_printf(&shown, " compare=%llu", (unsigned long long)classic.extras.compare);
+			buf_printf(&shown, " compare=%llu",
+				(unsigned long long)classic.extras.compare);
 		if (classic.extras.has_initial)
-			buf_printf(&shown, " initial=%llu", (unsigned long long)classic.extras.initial);
+			buf_printf(&shown, " initial=%llu",
+				(unsigned long long)classic.extras.initial);
 	}
-	ck_assert_msg(slice_equal(buf_slice(&shown), slice_of(expected, strlen(expected))), "%s: %.*s", text,
-		(int)buf_size(&shown), buf_slice(&shown).p);
+	ck_assert_msg(slice_equal(buf_slice(&shown), slice_of(expected, strlen(expected))),
+		"%s: %.*s", text, (int)buf_size(&shown), buf_slice(&shown).p);
 	buf_free(&shown);
 }
 
@@ -73,10 +76,12 @@ TEST(flags_without_a_meaning)
 				*letter == 'M'                        ? (i == 3 ? "I" : "S")
 					: strchr("CDEJNRTF", *letter) ? "1"
 								      : "");
-			snprintf(text, sizeof(text), "%s %s\r\n%s", commands[i].request, flag, commands[i].block);
+			snprintf(text, sizeof(text), "%s %s\r\n%s", commands[i].request, flag,
+				commands[i].block);
 			const struct request meta = parse(text);
 			const char *error = metaform_parse(&meta, SLICE("key"), &classic);
-			snprintf(line, sizeof(line), "CLIENT_ERROR the flag %c is for plain items", *letter);
+			snprintf(line, sizeof(line), "CLIENT_ERROR the flag %c is for plain items",
+				*letter);
 			if (strchr(commands[i].known, *letter))
 				ck_assert_msg(!error, "%s", text);
 			else
@@ -97,8 +102,8 @@ static void replies(const char *text, struct reply reply, const char *expected)
 		BUF_ADD(&out, "<shared>");
 		buf_add_slice(&out, tail);
 	}
-	ck_assert_msg(slice_equal(buf_slice(&out), slice_of(expected, strlen(expected))), "%s: %.*s", text,
-		(int)buf_size(&out), buf_slice(&out).p);
+	ck_assert_msg(slice_equal(buf_slice(&out), slice_of(expected, strlen(expected))),
+		"%s: %.*s", text, (int)buf_size(&out), buf_slice(&out).p);
 	buf_free(&out);
 	free(form);
 }
@@ -113,7 +118,8 @@ TEST(replies_of_reads)
 	value.cas = number.cas = 9;
 	replies("mg a t\r\n", value, "HD t-1\r\n");
 	value.ttl = 5;
-	replies("mg a k v c f s t h l u q O12 L P\r\n", value, "VA 3 ka c9 f7 s3 t5 h0 l0 O12\r\nxyz\r\n");
+	replies("mg a k v c f s t h l u q O12 L P\r\n", value,
+		"VA 3 ka c9 f7 s3 t5 h0 l0 O12\r\nxyz\r\n");
 	replies("mg YQ== b v k O1\r\n", value, "VA 3 kYQ== b O1\r\nxyz\r\n");
 	value.ttl = TTL_NEVER;
 	replies("mg a O1 t\r\n", value, "HD O1 t-1\r\n");
@@ -147,6 +153,7 @@ TEST(replies_of_writes)
 	replies("ms a 1 c O1\r\nx\r\n", reply_word(WORD_NOT_FOUND), "NF O1\r\n");
 	replies("ms a 1 q O1\r\nx\r\n", reply_word(WORD_NOT_STORED), "NS O1\r\n");
 	replies("md a q\r\n", reply_word(WORD_DELETED), "");
-	replies("ms a 1 q O1\r\nx\r\n", reply_error(SLICE("SERVER_ERROR busy")), "SERVER_ERROR busy\r\n");
+	replies("ms a 1 q O1\r\nx\r\n", reply_error(SLICE("SERVER_ERROR busy")),
+		"SERVER_ERROR busy\r\n");
 	replies("ma a q\r\n", reply_error(SLICE("CLIENT_ERROR no")), "CLIENT_ERROR no\r\n");
 }

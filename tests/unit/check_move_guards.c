@@ -103,8 +103,8 @@ TEST(a_guard_ends)
 /* Calls queued after one that needs a read wait as well. */
 TEST(a_guard_keeps_the_order)
 {
-	static const enum call_verb verbs[] = { CALL_SET, CALL_APPEND, CALL_ADD, CALL_APPEND, CALL_SET, CALL_APPEND,
-		CALL_DELETE, CALL_ADD, CALL_APPEND };
+	static const enum call_verb verbs[] = { CALL_SET, CALL_APPEND, CALL_ADD, CALL_APPEND,
+		CALL_SET, CALL_APPEND, CALL_DELETE, CALL_ADD, CALL_APPEND };
 	static const char *const words[] = { "a", "b", "-", "c", "d", "e", "", "f", "g" };
 	struct waiter waiters[9];
 
@@ -174,13 +174,15 @@ static void loses_to_claim(const char *key)
 {
 	const struct call delete = { .verb = CALL_DELETE, .key = text(key) };
 
-	ck_assert_int_eq(memcached_call(servers[N], &delete, (uint64_t)AT * 1000).status, RESULT_DONE);
+	ck_assert_int_eq(
+		memcached_call(servers[N], &delete, (uint64_t)AT * 1000).status, RESULT_DONE);
 	put_claim(key);
 }
 
 static const struct {
 	enum call_verb verb;
-	enum result_status status; /* DONE: it may have been before the delete, and nothing of it may be left */
+	enum result_status
+		status; /* DONE: it may have been before the delete, and nothing of it may be left */
 } overtaken[] = {
 	{ CALL_APPEND, RESULT_DONE },
 	{ CALL_PREPEND, RESULT_DONE },
@@ -238,7 +240,9 @@ LOOP_TEST(what_was_seen_by_an_earlier_look, 3)
 	ends = 0;
 	sends(p, _i == 1 ? CALL_GET : CALL_APPEND, "k", "+b ", &waiters[0]);
 	/* All steps of the mover but the last one. */
-	while (_i == 2 && !(p->letters[(p->sent - 1) % QUEUE].call.verb == CALL_CAS && item(N, "k") && !item(O, "k")))
+	while (_i == 2 &&
+		!(p->letters[(p->sent - 1) % QUEUE].call.verb == CALL_CAS && item(N, "k") &&
+			!item(O, "k")))
 		steps(p, 1);
 	execute_all(p);
 	loses_to_claim("k");
@@ -353,17 +357,19 @@ TEST(the_value_of_a_mark_is_none)
 	ck_assert_int_eq(got.status, RESULT_HIT);
 	ends = 0;
 	moves_call(p->moves,
-		&(struct call){
-			.verb = CALL_META, .server = CALL_ANY_SERVER, .key = SLICE("k"), .line = SLICE("mg k v") },
+		&(struct call){ .verb = CALL_META,
+			.server = CALL_ANY_SERVER,
+			.key = SLICE("k"),
+			.line = SLICE("mg k v") },
 		&waiter);
 	while (ends == 0) {
 		struct letter *letter = &p->letters[p->answered % QUEUE];
 		ck_assert(p->answered < p->sent);
 		if (letter->call.verb == CALL_META) {
 			letter->executed = true;
-			letter->result = (struct result){
-				.status = RESULT_TEXT, .line = SLICE("VA 28"), .value = buf_slice(&value)
-			};
+			letter->result = (struct result){ .status = RESULT_TEXT,
+				.line = SLICE("VA 28"),
+				.value = buf_slice(&value) };
 		}
 		steps(p, 1);
 	}

@@ -143,7 +143,8 @@ TEST(what_has_moved_is_asked_for_at_its_place)
 /* Its bytes are never in the line of a call that is not in base64. */
 TEST(moves_an_odd_key)
 {
-	static const enum call_verb verbs[] = { CALL_GET, CALL_APPEND, CALL_INCR, CALL_ADD, CALL_REPLACE, CALL_DELETE };
+	static const enum call_verb verbs[] = { CALL_GET, CALL_APPEND, CALL_INCR, CALL_ADD,
+		CALL_REPLACE, CALL_DELETE };
 
 	for (size_t i = 0; i < sizeof(verbs) / sizeof(*verbs); i++) {
 		char key[] = "a b0";
@@ -277,9 +278,10 @@ TEST(calls_that_wait)
 LOOP_TEST(two_at_once, 12)
 {
 	struct waiter first = { on_result, SLICE("k") };
-	const struct call append = {
-		.verb = CALL_APPEND, .server = CALL_ANY_SERVER, .key = SLICE("k"), .value = SLICE("+b ")
-	};
+	const struct call append = { .verb = CALL_APPEND,
+		.server = CALL_ANY_SERVER,
+		.key = SLICE("k"),
+		.value = SLICE("+b ") };
 
 	put(O, "k", "+a ", 0);
 	moves_call(proxies[0].moves, &append, &first);
@@ -298,8 +300,12 @@ LOOP_TEST(two_at_once, 12)
 LOOP_TEST(a_late_write, 12)
 {
 	struct waiter first = { on_result, SLICE("k") };
-	const struct call get = { .verb = CALL_GET, .want = WANT_VALUE, .server = CALL_ANY_SERVER, .key = SLICE("k") };
-	const struct call append = { .verb = CALL_APPEND, .key = SLICE("k"), .value = SLICE("+b ") };
+	const struct call get = {
+		.verb = CALL_GET, .want = WANT_VALUE, .server = CALL_ANY_SERVER, .key = SLICE("k")
+	};
+	const struct call append = {
+		.verb = CALL_APPEND, .key = SLICE("k"), .value = SLICE("+b ")
+	};
 	struct result late;
 
 	put(O, "k", "+a ", 0);
@@ -567,7 +573,8 @@ LOOP_TEST(an_item_that_changes_while_it_moves, 14)
 	bool counted;
 
 	put(O, EVENT, "5", 0);
-	moves_call(proxies[0].moves, &(struct call){ .verb = CALL_GET, .server = CALL_ANY_SERVER, .key = SLICE(EVENT) },
+	moves_call(proxies[0].moves,
+		&(struct call){ .verb = CALL_GET, .server = CALL_ANY_SERVER, .key = SLICE(EVENT) },
 		&waiter);
 	for (int i = 0; i < _i; i++)
 		step(&proxies[0]);
@@ -623,7 +630,9 @@ static void on_rewrite(struct cas *cas, const struct result *r)
 LOOP_TEST(a_touch_while_a_rewrite_waits, 2)
 {
 	static const int64_t exptimes[] = { 100, AT + 5000000 };
-	const struct call touch = { .verb = CALL_TOUCH, .key = SLICE("k"), .exptime = exptimes[_i] };
+	const struct call touch = {
+		.verb = CALL_TOUCH, .key = SLICE("k"), .exptime = exptimes[_i]
+	};
 	struct call call = { .verb = CALL_CAS, .key = SLICE("k"), .value = SLICE("+b ") };
 	struct proxy *p = &proxies[0];
 	struct cas cas;

@@ -3,8 +3,8 @@
 
 static const char *hint(const char *word)
 {
-	static const char *const names[] = { "get", "gets", "delete", "sset", "set", "lset", "smembers", "sismember",
-		"lpush", "rpush", "a_name_of_more_than_thirty_two_bytes" };
+	static const char *const names[] = { "get", "gets", "delete", "sset", "set", "lset",
+		"smembers", "sismember", "lpush", "rpush", "a_name_of_more_than_thirty_two_bytes" };
 	static char text[NEAR_HINT];
 	struct near near = { .word = guard_text(word) };
 

@@ -27,10 +27,12 @@ static const struct {
 	{ "+x -z @" L1 " -a ", OPLOG_GOOD, "+x -z ", "@" L1 " ", "-a ", 1, true },
 	{ "@" L1 ":1:2 @" L2 " +a ", OPLOG_GOOD, "", "@" L1 ":1:2 @" L2 " ", "+a ", 2, true },
 	{ "+x @list @" L1 " ", OPLOG_GOOD, "+x ", "@" L1 " ", "", 1, true },
-	{ "@list @" LC " @" LC ":1:2 @" L2 " ", OPLOG_GOOD, "", "@" LC " @" LC ":1:2 @" L2 " ", "", 3, true },
+	{ "@list @" LC " @" LC ":1:2 @" L2 " ", OPLOG_GOOD, "", "@" LC " @" LC ":1:2 @" L2 " ", "",
+		3, true },
 	{ "@set.1 ", OPLOG_GOOD, "", "", "", 0, false },
 	{ "@set.1 @" T1 " ", OPLOG_GOOD, "", "@" T1 " ", "", 1, false },
-	{ "@set.1 @" T1 " @" T2 " @" I1 " +a -b ", OPLOG_GOOD, "", "@" T1 " @" T2 " @" I1 " ", "+a -b ", 3, false },
+	{ "@set.1 @" T1 " @" T2 " @" I1 " +a -b ", OPLOG_GOOD, "", "@" T1 " @" T2 " @" I1 " ",
+		"+a -b ", 3, false },
 	{ "+x+@ -y @set.1 @" I1 " -a ", OPLOG_GOOD, "+x+@ -y ", "@" I1 " ", "-a ", 1, false },
 	{ "+a@list +b ", OPLOG_GOOD, "", "", "+a@list +b ", 0, false },
 	{ "+@list +@set.1 -@set.3 ", OPLOG_GOOD, "", "", "+@list +@set.1 -@set.3 ", 0, false },
@@ -105,7 +107,8 @@ TEST(splitting)
 		struct oplog_base base;
 		struct slice text = guard_text(splits[i].base);
 
-		ck_assert_msg(oplog_split(text, &base) && base.form == OPLOG_GOOD, "\"%s\"", splits[i].base);
+		ck_assert_msg(oplog_split(text, &base) && base.form == OPLOG_GOOD, "\"%s\"",
+			splits[i].base);
 		ck_assert_msg(base.is_list == splits[i].is_list, "\"%s\"", splits[i].base);
 		ck_assert_uint_eq(base.ref_count, splits[i].ref_count);
 		assert_bytes(base.head, splits[i].head);
@@ -114,7 +117,8 @@ TEST(splitting)
 		/* The parts are all there is, and the references end the block. */
 		ck_assert_uint_eq(base.head.n + base.block.n + base.log.n, text.n);
 		ck_assert(base.block.n == 0 || base.block.p == text.p + base.head.n);
-		ck_assert(base.refs.n == 0 || base.refs.p + base.refs.n == base.block.p + base.block.n);
+		ck_assert(base.refs.n == 0 ||
+			base.refs.p + base.refs.n == base.block.p + base.block.n);
 	}
 }
 
@@ -123,8 +127,10 @@ TEST(refusing)
 	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
 		struct oplog_base base;
 
-		ck_assert_msg(!oplog_split(guard_text(refused[i].base), &base), "\"%s\"", refused[i].base);
-		ck_assert_msg(base.form == refused[i].form, "\"%s\": %d", refused[i].base, (int)base.form);
+		ck_assert_msg(!oplog_split(guard_text(refused[i].base), &base), "\"%s\"",
+			refused[i].base);
+		ck_assert_msg(base.form == refused[i].form, "\"%s\": %d", refused[i].base,
+			(int)base.form);
 	}
 }
 
@@ -135,9 +141,10 @@ static const char *const wrong_runs[] = { "t00000000001.2.3.0.99.0123456789abcde
 	"t00000000001.1.3.0.99.0123456789ABCDEF", "t00000000001.1.3.0.99.", "t00000000001.1.3.0.99",
 	"t00000000001.1.3.0.0123456789abcdef", "t00000000001.1.4294967296.0.99.0123456789abcdef",
 	"t00000000001.1.3.0.-1.0123456789abcdef", "t00000000001.1..0.99.0123456789abcdef",
-	"t00000000001.1.3.0.99.0123456789abcdef.", "t00000000001", "t0000000001.1.3.0.99.0123456789abcdef",
-	"t000000000001.1.3.0.99.0123456789abcdef", "tA0000000001.1.3.0.99.0123456789abcdef",
-	"l00000000001.1.3.0.99.0123456789abcdef", "", "t00000000001.1.3.0.99.0123456789abcde\x7f" };
+	"t00000000001.1.3.0.99.0123456789abcdef.", "t00000000001",
+	"t0000000001.1.3.0.99.0123456789abcdef", "t000000000001.1.3.0.99.0123456789abcdef",
+	"tA0000000001.1.3.0.99.0123456789abcdef", "l00000000001.1.3.0.99.0123456789abcdef", "",
+	"t00000000001.1.3.0.99.0123456789abcde\x7f" };
 
 TEST(wrong_references_to_runs)
 {
@@ -150,9 +157,11 @@ TEST(wrong_references_to_runs)
 		struct slice refs = slice_of(base, (size_t)n);
 
 		ck_assert_msg(!oplog_next_run(&refs, &run), "\"%s\"", wrong_runs[i]);
-		ck_assert_msg(refs.p == base && refs.n == (size_t)n, "\"%s\" is taken off", wrong_runs[i]);
+		ck_assert_msg(refs.p == base && refs.n == (size_t)n, "\"%s\" is taken off",
+			wrong_runs[i]);
 		n = snprintf(base, sizeof(base), OPLOG_SET_MARK "@" T1 " @%s ", wrong_runs[i]);
-		ck_assert_msg(!oplog_split(slice_of(base, (size_t)n), &split), "\"%s\"", wrong_runs[i]);
+		ck_assert_msg(
+			!oplog_split(slice_of(base, (size_t)n), &split), "\"%s\"", wrong_runs[i]);
 	}
 }
 
@@ -164,7 +173,8 @@ TEST(references_to_runs)
 
 	ck_assert(oplog_next_run(&refs, &run));
 	assert_bytes(run.id, "t0000000000z");
-	ck_assert(!run.indexed && run.tables == 1 && run.entries == 3 && run.removals == 3 && run.bytes == 99);
+	ck_assert(!run.indexed && run.tables == 1 && run.entries == 3 && run.removals == 3 &&
+		run.bytes == 99);
 	ck_assert_uint_eq(run.check, 0xfedcba9876543210u);
 	oplog_add_run(&again, &run);
 	ck_assert(oplog_next_run(&refs, &run));
@@ -187,7 +197,8 @@ TEST(new_ids)
 		enum oplog_kind kind = kinds[i % 3];
 		oplog_new_id(kind, 0, &random, ids[i]);
 		for (size_t k = 0; k < 3; k++)
-			ck_assert(oplog_is_id(slice_of(ids[i], OPLOG_ID), kinds[k]) == (kinds[k] == kind));
+			ck_assert(oplog_is_id(slice_of(ids[i], OPLOG_ID), kinds[k]) ==
+				(kinds[k] == kind));
 		ck_assert(!oplog_is_id(slice_of(ids[i], OPLOG_ID - 1), kind));
 		for (size_t k = 0; k < i; k++)
 			ck_assert(memcmp(ids[i], ids[k], OPLOG_ID) != 0);
@@ -221,8 +232,8 @@ TEST(checks)
 
 	ck_assert(oplog_next_ref(&refs, &ref));
 	assert_bytes(ref.id, L1);
-	ck_assert(ref.check.known && ref.check.value == 0x3a3a3a3a3a3a3a3a && ref.count == 3 && ref.skip == 1 &&
-		ref.keep == 2);
+	ck_assert(ref.check.known && ref.check.value == 0x3a3a3a3a3a3a3a3a && ref.count == 3 &&
+		ref.skip == 1 && ref.keep == 2);
 	ck_assert(!oplog_matches(ref.check, SLICE("+a +b +c ")));
 	oplog_add_ref(&again, &ref);
 	ck_assert(oplog_next_ref(&refs, &ref));

@@ -50,7 +50,9 @@ static bool waits(enum order_class second, enum order_class first, size_t keys)
 	must = order_class_must_wait(&order, second);
 	order_end(&order, effect);
 	ck_assert(!order_class_must_wait(&order, second));
-	ck_assert_uint_eq(order.tasks + order.calls + order.staged_reads + order.hidden_writes + order.later_writes, 0);
+	ck_assert_uint_eq(order.tasks + order.calls + order.staged_reads + order.hidden_writes +
+			order.later_writes,
+		0);
 	return must;
 }
 
@@ -88,10 +90,10 @@ TEST(each_class_behind_each)
 		for (int second = 0; second < CLASSES; second++, few++, many++) {
 			few += strspn(few, " ");
 			many += strspn(many, " ");
-			ck_assert_msg(
-				waits(second, rows[i].class, 1) == (*few == 'w'), "%d behind %zu, one key", second, i);
-			ck_assert_msg(waits(second, rows[i].class, MANY) == (*many == 'w'), "%d behind %zu, many keys",
-				second, i);
+			ck_assert_msg(waits(second, rows[i].class, 1) == (*few == 'w'),
+				"%d behind %zu, one key", second, i);
+			ck_assert_msg(waits(second, rows[i].class, MANY) == (*many == 'w'),
+				"%d behind %zu, many keys", second, i);
 		}
 	}
 }
@@ -119,11 +121,15 @@ TEST(thresholds)
 
 TEST(refused)
 {
-	struct request request = { .command = of_class(ORDER_EVENT_STORE), .keys = 1, .error = "CLIENT_ERROR" };
+	struct request request = {
+		.command = of_class(ORDER_EVENT_STORE), .keys = 1, .error = "CLIENT_ERROR"
+	};
 	struct order_effect effect = order_effect(&request);
 
 	ck_assert(!effect.stages_reads && !effect.hides_writes);
-	request = (struct request){ .command = of_class(ORDER_READ_KEYS), .keys = MANY, .error = "CLIENT_ERROR" };
+	request = (struct request){
+		.command = of_class(ORDER_READ_KEYS), .keys = MANY, .error = "CLIENT_ERROR"
+	};
 	effect = order_effect(&request);
 	ck_assert(!effect.stages_reads && !effect.hides_writes);
 	request = (struct request){ .command = NULL, .keys = MANY };
@@ -134,7 +140,9 @@ TEST(refused)
 /* The calls that a request may have in flight at once; a refused one is a task as well. */
 TEST(calls_under_way)
 {
-	struct request bad = { .command = of_class(ORDER_READ_KEYS), .keys = MANY, .error = "CLIENT_ERROR" };
+	struct request bad = {
+		.command = of_class(ORDER_READ_KEYS), .keys = MANY, .error = "CLIENT_ERROR"
+	};
 	struct order_effect get = effect_of(ORDER_READ_KEYS, MANY), set = effect_of(ORDER_WRITE, 1);
 	struct order order = { 0 };
 
@@ -157,8 +165,10 @@ TEST(calls_under_way)
 TEST(begin_and_end)
 {
 	enum order_class read = ORDER_READ, write = ORDER_WRITE, flush = ORDER_FLUSH;
-	struct order_effect store = effect_of(ORDER_EVENT_STORE, 1), blocks = effect_of(ORDER_READ_BLOCKS, 2);
-	struct order_effect touch = effect_of(ORDER_TOUCH_KEYS, MANY), none = effect_of(ORDER_WRITE, 1);
+	struct order_effect store = effect_of(ORDER_EVENT_STORE, 1),
+			    blocks = effect_of(ORDER_READ_BLOCKS, 2);
+	struct order_effect touch = effect_of(ORDER_TOUCH_KEYS, MANY),
+			    none = effect_of(ORDER_WRITE, 1);
 	struct order order = { 0 };
 
 	order_begin(&order, store);

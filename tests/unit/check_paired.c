@@ -4,7 +4,13 @@
 #include "collection/adopted/encodings/words.h"
 #include "unit.h"
 
-enum { PAIRED = 3, COUNTS = 3, CASES = COUNTS * COUNTS * COUNTS * COUNTS, ORDERS = 16, STEPS_MAX = 4 };
+enum {
+	PAIRED = 3,
+	COUNTS = 3,
+	CASES = COUNTS * COUNTS * COUNTS * COUNTS,
+	ORDERS = 16,
+	STEPS_MAX = 4
+};
 
 static struct box box;
 static struct fold ann, all;
@@ -28,8 +34,8 @@ static void members_are(const char *expected, const char *after)
 
 	fold_reset(&all);
 	ck_assert_int_eq(box_fold(&box, &s, &all), ADOPTED_OK);
-	ck_assert_msg(
-		strcmp(box_text(&all), expected) == 0, "\"%s\", not \"%s\", after %s", box_text(&all), expected, after);
+	ck_assert_msg(strcmp(box_text(&all), expected) == 0, "\"%s\", not \"%s\", after %s",
+		box_text(&all), expected, after);
 	snapshot_free(&s);
 }
 
@@ -97,8 +103,8 @@ static void compact_both(int added, int removed, int then_added, int then_remove
 	if (then_removed)
 		put_count("t", "", removed + then_removed);
 	begin_compaction(&second);
-	snprintf(after, sizeof(after), "%d-%d, then %d-%d more, in order %u", added, removed, then_added, then_removed,
-		order);
+	snprintf(after, sizeof(after), "%d-%d, then %d-%d more, in order %u", added, removed,
+		then_added, then_removed, order);
 	for (int i = 0; i < STEPS_MAX; i++) {
 		if (go_on(order >> i & 1 ? &second : &first))
 			members_are(in ? "bob ann" : "bob", after);

@@ -27,7 +27,8 @@ static bool has_own_place(struct slice key)
 {
 	unsigned behind;
 
-	return slice_equal(part_key_place(key, &behind), key) && behind == 0 && !part_key_is_at_base(key);
+	return slice_equal(part_key_place(key, &behind), key) && behind == 0 &&
+		!part_key_is_at_base(key);
 }
 
 TEST(parts)
@@ -39,13 +40,16 @@ TEST(parts)
 	for (size_t i = 0; i < 1000; i++) {
 		oplog_new_id(kinds[i % 2], i % PART_PLACES, &random, id);
 		ck_assert(is_part("k.", id, "", "k") && is_part("a.b..", id, "", "a.b."));
-		ck_assert(!is_part("", id, "", "") && !is_part(".", id, "", "") && !is_part("k:", id, "", ""));
-		ck_assert(!is_part("k.", id, "x", "") && !is_part("k.x", id, "", "") && !is_part("k.", id, ".1", "") &&
-			!is_part("k.", id, ".1.2", ""));
+		ck_assert(!is_part("", id, "", "") && !is_part(".", id, "", "") &&
+			!is_part("k:", id, "", ""));
+		ck_assert(!is_part("k.", id, "x", "") && !is_part("k.x", id, "", "") &&
+			!is_part("k.", id, ".1", "") && !is_part("k.", id, ".1.2", ""));
 		oplog_new_id(OPLOG_LIST, i % PART_PLACES, &random, id);
-		ck_assert(is_part("k.", id, ".1.2", "k") && is_part("1.2.", id, ".4294967295.0", "1.2"));
-		ck_assert(!is_part("k.", id, "", "") && !is_part("k.", id, ".1", "") && !is_part("k.", id, ".1.", "") &&
-			!is_part("k.", id, "..1", "") && !is_part(".", id, ".1.2", ""));
+		ck_assert(is_part("k.", id, ".1.2", "k") &&
+			is_part("1.2.", id, ".4294967295.0", "1.2"));
+		ck_assert(!is_part("k.", id, "", "") && !is_part("k.", id, ".1", "") &&
+			!is_part("k.", id, ".1.", "") && !is_part("k.", id, "..1", "") &&
+			!is_part(".", id, ".1.2", ""));
 	}
 }
 
@@ -69,7 +73,8 @@ TEST(places)
 /* Segments of 0.1.0 are read where 0.1.0 wrote them. */
 TEST(old_segments)
 {
-	static const char *const keys[] = { "k.labcdefghijk.3.64", "k.l4k0zq81mfwx.3.64", "k.l0k0zq81mfwx.3.64" };
+	static const char *const keys[] = { "k.labcdefghijk.3.64", "k.l4k0zq81mfwx.3.64",
+		"k.l0k0zq81mfwx.3.64" };
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 		struct slice key = guard_text(keys[i]);
@@ -81,9 +86,10 @@ TEST(old_segments)
 /* Typical keys of applications. */
 TEST(others)
 {
-	static const char *const keys[] = { "", ".", "k", "app.transactions", "app.introduction", "app.transaction1",
-		"user.t20251123101", "user.i12345678901", "user.item12345678", "v1.2.3", "10.0.0.1", "a.list.1.2",
-		"k.T1abcdefghij", "k.t1abcdefghi", "k.t1abcdefghi-", "user.lastlogin01.1.2x", "app.statistics01.1.2",
+	static const char *const keys[] = { "", ".", "k", "app.transactions", "app.introduction",
+		"app.transaction1", "user.t20251123101", "user.i12345678901", "user.item12345678",
+		"v1.2.3", "10.0.0.1", "a.list.1.2", "k.T1abcdefghij", "k.t1abcdefghi",
+		"k.t1abcdefghi-", "user.lastlogin01.1.2x", "app.statistics01.1.2",
 		"app.settlements.1.2" };
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {

@@ -33,7 +33,9 @@ static void on_result(struct waiter *waiter, const struct result *r)
 
 static void push(int i, enum call_verb verb)
 {
-	struct call call = { .verb = verb, .key = SLICE("k"), .value = SLICE("xyz"), .want = WANT_VALUE };
+	struct call call = {
+		.verb = verb, .key = SLICE("k"), .value = SLICE("xyz"), .want = WANT_VALUE
+	};
 
 	listeners[i].waiter = (struct waiter){ on_result, SLICE("k") };
 	pipeline_push(&pipeline, &dialect_meta, &call, &listeners[i].waiter, &out);
@@ -113,7 +115,8 @@ TEST(many)
 
 TEST(cut_at_every_byte)
 {
-	static const char replies[] = "STORED\r\nVA 6 kk f0\r\nEN\r\nHD\r\nDELETED\r\nNOT_FOUND\r\n";
+	static const char replies[] =
+		"STORED\r\nVA 6 kk f0\r\nEN\r\nHD\r\nDELETED\r\nNOT_FOUND\r\n";
 
 	for (size_t cut = 0; cut < sizeof(replies); cut++) {
 		struct slice first = slice_of(replies, cut), rest;
@@ -126,7 +129,8 @@ TEST(cut_at_every_byte)
 		ssize_t taken = pipeline_read(&pipeline, guard_place(first), &peer);
 		ck_assert_int_ge(taken, 0);
 		rest = slice_of(replies + taken, sizeof(replies) - 1 - (size_t)taken);
-		ck_assert_int_eq(pipeline_read(&pipeline, guard_place(rest), &peer), (ssize_t)rest.n);
+		ck_assert_int_eq(
+			pipeline_read(&pipeline, guard_place(rest), &peer), (ssize_t)rest.n);
 		for (int i = 0; i < 4; i++)
 			ck_assert_int_eq(listeners[i].results, 1);
 		assert_bytes(listeners[1].result.value.n == 6 ? SLICE("6") : SLICE("?"), "6");
@@ -319,7 +323,8 @@ TEST(latencies)
 	write_all();
 	push(4, CALL_SET);
 	timed.now = 9000;
-	ck_assert_int_eq(pipeline_read(&pipeline, SLICE("STORED\r\nSTORED\r\nSTORED\r\n"), &timed), 24);
+	ck_assert_int_eq(
+		pipeline_read(&pipeline, SLICE("STORED\r\nSTORED\r\nSTORED\r\n"), &timed), 24);
 	histogram_sum(&latency, &sum);
 	ck_assert_uint_eq(sum.count, 3);
 	ck_assert_uint_eq(sum.counts[histogram_bucket(8000)], 2);

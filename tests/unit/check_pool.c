@@ -58,7 +58,8 @@ TEST(keeps_a_bounded_number)
 /* Memory that is kept in one size class is not used for a size of the next one. */
 TEST(each_class_on_its_own)
 {
-	static const size_t most[] = { POOL_STEP, 2 * POOL_STEP, POOL_FINE - POOL_STEP, POOL_FINE, 2 * POOL_FINE };
+	static const size_t most[] = { POOL_STEP, 2 * POOL_STEP, POOL_FINE - POOL_STEP, POOL_FINE,
+		2 * POOL_FINE };
 
 	for (size_t i = 0; i < sizeof(most) / sizeof(*most); i++) {
 		void *p = pool_get(&pool, most[i]), *larger;

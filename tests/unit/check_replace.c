@@ -83,7 +83,8 @@ TEST(never_in_place_of_anything_else)
 	asks_and_hears("sset k " MANY "\r\n", "CLIENT_ERROR value is not a collection\r\n");
 	ck_assert_uint_eq(server_items(&server, "k."), 0);
 	server_put(&server, SLICE("k"), SLICE("@set.3 what"));
-	asks_and_hears("sset k " MANY "\r\n", "SERVER_ERROR stored by a newer version of setlistd\r\n");
+	asks_and_hears(
+		"sset k " MANY "\r\n", "SERVER_ERROR stored by a newer version of setlistd\r\n");
 	ck_assert_uint_eq(server_items(&server, "k."), 0);
 	server_put(&server, SLICE("k"), SLICE("@set.1 +a\t "));
 	asks_and_hears("sset k a\r\n", "CLIENT_ERROR value is not a collection\r\n");

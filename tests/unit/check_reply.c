@@ -54,7 +54,10 @@ TEST(lines)
 	says((struct reply){ .kind = REPLY_LINES, .bytes = SLICE("STAT a 1\r\nSTAT b 2\r\n") },
 		"STAT a 1\r\nSTAT b 2\r\n");
 	says((struct reply){ .kind = REPLY_META, .key = SLICE("EN") }, "EN\r\n");
-	says((struct reply){ .kind = REPLY_META, .key = SLICE("VA 2 f0"), .has_value = true, .bytes = SLICE("ab") },
+	says((struct reply){ .kind = REPLY_META,
+		     .key = SLICE("VA 2 f0"),
+		     .has_value = true,
+		     .bytes = SLICE("ab") },
 		"VA 2 f0\r\nab\r\n");
 }
 
@@ -106,9 +109,9 @@ TEST(failures)
 	struct buf out = BUF_EMPTY;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct result r = {
-			.status = cases[i].status, .server = "mc:1", .line = SLICE("CLIENT_ERROR what the server said")
-		};
+		struct result r = { .status = cases[i].status,
+			.server = "mc:1",
+			.line = SLICE("CLIENT_ERROR what the server said") };
 		ck_assert(result_failed(&r));
 		reply_add_error(&out, &r);
 		assert_bytes(buf_slice(&out), cases[i].line);

@@ -78,7 +78,8 @@ TEST(events)
 	static const struct request_case cases[] = {
 		{ "evincr E 5 1424450096 noreply\r\n", "evincr E [5 1424450096] noreply" },
 		{ "evadd E 1 2 3 0\r\nabc\r\n", "evadd E {abc} flags=1 exptime=2 number=0" },
-		{ "evadd E 0 0 3 1424450096 noreply\r\nabc\r\n", "evadd E {abc} number=1424450096 noreply" },
+		{ "evadd E 0 0 3 1424450096 noreply\r\nabc\r\n",
+			"evadd E {abc} number=1424450096 noreply" },
 	};
 	CHECK(cases);
 }
@@ -116,29 +117,39 @@ TEST(nothing_is_read_twice)
 	struct request r;
 
 	for (size_t n = 1; n < line; n++) {
-		ck_assert_int_eq(request_parse(slice_of(in, n), &request_test_limits, &progress, &r), REQUEST_MORE);
+		ck_assert_int_eq(
+			request_parse(slice_of(in, n), &request_test_limits, &progress, &r),
+			REQUEST_MORE);
 		in[n - 1] = '\n';
 	}
 	memcpy(in, "set   k 0 0 12\r\n", line);
-	ck_assert_int_eq(request_parse(slice_of(in, line), &request_test_limits, &progress, &r), REQUEST_MORE);
+	ck_assert_int_eq(request_parse(slice_of(in, line), &request_test_limits, &progress, &r),
+		REQUEST_MORE);
 	memset(in, '\n', line);
 	for (size_t n = line + 1; n <= line + 12; n++)
-		ck_assert_int_eq(request_parse(slice_of(in, n), &request_test_limits, &progress, &r), REQUEST_MORE);
+		ck_assert_int_eq(
+			request_parse(slice_of(in, n), &request_test_limits, &progress, &r),
+			REQUEST_MORE);
 	memcpy(in, "set   k 0 0 12\r\n", line);
-	ck_assert_int_eq(request_parse(slice_of(in, whole - 1), &request_test_limits, &progress, &r), REQUEST_MORE);
-	ck_assert_int_eq(request_parse(slice_of(in, whole), &request_test_limits, &progress, &r), REQUEST_READY);
+	ck_assert_int_eq(
+		request_parse(slice_of(in, whole - 1), &request_test_limits, &progress, &r),
+		REQUEST_MORE);
+	ck_assert_int_eq(request_parse(slice_of(in, whole), &request_test_limits, &progress, &r),
+		REQUEST_READY);
 	ck_assert_uint_eq(r.consumed, whole);
 	assert_bytes(r.data, "hello, world");
 }
 
 /* `before`, a key of `n` bytes, `after`. */
-static enum request_status parse_key(const char *before, int n, const char *after, struct request *r)
+static enum request_status parse_key(
+	const char *before, int n, const char *after, struct request *r)
 {
 	char in[512];
 	struct request_progress progress = { 0 };
 	int length = snprintf(in, sizeof(in), "%s%0*d%s", before, n, 0, after);
 
-	return request_parse(guard_place(slice_of(in, (size_t)length)), &request_test_limits, &progress, r);
+	return request_parse(
+		guard_place(slice_of(in, (size_t)length)), &request_test_limits, &progress, r);
 }
 
 TEST(longest_keys)
@@ -157,8 +168,10 @@ TEST(longest_keys)
 
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
 		struct request r;
-		ck_assert_int_eq(parse_key(lines[i].before, lines[i].max, lines[i].after, &r), REQUEST_READY);
-		ck_assert_int_eq(parse_key(lines[i].before, lines[i].max + 1, lines[i].after, &r), REQUEST_REFUSED);
+		ck_assert_int_eq(parse_key(lines[i].before, lines[i].max, lines[i].after, &r),
+			REQUEST_READY);
+		ck_assert_int_eq(parse_key(lines[i].before, lines[i].max + 1, lines[i].after, &r),
+			REQUEST_REFUSED);
 		ck_assert_str_eq(r.error, "CLIENT_ERROR key too long");
 	}
 }
@@ -169,7 +182,8 @@ TEST(valid_keys)
 
 	for (int c = 0; c < 256; c++) {
 		key[1] = (char)c;
-		ck_assert_int_eq(request_key_valid(guard_place(slice_of(key, 3)), 3), c > 0x20 && c != 0x7f);
+		ck_assert_int_eq(
+			request_key_valid(guard_place(slice_of(key, 3)), 3), c > 0x20 && c != 0x7f);
 	}
 	ck_assert(!request_key_valid(SLICE(""), 3));
 	ck_assert(!request_key_valid(SLICE("abcd"), 3));
@@ -200,9 +214,12 @@ TEST(other_protocols)
 		{ "GET / HTTP/1.1\r\n", "hang up" },
 		{ "POST /x HTTP/1.0\r\n", "hang up" },
 		{ "HTTP/\r\n", "hang up" },
-		{ "*1\r\n$4\r\nPING\r\n", "fatal CLIENT_ERROR only the memcached protocols are supported here" },
-		{ "\x80\x0b", "fatal CLIENT_ERROR only the memcached protocols are supported here" },
-		{ "\x16\x03\x01", "fatal CLIENT_ERROR only the memcached protocols are supported here" },
+		{ "*1\r\n$4\r\nPING\r\n",
+			"fatal CLIENT_ERROR only the memcached protocols are supported here" },
+		{ "\x80\x0b",
+			"fatal CLIENT_ERROR only the memcached protocols are supported here" },
+		{ "\x16\x03\x01",
+			"fatal CLIENT_ERROR only the memcached protocols are supported here" },
 	};
 	CHECK(cases);
 }
@@ -210,7 +227,8 @@ TEST(other_protocols)
 TEST(bad_lines)
 {
 	static const struct request_case cases[] = {
-		{ "decr k x noreply\r\n", "refused CLIENT_ERROR invalid numeric delta argument noreply" },
+		{ "decr k x noreply\r\n",
+			"refused CLIENT_ERROR invalid numeric delta argument noreply" },
 		{ "delete k 1\r\n", BAD_FORMAT },
 		{ "delete k 0 0\r\n", BAD_FORMAT },
 		{ "touch k 4294967296\r\n", "refused CLIENT_ERROR invalid exptime argument" },
@@ -238,7 +256,8 @@ TEST(zero_bytes)
 	request_check(SLICE("get a\0\r\n"), "refused CLIENT_ERROR control character in line");
 	request_check(SLICE("get a\0b\r\n"), "refused CLIENT_ERROR control character in line");
 	request_check(SLICE("\0get a\r\n"), "refused ERROR");
-	request_check(SLICE("set k\0 0 0 1\r\n"), "refused CLIENT_ERROR control character in line skip=3");
+	request_check(SLICE("set k\0 0 0 1\r\n"),
+		"refused CLIENT_ERROR control character in line skip=3");
 }
 
 /* The line is wrong, but where its data ends is known: they are thrown away. */
@@ -251,8 +270,10 @@ TEST(block_is_skipped)
 		{ "set k 0 0 3 4\r\n", BAD_FORMAT " skip=5" },
 		{ "cas k 0 0 3 noreply\r\n", BAD_FORMAT " skip=5 noreply" },
 		{ "cas k 0 0 3 1 2\r\n", BAD_FORMAT " skip=5" },
-		{ "set k 0 0 1001\r\n", "refused SERVER_ERROR object too large for cache skip=1003" },
-		{ "set k 0 0 2147483645\r\n", "refused SERVER_ERROR object too large for cache skip=2147483647" },
+		{ "set k 0 0 1001\r\n",
+			"refused SERVER_ERROR object too large for cache skip=1003" },
+		{ "set k 0 0 2147483645\r\n",
+			"refused SERVER_ERROR object too large for cache skip=2147483647" },
 		{ "ms k 1001\r\n", "refused SERVER_ERROR object too large for cache skip=1003" },
 		{ "set k\x01 0 0 x\r\n", "fatal usage" },
 		{ "ms k 3 v\x01\r\n", "refused CLIENT_ERROR control character in line skip=5" },
@@ -302,13 +323,17 @@ TEST(noreply)
 {
 	static const struct request_case cases[] = {
 		{ "incr a\x01 1 noreply\r\n", "incr a\x01 number=1 noreply" },
-		{ "sadd k \x01 noreply\r\n", "refused CLIENT_ERROR control character in line noreply" },
+		{ "sadd k \x01 noreply\r\n",
+			"refused CLIENT_ERROR control character in line noreply" },
 		{ "touch k\x7f 1 noreply\r\n", "touch k\x7f exptime=1 noreply" },
 		{ "delete a\tb noreply\r\n", "delete a\tb noreply" },
-		{ "evincr a\tb 1 noreply\r\n", "refused CLIENT_ERROR control character in line noreply" },
-		{ "evadd k\x01 0 0 3 noreply\r\n", "refused CLIENT_ERROR control character in line skip=5 noreply" },
+		{ "evincr a\tb 1 noreply\r\n",
+			"refused CLIENT_ERROR control character in line noreply" },
+		{ "evadd k\x01 0 0 3 noreply\r\n",
+			"refused CLIENT_ERROR control character in line skip=5 noreply" },
 		{ "get a\x01 noreply\r\n", "get a\x01 [noreply] keys=2" },
-		{ "set k 0 0 1001 noreply\r\n", "refused SERVER_ERROR object too large for cache skip=1003 noreply" },
+		{ "set k 0 0 1001 noreply\r\n",
+			"refused SERVER_ERROR object too large for cache skip=1003 noreply" },
 	};
 	CHECK(cases);
 }
@@ -317,7 +342,8 @@ TEST(noreply)
 TEST(debug_keys)
 {
 	static const struct request_case cases[] = {
-		{ "me YSBi b\r\n", "refused CLIENT_ERROR me takes no key with spaces or control characters" },
+		{ "me YSBi b\r\n",
+			"refused CLIENT_ERROR me takes no key with spaces or control characters" },
 		{ "me ! b x\r\n", "refused CLIENT_ERROR error decoding key" },
 		{ "me ! x b\r\n", "me ! [x b]" },
 	};
@@ -367,14 +393,17 @@ TEST(line_too_long)
 	while (buf_size(&in) < request_test_limits.max_line)
 		BUF_ADD(&in, "m");
 	struct slice text = buf_slice(&in);
-	ck_assert_int_eq(request_parse(guard_place(slice_of(text.p, text.n - 1)), &request_test_limits, &progress, &r),
+	ck_assert_int_eq(request_parse(guard_place(slice_of(text.p, text.n - 1)),
+				 &request_test_limits, &progress, &r),
 		REQUEST_MORE);
-	ck_assert_int_eq(request_parse(guard_place(text), &request_test_limits, &progress, &r), REQUEST_FATAL);
+	ck_assert_int_eq(request_parse(guard_place(text), &request_test_limits, &progress, &r),
+		REQUEST_FATAL);
 	ck_assert_str_eq(r.error, "CLIENT_ERROR line too long");
 	BUF_ADD(&in, "\n");
 	progress = (struct request_progress){ 0 };
 	ck_assert_int_eq(
-		request_parse(guard_place(buf_slice(&in)), &request_test_limits, &progress, &r), REQUEST_FATAL);
+		request_parse(guard_place(buf_slice(&in)), &request_test_limits, &progress, &r),
+		REQUEST_FATAL);
 	buf_free(&in);
 }
 
@@ -390,7 +419,8 @@ TEST(meta_line_too_long)
 	ck_assert_int_eq(n, META_LINE_MAX + 2);
 	struct request r;
 	struct request_progress progress = { 0 };
-	ck_assert_int_eq(request_parse(guard_place(slice_of(in, (size_t)n)), &request_test_limits, &progress, &r),
+	ck_assert_int_eq(request_parse(guard_place(slice_of(in, (size_t)n)), &request_test_limits,
+				 &progress, &r),
 		REQUEST_READY);
 	n = snprintf(in, sizeof(in), "mg k L%0*d\r\n", META_LINE_MAX - 5, 0);
 	request_check(slice_of(in, (size_t)n), "refused CLIENT_ERROR line too long");

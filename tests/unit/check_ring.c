@@ -69,7 +69,8 @@ static void compare_keys(const struct ring *ring, const memcached_st *theirs)
 
 	for (int i = 0; i < KEYS; i++) {
 		size_t n = choose_key(key);
-		ck_assert_int_eq(ring_lookup(ring, slice_of(key, n)), (int)memcached_generate_hash(theirs, key, n));
+		ck_assert_int_eq(ring_lookup(ring, slice_of(key, n)),
+			(int)memcached_generate_hash(theirs, key, n));
 	}
 }
 
@@ -79,12 +80,14 @@ static void compare_keys(const struct ring *ring, const memcached_st *theirs)
  * A weight counts for libmemcached's consistent hashing only if that was set before. But then each
  * server takes long.
  */
-static memcached_st *their_cluster(const struct cluster *cluster, enum ring_distribution distribution)
+static memcached_st *their_cluster(
+	const struct cluster *cluster, enum ring_distribution distribution)
 {
 	memcached_st *theirs = memcached_create(NULL);
 
 	if (distribution == RING_CONSISTENT)
-		memcached_behavior_set(theirs, MEMCACHED_BEHAVIOR_DISTRIBUTION, MEMCACHED_DISTRIBUTION_CONSISTENT);
+		memcached_behavior_set(
+			theirs, MEMCACHED_BEHAVIOR_DISTRIBUTION, MEMCACHED_DISTRIBUTION_CONSISTENT);
 	for (int i = 0; i < cluster->count; i++) {
 		const struct ring_server *s = &cluster->servers[i];
 		memcached_return_t rc = s->port
@@ -133,7 +136,8 @@ TEST(every_number_of_equal_servers)
 
 /* --- configuration strings --- */
 
-static const char *const hashes[] = { "MD5", "CRC", "FNV1_64", "FNV1A_64", "FNV1_32", "FNV1A_32", "MURMUR", "JENKINS" };
+static const char *const hashes[] = { "MD5", "CRC", "FNV1_64", "FNV1A_64", "FNV1_32", "FNV1A_32",
+	"MURMUR", "JENKINS" };
 
 static void add_hash(struct buf *text)
 {
@@ -157,7 +161,8 @@ static void add_servers(const struct cluster *cluster, struct buf *text)
 /* The meaning of an option may depend on the options before it. */
 static void choose_string(const struct cluster *cluster, struct buf *text)
 {
-	static const char *const distributions[] = { "consistent", "consistent", "modula", "consistent,MD5" };
+	static const char *const distributions[] = { "consistent", "consistent", "modula",
+		"consistent,MD5" };
 	const char *distribution = distributions[below(4)];
 	unsigned place = below(3), hash = below(4), sorted = below(6);
 
@@ -218,7 +223,8 @@ TEST(strings_that_are_refused)
 	refused("--SERVER=host-a --DISTRIBUTION=random", "random distribution");
 	refused("--SERVER=host-a --SERVER=host-b --SERVER=host-a", "listed twice");
 	refused("--DISTRIBUTION=consistent", "no servers");
-	refused("--SERVER=host-a --SERVER=host-b --NAMESPACE=\"x\" --HASH-WITH-NAMESPACE", "does not support");
+	refused("--SERVER=host-a --SERVER=host-b --NAMESPACE=\"x\" --HASH-WITH-NAMESPACE",
+		"does not support");
 	refused("--NONSENSE", "");
 	for (int i = 0; i <= SERVERS_MAX; i++)
 		buf_printf(&many, "--SERVER=host-%d ", i);
@@ -265,8 +271,8 @@ TEST(a_thousand_servers)
 /* Of a ring in plain sight, and at its end. */
 TEST(points_in_plain_sight)
 {
-	static const struct ring_point points[] = { { 40, 2 }, { 10, 0 }, { 20, 1 }, { 20, 0 }, { UINT32_MAX - 7, 1 },
-		{ 0x80000000, 2 } };
+	static const struct ring_point points[] = { { 40, 2 }, { 10, 0 }, { 20, 1 }, { 20, 0 },
+		{ UINT32_MAX - 7, 1 }, { 0x80000000, 2 } };
 	struct cluster cluster = { .count = 3 };
 	struct ring *ring;
 

@@ -339,7 +339,8 @@ static void read_manual(const char *encoding, unsigned number[2])
 TEST(each_encoding)
 {
 	for (int id = ENCODING_OPLOG; id <= ENCODING_INDEXED; id++) {
-		const char *name = id == ENCODING_OPLOG ? "oplog" : encoding_get((enum encoding_id)id)->name;
+		const char *name =
+			id == ENCODING_OPLOG ? "oplog" : encoding_get((enum encoding_id)id)->name;
 		struct collection_rule rule = { .prefix = SLICE("s"),
 			.encoding = (enum encoding_id)id,
 			.delimiter = ',',
@@ -391,10 +392,12 @@ TEST(each_command)
 		again = trips(rows[i].line);
 		(void)fake_told(&fake);
 		has[command_lookup(slice_token(&line))->id] = true;
-		if ((first != rows[i].first || again != rows[i].again) && at < wrong + sizeof(wrong) - 100)
+		if ((first != rows[i].first || again != rows[i].again) &&
+			at < wrong + sizeof(wrong) - 100)
 			at += snprintf(at, 100, "%.60s: %u, %u\n", rows[i].line, first, again);
 	}
 	ck_assert_msg(at == wrong, "\n%s", wrong);
 	for (int id = 0; id < COMMAND_COUNT; id++)
-		ck_assert_msg(has[id] || !has_task(id), "%s has no row", command_get((command_id)id)->name.p);
+		ck_assert_msg(has[id] || !has_task(id), "%s has no row",
+			command_get((command_id)id)->name.p);
 }

@@ -22,10 +22,13 @@ TEST(empty_prefix_is_for_all)
 {
 	const struct collection_rule collections[] = { { .prefix = SLICE(""), .ttl = 9 },
 		{ .prefix = SLICE("a"), .ttl = 1 } };
-	const struct event_rule events[] = { { .prefix = SLICE(""), .ttl = 8, .separator = SLICE(".") } };
-	const struct rules rules = {
-		.collections = collections, .collection_count = 2, .events = events, .event_count = 1
+	const struct event_rule events[] = {
+		{ .prefix = SLICE(""), .ttl = 8, .separator = SLICE(".") }
 	};
+	const struct rules rules = { .collections = collections,
+		.collection_count = 2,
+		.events = events,
+		.event_count = 1 };
 
 	ck_assert_int_eq(rules_collection(&rules, SLICE("b"))->ttl, 9);
 	ck_assert_int_eq(rules_collection(&rules, SLICE("ab"))->ttl, 1);
@@ -34,7 +37,9 @@ TEST(empty_prefix_is_for_all)
 
 TEST(defaults)
 {
-	const struct event_rule events[] = { { .prefix = SLICE("Router"), .bucket = GRANULARITY_DAY, .lookback = 3 } };
+	const struct event_rule events[] = {
+		{ .prefix = SLICE("Router"), .bucket = GRANULARITY_DAY, .lookback = 3 }
+	};
 	const struct rules rules = { .events = events, .event_count = 1 };
 	const struct event_rule *rule = rules_event(&rules, SLICE("Route"));
 
@@ -54,7 +59,9 @@ TEST(reserved_keys)
 		{ .prefix = SLICE("in-"), .removed = SLICE("out-"), .only = true },
 		{ .prefix = SLICE("c-"), .removed = SLICE("d-") },
 	};
-	struct rules rules = { .collections = collections, .collection_count = 4, .reserves = true };
+	struct rules rules = {
+		.collections = collections, .collection_count = 4, .reserves = true
+	};
 
 	ck_assert(rules_reserve(&rules, SLICE("a-x")) && rules_reserve(&rules, SLICE("a-")));
 	ck_assert(!rules_reserve(&rules, SLICE("a-b-x")) && !rules_reserve(&rules, SLICE("x")));
@@ -77,9 +84,10 @@ TEST(each_option_differs)
 	const struct rules none = { 0 };
 	struct collection_rule collection = rules_default_collection;
 	struct event_rule event = *rules_event(&none, SLICE(""));
-	const struct rules rules = {
-		.collections = &collection, .collection_count = 1, .events = &event, .event_count = 1
-	};
+	const struct rules rules = { .collections = &collection,
+		.collection_count = 1,
+		.events = &event,
+		.event_count = 1 };
 	const struct rules same = { .collections = &rules_default_collection,
 		.collection_count = 1,
 		.events = rules_event(&none, SLICE("")),

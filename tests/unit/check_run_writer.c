@@ -52,15 +52,16 @@ static struct oplog_run run_has_all(void)
 	buf_consume(&expected, buf_size(&expected));
 	for (size_t i = 0; i < model.count; i++) {
 		struct slice name = table_model_name(&model, i);
-		buf_printf(
-			&expected, "%s%c%.*s", i ? " " : "@[", model.list[i].removed ? '-' : '+', (int)name.n, name.p);
+		buf_printf(&expected, "%s%c%.*s", i ? " " : "@[", model.list[i].removed ? '-' : '+',
+			(int)name.n, name.p);
 	}
 	buf_printf(&expected, model.count ? "] " : "");
 	/* The first entries of tables are not checked here. */
 	ck_assert_uint_eq(strlen(shown), buf_size(&expected));
 	for (size_t i = 0; shown[i]; i++)
-		ck_assert_msg(
-			shown[i] == expected.data[i] || (shown[i] == '|' && expected.data[i] == ' '), "%s", shown);
+		ck_assert_msg(shown[i] == expected.data[i] ||
+				(shown[i] == '|' && expected.data[i] == ' '),
+			"%s", shown);
 	return run;
 }
 
@@ -127,7 +128,8 @@ static void sizes(const struct oplog_run *run)
 		 * The next entry would not have fitted: its name, its numbers, and a restart point.
 		 */
 		if (i + 1 < fences.count)
-			ck_assert_uint_gt(fence->bytes + model.list[at].size + 8, options.table_size);
+			ck_assert_uint_gt(
+				fence->bytes + model.list[at].size + 8, options.table_size);
 	}
 	fences_free(&fences);
 }
@@ -142,7 +144,8 @@ TEST(runs_of_all_kinds)
 		add_all();
 		run_writer_finish(&writer);
 		server_answer_all(&server);
-		ck_assert(writer.finished && writer.parts.pending == 0 && !writer.parts.failure.happened);
+		ck_assert(writer.finished && writer.parts.pending == 0 &&
+			!writer.parts.failure.happened);
 		struct oplog_run run = run_has_all();
 		ck_assert(run.indexed == (run.tables > 1));
 		sizes(&run);
@@ -195,7 +198,8 @@ TEST(folds)
 /* Puts the model into the cupboard as a run, and its items to the server. */
 static struct oplog_run other_run(uint64_t *random)
 {
-	struct oplog_run run = cupboard_run(&cupboard, &model, 1 + random_next(random) % 60, random);
+	struct oplog_run run =
+		cupboard_run(&cupboard, &model, 1 + random_next(random) % 60, random);
 
 	stored_put(&server, &cupboard, "", &run, 1, "");
 	server_find(&server, SLICE("k"))->used = false;
@@ -276,7 +280,8 @@ static void write_some(int64_t exptime)
 	model.count = 0;
 	for (int i = 0; i < 60; i++) {
 		char name[16];
-		table_model_add(&model, slice_of(name, (size_t)snprintf(name, sizeof(name), "m%04d", i)), false);
+		table_model_add(&model,
+			slice_of(name, (size_t)snprintf(name, sizeof(name), "m%04d", i)), false);
 	}
 	options.table_size = 100;
 	begin(exptime);
@@ -298,7 +303,8 @@ TEST(times_to_live)
 	part_writer_follow(&writer.parts, 500);
 	ck_assert_uint_eq(fake_waiting(&fake), server_items(&server, ""));
 	for (size_t i = fake_oldest(&fake); i < fake.count; i++)
-		ck_assert(fake.calls[i].call.verb == CALL_TOUCH && fake.calls[i].call.exptime == 510);
+		ck_assert(
+			fake.calls[i].call.verb == CALL_TOUCH && fake.calls[i].call.exptime == 510);
 	server_answer_all(&server);
 	part_writer_follow(&writer.parts, TTL_NEVER);
 	ck_assert_uint_eq(fake_waiting(&fake), server_items(&server, ""));
@@ -320,18 +326,20 @@ TEST(failures)
 	for (size_t i = 0; i < count; i++) {
 		char line[] = "SERVER_ERROR 0";
 		line[13] = (char)('0' + i % 10);
-		struct result r = { .status = i < 2 ? RESULT_DONE : RESULT_REFUSED, .line = slice_of(line, 14) };
+		struct result r = { .status = i < 2 ? RESULT_DONE : RESULT_REFUSED,
+			.line = slice_of(line, 14) };
 		fake_result(&fake, i, &r);
 		memset(line, '#', sizeof(line));
-		ck_assert(writer.parts.failure.happened == (i >= 2) && writer.parts.pending == count - 1 - i &&
-			told == i + 1);
+		ck_assert(writer.parts.failure.happened == (i >= 2) &&
+			writer.parts.pending == count - 1 - i && told == i + 1);
 	}
 	ck_assert_int_eq(writer.parts.failure.result.status, RESULT_REFUSED);
 	assert_bytes(writer.parts.failure.result.line, "SERVER_ERROR 2");
 	run_writer_fini(&writer);
 	write_some(0);
 	fake_result(&fake, fake_oldest(&fake), &(struct result){ .status = RESULT_NOT_STORED });
-	ck_assert(writer.parts.failure.happened && writer.parts.failure.result.status == RESULT_BUSY);
+	ck_assert(
+		writer.parts.failure.happened && writer.parts.failure.result.status == RESULT_BUSY);
 	server_answer_all(&server);
 	run_writer_fini(&writer);
 }

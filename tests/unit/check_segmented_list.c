@@ -33,8 +33,10 @@ TEST(no_list)
 	struct segmented_list list = { .piece_count = 0 };
 
 	for (size_t i = 0; i < sizeof(strangers) / sizeof(strangers[0]); i++) {
-		ck_assert_msg(!segmented_list_read(&list, guard_text(strangers[i].base)), "\"%s\"", strangers[i].base);
-		ck_assert_msg(list.form == strangers[i].form, "\"%s\": %d", strangers[i].base, (int)list.form);
+		ck_assert_msg(!segmented_list_read(&list, guard_text(strangers[i].base)), "\"%s\"",
+			strangers[i].base);
+		ck_assert_msg(list.form == strangers[i].form, "\"%s\": %d", strangers[i].base,
+			(int)list.form);
 		ck_assert_msg(list.is_set == strangers[i].is_set, "\"%s\"", strangers[i].base);
 		segmented_list_free(&list);
 	}
@@ -49,8 +51,8 @@ TEST(parts)
 	ck_assert(!list.is_list && !list.tangled && segmented_list_count(&list) == 2);
 	segmented_list_free(&list);
 	ck_assert(segmented_list_read(&list, SLICE("+x @list @" L1 ":1:2 @" L1 " +a +b ")));
-	ck_assert(
-		list.is_list && !list.tangled && list.piece_count == 4 && segmented_list_count(&list) == 1 + 2 + 3 + 2);
+	ck_assert(list.is_list && !list.tangled && list.piece_count == 4 &&
+		segmented_list_count(&list) == 1 + 2 + 3 + 2);
 	segmented_list_free(&list);
 	ck_assert(segmented_list_read(&list, SLICE("@" L1 " -a ")));
 	ck_assert(list.is_list && list.tangled);
@@ -88,8 +90,10 @@ TEST(needs)
 		{ { .verb = LIST_TAKE, .start = -1, .item = { "x", 1 } }, 0 },
 		{ { .verb = LIST_ROTATE, .start = -1, .stop = 0 }, 0 },
 		{ { .verb = LIST_INSERT, .pivot = { "last", 4 }, .item = { "x", 1 } }, 0 },
-		{ { .verb = LIST_POSITION, .item = { "x", 1 }, .find = { .rank = -1, .most = 3 } }, 0 },
-		{ { .verb = LIST_POSITION, .item = { "y", 1 }, .find = { .rank = 1, .most = 3 } }, 1 },
+		{ { .verb = LIST_POSITION, .item = { "x", 1 }, .find = { .rank = -1, .most = 3 } },
+			0 },
+		{ { .verb = LIST_POSITION, .item = { "y", 1 }, .find = { .rank = 1, .most = 3 } },
+			1 },
 		{ { .verb = LIST_TRIM, .start = 3, .stop = -30 }, 0 },
 	};
 	static struct list_model m;
@@ -110,8 +114,9 @@ TEST(needs)
 
 static void random_step(struct list_model *m, uint64_t *random, struct buf *text)
 {
-	static const enum list_verb verbs[] = { LIST_RANGE, LIST_LENGTH, LIST_POSITION, LIST_POP_FRONT, LIST_POP_BACK,
-		LIST_REMOVE, LIST_SET, LIST_TRIM, LIST_INSERT, LIST_TAKE, LIST_ROTATE };
+	static const enum list_verb verbs[] = { LIST_RANGE, LIST_LENGTH, LIST_POSITION,
+		LIST_POP_FRONT, LIST_POP_BACK, LIST_REMOVE, LIST_SET, LIST_TRIM, LIST_INSERT,
+		LIST_TAKE, LIST_ROTATE };
 	uint64_t dice = random_next(random) % 100;
 	char name[16];
 	size_t n = (size_t)snprintf(name, sizeof(name), "m%d", (int)(random_next(random) % 9));
@@ -124,10 +129,11 @@ static void random_step(struct list_model *m, uint64_t *random, struct buf *text
 	};
 
 	char other[16];
-	request.find = (struct list_find){ (int64_t)(random_next(random) % 5) - 2, random_next(random) % 4,
-		random_next(random) % 40, random_next(random) % 2 };
+	request.find = (struct list_find){ (int64_t)(random_next(random) % 5) - 2,
+		random_next(random) % 4, random_next(random) % 40, random_next(random) % 2 };
 	request.find.rank += request.find.rank == 0;
-	request.pivot = slice_of(other, (size_t)snprintf(other, sizeof(other), "m%d", (int)(random_next(random) % 9)));
+	request.pivot = slice_of(other,
+		(size_t)snprintf(other, sizeof(other), "m%d", (int)(random_next(random) % 9)));
 	if (request.verb == LIST_TRIM)
 		request.start %= 3;
 	if (request.verb == LIST_INSERT)

@@ -52,7 +52,8 @@ static void server_brings_item(void)
 	ck_assert(fake.calls[i].call.verb == CALL_GET && slice_starts(key, SLICE("k.")));
 	item = cupboard_find(&cupboard, slice_skip(key, 2));
 	ck_assert_ptr_nonnull(item);
-	fake_result(&fake, i, &(struct result){ .status = RESULT_HIT, .value = buf_slice(&item->data) });
+	fake_result(&fake, i,
+		&(struct result){ .status = RESULT_HIT, .value = buf_slice(&item->data) });
 }
 
 /* Answers all pending reads of items. Returns how many there were. */
@@ -71,7 +72,8 @@ static int server_brings_items(void)
  * Sends a request; answers with the base of these runs, then with their items; checks the reply.
  * Returns the number of items.
  */
-static int reads(const char *request, const struct oplog_run *runs, size_t count, const char *log, const char *reply)
+static int reads(const char *request, const struct oplog_run *runs, size_t count, const char *log,
+	const char *reply)
 {
 	int items;
 
@@ -202,7 +204,8 @@ TEST(items_are_others)
 	client_asks("scount k a b\r\n");
 	server_answers(base(7, &run, 1, "+x "));
 	server_brings_item();
-	fake_result(&fake, fake_oldest(&fake), &(struct result){ .status = RESULT_HIT, .value = SLICE("T1") });
+	fake_result(&fake, fake_oldest(&fake),
+		&(struct result){ .status = RESULT_HIT, .value = SLICE("T1") });
 	while (fake_waiting(&fake) && fake.calls[fake_oldest(&fake)].call.key.n > 1)
 		server_brings_item();
 	server_answers(base(7, &run, 1, "+x "));
@@ -278,7 +281,9 @@ static int never_whole(bool changes)
 		if (call->verb == CALL_APPEND)
 			break;
 		if (changes)
-			run.check++, oplog_new_id(OPLOG_TABLE, 0, &cupboard.random, cupboard.items[0].id);
+			run.check++,
+				oplog_new_id(
+					OPLOG_TABLE, 0, &cupboard.random, cupboard.items[0].id);
 		server_answers(call->verb == CALL_CAS ? "EXISTS\r\n"
 				: call->key.n > 1     ? "EN\r\n"
 						      : base(changes ? n : 7, &run, 1, ""));
@@ -303,10 +308,13 @@ TEST(bounded)
 TEST(forms)
 {
 	client_asks("smembers k\r\n");
-	relays("VA 11 kk f0 c7 t-1\r\n@set.3 what\r\n", "SERVER_ERROR stored by a newer version of setlistd\r\n");
+	relays("VA 11 kk f0 c7 t-1\r\n@set.3 what\r\n",
+		"SERVER_ERROR stored by a newer version of setlistd\r\n");
 	client_asks("scard k\r\n");
-	relays("VA 11 kk f0 c7 t-1\r\n@set.1 +a \t\r\n", "CLIENT_ERROR value is not a collection\r\n");
-	exchanges("llen k\r\n", base(7, &abc, 1, ""), "CLIENT_ERROR value is a set, not a list\r\n");
+	relays("VA 11 kk f0 c7 t-1\r\n@set.1 +a \t\r\n",
+		"CLIENT_ERROR value is not a collection\r\n");
+	exchanges(
+		"llen k\r\n", base(7, &abc, 1, ""), "CLIENT_ERROR value is a set, not a list\r\n");
 	fake_calls(&fake);
 	/*
 	 * A large set of version 0.1.0 is no longer read: it is removed, and can be loaded again.
@@ -322,16 +330,21 @@ TEST(forms)
  */
 TEST(a_view_makes_no_sense)
 {
-	static const struct collection_options caching = { .log_size = 4096, .table_size = 4096, .cache = 1 << 20 };
+	static const struct collection_options caching = {
+		.log_size = 4096, .table_size = 4096, .cache = 1 << 20
+	};
 
 	fake_takes(&caching);
-	ck_assert_int_eq(reads("smembers k\r\n", &abc, 1, "", "VALUE k 0 5\r\na b c\r\nEND\r\n"), 1);
+	ck_assert_int_eq(
+		reads("smembers k\r\n", &abc, 1, "", "VALUE k 0 5\r\na b c\r\nEND\r\n"), 1);
 	cache_find(fake.host.lanes->cache, SLICE("k"), hash_key(SLICE("k"), fake.host.env.seed))
 		->view.runs[0]
 		.ref.entries += 1000;
-	exchanges("srandmember k 5\r\n", base(7, &abc, 1, ""), "CLIENT_ERROR value is not a collection\r\n");
+	exchanges("srandmember k 5\r\n", base(7, &abc, 1, ""),
+		"CLIENT_ERROR value is not a collection\r\n");
 	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->corrupt_values, 1);
-	ck_assert_int_eq(reads("smembers k\r\n", &abc, 1, "", "VALUE k 0 5\r\na b c\r\nEND\r\n"), 1);
+	ck_assert_int_eq(
+		reads("smembers k\r\n", &abc, 1, "", "VALUE k 0 5\r\na b c\r\nEND\r\n"), 1);
 }
 
 FIXTURE(setup, teardown)

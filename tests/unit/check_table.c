@@ -28,7 +28,8 @@ static void write_model(struct table_writer *w, struct buf *out)
 	ck_assert_uint_eq(w->count, model.count);
 	ck_assert_uint_eq(w->removals, removals);
 	if (model.count)
-		ck_assert(slice_equal(slice_of(w->last, w->last_size), table_model_name(&model, model.count - 1)));
+		ck_assert(slice_equal(slice_of(w->last, w->last_size),
+			table_model_name(&model, model.count - 1)));
 	size = table_writer_size(w);
 	table_writer_finish(w, out);
 	ck_assert_uint_eq(buf_size(out) - before, size);
@@ -53,7 +54,8 @@ static bool stands_on(const struct table_cursor *c, bool there, size_t i)
 	if (c->at != i || there != (i < model.count))
 		return false;
 	return !there ||
-		(slice_equal(table_member(c), table_model_name(&model, i)) && c->removed == model.list[i].removed);
+		(slice_equal(table_member(c), table_model_name(&model, i)) &&
+			c->removed == model.list[i].removed);
 }
 
 static bool has_places(const struct table *t)
@@ -78,7 +80,8 @@ static bool finds(const void *where, struct slice name)
 {
 	const struct table *t = where;
 	size_t i = table_model_seek(&model, name);
-	bool named = i < model.count && slice_equal(table_model_name(&model, i), name), removed = false, there, good;
+	bool named = i < model.count && slice_equal(table_model_name(&model, i), name),
+	     removed = false, there, good;
 	struct table_cursor c;
 
 	there = table_seek(&c, t, name);
@@ -87,7 +90,8 @@ static bool finds(const void *where, struct slice name)
 		there = table_next(&c);
 		good = good && stands_on(&c, there, i + 1);
 	}
-	return good && table_find(t, name, &removed) == named && (!named || removed == model.list[i].removed);
+	return good && table_find(t, name, &removed) == named &&
+		(!named || removed == model.list[i].removed);
 }
 
 TEST(as_a_sorted_array)
@@ -99,26 +103,33 @@ TEST(as_a_sorted_array)
 		/* Written bytes follow others, and do not depend on their position. */
 		BUF_ADD(&written, "before");
 		write_model(&writer, &written);
-		ck_assert_msg(
-			table_open(&table, guard_place(slice_skip(buf_slice(&written), 6))), "seed %d", (int)seed);
+		ck_assert_msg(table_open(&table, guard_place(slice_skip(buf_slice(&written), 6))),
+			"seed %d", (int)seed);
 		ck_assert_uint_eq(table.count, model.count);
 		ck_assert_msg(has_places(&table), "seed %d", (int)seed);
-		ck_assert_msg(table_model_tries(&model, finds, &table, &random), "seed %d", (int)seed);
-		ck_assert_uint_eq(table_restarts(&table), (model.count + TABLE_INTERVAL - 1) / TABLE_INTERVAL);
+		ck_assert_msg(
+			table_model_tries(&model, finds, &table, &random), "seed %d", (int)seed);
+		ck_assert_uint_eq(table_restarts(&table),
+			(model.count + TABLE_INTERVAL - 1) / TABLE_INTERVAL);
 		table_rank(&table, ranks);
-		ck_assert_msg(table_model_tries(&model, finds, &table, &random), "seed %d, with ranks", (int)seed);
+		ck_assert_msg(table_model_tries(&model, finds, &table, &random),
+			"seed %d, with ranks", (int)seed);
 	}
 }
 
 TEST(order)
 {
-	static const struct slice names[] = { BYTES(""), BYTES("a"), BYTES("aa"), BYTES("ab"), BYTES("b"), BYTES("ba"),
-		BYTES("~"), BYTES("\x80"), BYTES("\xc3\xa9"), BYTES("\xff"), BYTES("\xff!") };
+	static const struct slice names[] = { BYTES(""), BYTES("a"), BYTES("aa"), BYTES("ab"),
+		BYTES("b"), BYTES("ba"), BYTES("~"), BYTES("\x80"), BYTES("\xc3\xa9"),
+		BYTES("\xff"), BYTES("\xff!") };
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		for (size_t k = 0; k < sizeof(names) / sizeof(names[0]); k++) {
 			int got = member_compare(names[i], names[k]);
-			ck_assert_msg(i < k ? got < 0 : i > k ? got > 0 : got == 0, "%zu and %zu", i, k);
+			ck_assert_msg(i < k     ? got < 0
+					: i > k ? got > 0
+						: got == 0,
+				"%zu and %zu", i, k);
 		}
 	}
 }
@@ -148,7 +159,8 @@ TEST(below_a_rank)
 
 /* Two restarts, a removal, a byte beyond ASCII: the form by the letter. */
 #define TABLE \
-	"T1\0\6a00\2\0021\2\0022\2\0023\2\0024\2\0025\2\0026\2\0027\2\0028\2\0029\1\00410\2\0021\2\0022\2\0023\2\0024" \
+	"T1\0\6a00\2\0021\2\0022\2\0023\2\0024\2\0025\2\0026\2\0027\2\0028\2\0029\1\00410\2\0021" \
+	"\2\0022\2\0023\2\0024" \
 	"\2\0025\0\7a16\3\6\xc3\xa9!\2\0\0\0\x35\0\0\0\x12\0\0\0"
 
 TEST(form)
@@ -185,7 +197,8 @@ struct raw {
 
 static void add_number(struct buf *out, size_t value)
 {
-	char little[] = { (char)value, (char)(value >> 8), (char)(value >> 16), (char)(value >> 24) };
+	char little[] = { (char)value, (char)(value >> 8), (char)(value >> 16),
+		(char)(value >> 24) };
 
 	buf_add(out, little, sizeof(little));
 }
@@ -253,8 +266,10 @@ static const struct {
 	{ "nothing before to be shared", BYTES("T1\1\2a" ONE) },
 	{ "more shared than there is", BYTES("T1\0\2a\2\2b" TWO) },
 	{ "much more shared", BYTES("T1\0\2a\xff\xff\xff\xff\x0f\2b" TWO) },
-	{ "as if a byte less were shared", BYTES("T1\0\2a\xff\xff\xff\xff\xff\xff\xff\xff\xff\1\4b" TWO) },
-	{ "a number without an end", BYTES("T1\0\2a\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80" TWO) },
+	{ "as if a byte less were shared",
+		BYTES("T1\0\2a\xff\xff\xff\xff\xff\xff\xff\xff\xff\1\4b" TWO) },
+	{ "a number without an end",
+		BYTES("T1\0\2a\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80" TWO) },
 	{ "a number of more than 32 bits", BYTES("T1\0\2a\x80\x80\x80\x80\x10\2b" TWO) },
 	{ "a number of more than 32 bits", BYTES("T1\0\x82\x80\x80\x80\20a" ONE) },
 	{ "longer than there is", BYTES("T1\0\4a" ONE) },
@@ -287,7 +302,8 @@ TEST(refused)
 	ck_assert(table_open(&table, guard_place(SLICE("T1\0\2a" ONE))));
 	ck_assert(table_open(&table, guard_place(SLICE("T1\0\2a\1\3b" TWO))));
 	for (size_t i = 0; i < sizeof(flawed) / sizeof(flawed[0]); i++)
-		ck_assert_msg(!table_open(&table, guard_place(flawed[i].bytes)), "%zu: %s", i, flawed[i].why);
+		ck_assert_msg(!table_open(&table, guard_place(flawed[i].bytes)), "%zu: %s", i,
+			flawed[i].why);
 }
 
 TEST(too_long)
@@ -315,8 +331,9 @@ TEST(second_restart)
 		struct slice bytes;
 		int moved;
 		bool good;
-	} cases[] = { { 0, BYTES("aq"), 0, true }, { 1, BYTES("q"), 0, false }, { 0, BYTES("aq"), 1, false },
-		{ 0, BYTES("aq"), -1, false }, { 0, BYTES("ap"), 0, false }, { 0, BYTES("a"), 0, false },
+	} cases[] = { { 0, BYTES("aq"), 0, true }, { 1, BYTES("q"), 0, false },
+		{ 0, BYTES("aq"), 1, false }, { 0, BYTES("aq"), -1, false },
+		{ 0, BYTES("ap"), 0, false }, { 0, BYTES("a"), 0, false },
 		{ 0, BYTES("ab"), 0, false }, { 0, BYTES("b"), 0, true } };
 	struct raw r = { .count = 0 };
 
@@ -338,7 +355,8 @@ TEST(cut)
 		table_model_random(&model, &random);
 		buf_consume(&written, buf_size(&written));
 		write_model(&writer, &written);
-		while (n < buf_size(&written) && !table_open(&table, guard_place(slice_of(buf_slice(&written).p, n))))
+		while (n < buf_size(&written) &&
+			!table_open(&table, guard_place(slice_of(buf_slice(&written).p, n))))
 			n++;
 		ck_assert_msg(n == buf_size(&written), "seed %d, %zu bytes", (int)seed, n);
 	}
@@ -355,14 +373,18 @@ TEST(flipped)
 		buf_consume(&written, buf_size(&written));
 		write_model(&writer, &written);
 		for (int i = 0; i < 60; i++, flips++) {
-			char *byte = written.data + written.start + random_next(&random) % buf_size(&written),
+			char *byte = written.data + written.start +
+				random_next(&random) % buf_size(&written),
 			     good = *byte;
-			*byte ^= (char)(i % 2 ? 1u << random_next(&random) % 8 : 1 + random_next(&random) % 255);
+			*byte ^= (char)(i % 2 ? 1u << random_next(&random) % 8
+					      : 1 + random_next(&random) % 255);
 			if (table_open(&table, guard_place(buf_slice(&written)))) {
-				ck_assert_msg(table_model_walks(&table, table_model_name(&model, 0)),
+				ck_assert_msg(
+					table_model_walks(&table, table_model_name(&model, 0)),
 					"seed %d, flip %d", (int)seed, i);
 				table_rank(&table, ranks);
-				ck_assert_msg(table_model_walks(&table, table_model_name(&model, 0)),
+				ck_assert_msg(
+					table_model_walks(&table, table_model_name(&model, 0)),
 					"seed %d, flip %d, with ranks", (int)seed, i);
 				opened++;
 			}

@@ -39,8 +39,8 @@ static void random_streams(uint64_t *random)
 		one_in = 1 + random_next(random) % 6;
 		for (size_t i = 0; i < world.count; i++) {
 			if (random_next(random) % one_in == 0)
-				table_model_add(
-					&streams[s].entries, table_model_name(&world, i), random_next(random) % 3 == 0);
+				table_model_add(&streams[s].entries, table_model_name(&world, i),
+					random_next(random) % 3 == 0);
 		}
 	}
 	from = slice_of("", 0);
@@ -64,7 +64,8 @@ static void feed(size_t number, uint64_t *random)
 		return;
 	}
 	for (; s->fed < s->entries.count && s->fed < end; s->fed++)
-		table_writer_add(&w, table_model_name(&s->entries, s->fed), s->entries.list[s->fed].removed);
+		table_writer_add(
+			&w, table_model_name(&s->entries, s->fed), s->entries.list[s->fed].removed);
 	table_writer_finish(&w, &out);
 	s->data = malloc(buf_size(&out));
 	memcpy(s->data, buf_slice(&out).p, buf_size(&out));
@@ -92,7 +93,10 @@ static size_t first_stream(void)
 
 	for (size_t s = 0; s < count; s++) {
 		const struct table_model_entry *e = next_of(&streams[s]);
-		if (e && (first == count || table_model_order(name_of(e), name_of(next_of(&streams[first]))) <= 0))
+		if (e &&
+			(first == count ||
+				table_model_order(name_of(e), name_of(next_of(&streams[first]))) <=
+					0))
 			first = s;
 	}
 	return first;
@@ -135,7 +139,8 @@ static bool is_alone(size_t stream, struct slice to)
 	for (size_t s = 0; s < count; s++) {
 		const struct table_model_entry *e = next_of(&streams[s]);
 		if (s != stream)
-			alone = alone && !is_dry(&streams[s]) && (!e || table_model_order(name_of(e), to) >= 0);
+			alone = alone && !is_dry(&streams[s]) &&
+				(!e || table_model_order(name_of(e), to) >= 0);
 	}
 	return alone == table_merge_alone(&merge, stream, to);
 }
@@ -144,12 +149,15 @@ static bool is_alone(size_t stream, struct slice to)
 static bool tells_who_is_alone(size_t dry, uint64_t *random)
 {
 	char name[MEMBER_MAX];
-	size_t size = table_model_random_name(random, (unsigned)(random_next(random) % TABLE_MODEL_WORLDS), name);
+	size_t size = table_model_random_name(
+		random, (unsigned)(random_next(random) % TABLE_MODEL_WORLDS), name);
 	const struct table_model *any = &streams[random_next(random) % count].entries;
-	bool good = is_alone(dry, slice_of(name, size)) && is_alone(random_next(random) % count, slice_of(name, size));
+	bool good = is_alone(dry, slice_of(name, size)) &&
+		is_alone(random_next(random) % count, slice_of(name, size));
 
 	if (any->count)
-		good = good && is_alone(dry, table_model_name(any, random_next(random) % any->count));
+		good = good &&
+			is_alone(dry, table_model_name(any, random_next(random) % any->count));
 	return good;
 }
 
@@ -173,7 +181,8 @@ static bool merges(uint64_t *random)
 			break;
 		case MERGE_END:
 			/* For ever. */
-			return good && first_stream() == count && table_merge_next(&merge) == MERGE_END;
+			return good && first_stream() == count &&
+				table_merge_next(&merge) == MERGE_END;
 		}
 	}
 }

@@ -24,8 +24,8 @@ TEST(replies_in_order)
 /* Requests about the connection or the process are handled by its host. */
 TEST(not_for_tasks)
 {
-	static const char *const lines[] = { "help\r\n", "mn\r\n", "quit\r\n", "route k\r\n", "stats\r\n",
-		"verbosity 1\r\n", "version\r\n" };
+	static const char *const lines[] = { "help\r\n", "mn\r\n", "quit\r\n", "route k\r\n",
+		"stats\r\n", "verbosity 1\r\n", "version\r\n" };
 
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
 		ck_assert_str_eq(fake_ask(&fake, lines[i]), "not for a task");
@@ -36,7 +36,8 @@ TEST(not_for_tasks)
 TEST(keep_copies)
 {
 	char text[] = "abc", room[8], *at = room;
-	struct slice kept = task_keep(&at, slice_of(text, 3)), none = task_keep(&at, slice_of(NULL, 0));
+	struct slice kept = task_keep(&at, slice_of(text, 3)),
+		     none = task_keep(&at, slice_of(NULL, 0));
 
 	memset(text, '#', 3);
 	assert_bytes(kept, "abc");
@@ -79,7 +80,8 @@ static void start_inside(struct nest *nest, const char *line)
 	struct request_progress progress = { 0 };
 	struct request request;
 
-	ck_assert_int_eq(request_parse(slice_of(line, strlen(line)), &limits, &progress, &request), REQUEST_READY);
+	ck_assert_int_eq(request_parse(slice_of(line, strlen(line)), &limits, &progress, &request),
+		REQUEST_READY);
 	ck_assert(task_start_inside(nest, &request));
 }
 

@@ -3,7 +3,8 @@
 #include "collection/event/time_bucket.h"
 #include "unit.h"
 
-static const enum granularity DAY = GRANULARITY_DAY, HOUR = GRANULARITY_HOUR, MINUTE = GRANULARITY_MINUTE;
+static const enum granularity DAY = GRANULARITY_DAY, HOUR = GRANULARITY_HOUR,
+			      MINUTE = GRANULARITY_MINUTE;
 
 /* 20 February 2015, 16:34:56 UTC */
 static const int64_t moment = 1424450096;
@@ -51,8 +52,10 @@ static void written(struct time_bucket_memo *memo, enum granularity g, int64_t b
 	char key[2 + 2 + TIME_BUCKET_NAME_MAX], expected[sizeof(key) + 1] = "ab::";
 
 	expected[4 + time_bucket_name(g, bucket, expected + 4)] = 0;
-	assert_bytes(
-		slice_of(key, (size_t)(time_bucket_write_key(memo, &rule, SLICE("ab"), bucket, key) - key)), expected);
+	assert_bytes(slice_of(key,
+			     (size_t)(time_bucket_write_key(memo, &rule, SLICE("ab"), bucket, key) -
+				     key)),
+		expected);
 }
 
 TEST(keys)
@@ -60,7 +63,8 @@ TEST(keys)
 	struct event_rule rule = { .bucket = HOUR, .separator = SLICE("::") };
 	struct time_bucket_memo memo = { 0 };
 	char key[11 + 2 + TIME_BUCKET_NAME_MAX];
-	char *end = time_bucket_write_key(&memo, &rule, SLICE("RouterError"), time_bucket_of(HOUR, moment), key);
+	char *end = time_bucket_write_key(
+		&memo, &rule, SLICE("RouterError"), time_bucket_of(HOUR, moment), key);
 
 	assert_bytes(slice_of(key, (size_t)(end - key)), "RouterError::2015022016");
 }
@@ -89,7 +93,8 @@ static const char *means(enum granularity g, const char *word)
 
 	if (!time_bucket_parse(g, guard_text(word), time_bucket_of(g, moment), &range))
 		return "nothing";
-	size_t n = time_bucket_name(g, range.first, first), m = time_bucket_name(g, range.last, last);
+	size_t n = time_bucket_name(g, range.first, first),
+	       m = time_bucket_name(g, range.last, last);
 	snprintf(text, sizeof(text), "%.*s-%.*s", (int)n, first, (int)m, last);
 	return text;
 }
@@ -130,14 +135,15 @@ TEST(leap_years)
 
 TEST(no_such_bucket)
 {
-	static const char *const words[] = { "", "-", "--1", "-x", "-18446744073709551615", "-99999999999", "NOW", "2",
-		"20", "201", "20150", "201513", "201500", "20150100", "20150132", "20150431", "20150230", "2015022024",
-		"201502201", "1969", "0000", "1900", "x015", "2015 0220", "+015", "2015-1", "20150220160",
-		"20150220161", "2015022016345" };
+	static const char *const words[] = { "", "-", "--1", "-x", "-18446744073709551615",
+		"-99999999999", "NOW", "2", "20", "201", "20150", "201513", "201500", "20150100",
+		"20150132", "20150431", "20150230", "2015022024", "201502201", "1969", "0000",
+		"1900", "x015", "2015 0220", "+015", "2015-1", "20150220160", "20150220161",
+		"2015022016345" };
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-		ck_assert_msg(
-			strcmp(means(HOUR, words[i]), "nothing") == 0, "%s means %s", words[i], means(HOUR, words[i]));
+		ck_assert_msg(strcmp(means(HOUR, words[i]), "nothing") == 0, "%s means %s",
+			words[i], means(HOUR, words[i]));
 	ck_assert_str_eq(means(HOUR, "201502201634"), "nothing");
 	ck_assert_str_eq(means(DAY, "2015022016"), "nothing");
 	ck_assert_str_eq(means(MINUTE, "201502201660"), "nothing");
@@ -157,7 +163,8 @@ TEST(calendar)
 			int last = days[month - 1] + (leap && month == 2);
 			for (int date = 1; date <= last; date++, day++) {
 				char expected[32];
-				snprintf(expected, sizeof(expected), "%04d%02d%02d", year, month, date);
+				snprintf(expected, sizeof(expected), "%04d%02d%02d", year, month,
+					date);
 				ck_assert_uint_eq(time_bucket_name(DAY, day, name), 8);
 				assert_bytes(slice_of(name, 8), expected);
 				ck_assert(time_bucket_parse(DAY, slice_of(expected, 8), 0, &range));

@@ -104,7 +104,8 @@ TEST(it_is_five_minutes_long)
 	for (uint64_t i = 0; i <= 2 * TIMELINE_POINTS + 17; i++) {
 		took(50, i);
 		timeline_add(&timeline, (i + 1) * TIMELINE_MS, &latency, i);
-		ck_assert_uint_eq(timeline_count(&timeline), i < TIMELINE_POINTS ? i : TIMELINE_POINTS);
+		ck_assert_uint_eq(
+			timeline_count(&timeline), i < TIMELINE_POINTS ? i : TIMELINE_POINTS);
 	}
 	for (size_t i = 0; i < TIMELINE_POINTS; i++) {
 		uint64_t number = TIMELINE_POINTS + 18 + i;

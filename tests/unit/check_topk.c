@@ -239,8 +239,10 @@ TEST(zipf)
 		uint64_t scaled = entries[i].weight * TOPK_SAMPLE, hotter = 0;
 		for (unsigned j = 0; j < KEYS; j++)
 			hotter += truth[j] > truth[rank];
-		ck_assert_msg(hotter < TOP, "key %u is only the hottest but %u", rank, (unsigned)hotter);
-		ck_assert_msg(scaled * 10 >= (uint64_t)truth[rank] * 9 && scaled * 10 <= (uint64_t)truth[rank] * 11,
+		ck_assert_msg(
+			hotter < TOP, "key %u is only the hottest but %u", rank, (unsigned)hotter);
+		ck_assert_msg(scaled * 10 >= (uint64_t)truth[rank] * 9 &&
+				scaled * 10 <= (uint64_t)truth[rank] * 11,
 			"key %u: %llu for %u", rank, (unsigned long long)scaled, truth[rank]);
 	}
 }

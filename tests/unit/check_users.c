@@ -13,7 +13,8 @@ static struct users *make(const char *text)
 
 static bool is_user(const struct users *users, const char *user, const char *password)
 {
-	return users_authenticate(users, slice_of(user, strlen(user)), slice_of(password, strlen(password)));
+	return users_authenticate(
+		users, slice_of(user, strlen(user)), slice_of(password, strlen(password)));
 }
 
 TEST(right_and_wrong)

@@ -12,7 +12,8 @@ static enum oplog_form update(const char *base)
 }
 
 /* A base of a head, runs and a log; borrowed until the next one. */
-static const char *base_of(const char *head, const struct oplog_run *runs, size_t count, const char *log)
+static const char *base_of(
+	const char *head, const struct oplog_run *runs, size_t count, const char *log)
 {
 	static struct buf base;
 
@@ -82,7 +83,8 @@ TEST(long_logs)
 	ck_assert(!view.known);
 	becomes("+a ", "a");
 	/* So it can in the middle. */
-	ck_assert_int_eq(set_view_update(&view, slice_of(log.data, buf_size(&log) - 2)), OPLOG_GOOD);
+	ck_assert_int_eq(
+		set_view_update(&view, slice_of(log.data, buf_size(&log) - 2)), OPLOG_GOOD);
 	becomes("+b ", "b");
 	buf_free(&log);
 }
@@ -153,7 +155,8 @@ TEST(grows_and_grows)
 
 	memcpy(text, base, n);
 	for (int i = 0; i < 4000; i++) {
-		ck_assert_int_eq(set_model_update(&view, guard_place(slice_of(text, n))), OPLOG_GOOD);
+		ck_assert_int_eq(
+			set_model_update(&view, guard_place(slice_of(text, n))), OPLOG_GOOD);
 		ck_assert_uint_eq(view.overlay.tokens, (size_t)i);
 		ck_assert_uint_eq(view.overlay.live, live);
 		ck_assert(points_into_base(&view.overlay) && points_into_base(&view.head));
@@ -164,12 +167,15 @@ TEST(grows_and_grows)
 		if (i % 200 == 0)
 			count(live + 5 - (i > 0) - (i > 1) - (i > 2) - (i > 3) - (i > 5));
 		live += i % 7 != 4;
-		n += (size_t)snprintf(text + n, sizeof(text) - n, "%cm%d ", i % 7 == 4 ? '-' : '+', i);
+		n += (size_t)snprintf(
+			text + n, sizeof(text) - n, "%cm%d ", i % 7 == 4 ? '-' : '+', i);
 	}
 	for (int i = 0; i < 3999; i++) {
-		struct slice member = slice_of(name, (size_t)snprintf(name, sizeof(name), "m%d", i));
+		struct slice member =
+			slice_of(name, (size_t)snprintf(name, sizeof(name), "m%d", i));
 		bool live_now = false;
-		ck_assert(fold_mentions(&view.overlay, member, &live_now) && live_now == (i % 7 != 4));
+		ck_assert(fold_mentions(&view.overlay, member, &live_now) &&
+			live_now == (i % 7 != 4));
 	}
 }
 
@@ -193,7 +199,8 @@ TEST(follows_a_compaction)
 	ck_assert(view.below && points_into_base(&view.overlay));
 	ck_assert_uint_eq(view.overlay.tokens, 3);
 	ck_assert(view.split.log.p + view.split.log.n == view.base.data + view.base.end);
-	ck_assert_uint_eq(becomes(base_of("", &run, 1, "-b +x -longer +y +b "), "a b c d e x y"), 0);
+	ck_assert_uint_eq(
+		becomes(base_of("", &run, 1, "-b +x -longer +y +b "), "a b c d e x y"), 0);
 	ck_assert_ptr_nonnull(view.below);
 	count(7);
 	set_view_compacted(&view, guard_text(base_of("", &run, 1, "+b +x -longer +y ")));
@@ -235,12 +242,15 @@ TEST(what_cannot_be_read)
 	for (size_t i = 0; i < sizeof(strangers) / sizeof(strangers[0]); i++) {
 		becomes(base_of("", &run, 1, "-b "), "a c");
 		count(2);
-		ck_assert_msg(update(strangers[i].base) == strangers[i].form, "\"%s\"", strangers[i].base);
+		ck_assert_msg(update(strangers[i].base) == strangers[i].form, "\"%s\"",
+			strangers[i].base);
 		ck_assert(!view.known);
-		ck_assert_msg(update(strangers[i].base) == strangers[i].form, "\"%s\" again", strangers[i].base);
+		ck_assert_msg(update(strangers[i].base) == strangers[i].form, "\"%s\" again",
+			strangers[i].base);
 		becomes("+a +x ", "a x");
 		ck_assert(view.known);
-		ck_assert_msg(update(strangers[i].base) == strangers[i].form, "\"%s\"", strangers[i].base);
+		ck_assert_msg(update(strangers[i].base) == strangers[i].form, "\"%s\"",
+			strangers[i].base);
 	}
 }
 
@@ -292,7 +302,8 @@ TEST(lists)
 	ck_assert(view.split.is_list && view.split.ref_count == 0);
 	is("a b");
 	ck_assert_int_eq(update("+c @list @l00000000001.3.1 +d -b "), OPLOG_GOOD);
-	ck_assert(view.known && view.split.is_list && view.split.ref_count == 1 && view.run_count == 0);
+	ck_assert(view.known && view.split.is_list && view.split.ref_count == 1 &&
+		view.run_count == 0);
 	ck_assert_int_eq(update("+c +a +b +c +d -b "), OPLOG_GOOD);
 	is("c a d");
 	count(3);
@@ -309,7 +320,8 @@ TEST(lists)
 TEST(runs_that_stay_are_kept)
 {
 	struct oplog_run runs[] = { cupboard_log_run(&cupboard, "+a +b +c +d +e ", 2),
-		cupboard_log_run(&cupboard, "-a +f ", 2), cupboard_log_run(&cupboard, "-b +g +h ", 1),
+		cupboard_log_run(&cupboard, "-a +f ", 2),
+		cupboard_log_run(&cupboard, "-b +g +h ", 1),
 		cupboard_log_run(&cupboard, "+a +i ", 2) };
 	struct oplog_run ends[] = { runs[0], runs[3] };
 
@@ -339,7 +351,8 @@ TEST(what_was_written_is_kept)
 	ck_assert_int_eq(update("+a "), OPLOG_GOOD);
 	for (size_t i = 0; i < cupboard.count; i++) {
 		struct cupboard_item *item = &cupboard.items[i];
-		set_view_keep(&view, slice_of(item->id, OPLOG_ID), item->id[0] == OPLOG_TABLE, buf_slice(&item->data));
+		set_view_keep(&view, slice_of(item->id, OPLOG_ID), item->id[0] == OPLOG_TABLE,
+			buf_slice(&item->data));
 	}
 	/* Nothing that does not parse. */
 	set_view_keep(&view, SLICE("t00000000000"), true, SLICE("T2"));
@@ -402,7 +415,8 @@ TEST(refuses_other_items)
 	load();
 	ck_assert(!set_answer(&view, &all));
 	ck_assert_uint_eq(view.want_count, 3);
-	refuses_all_others(buf_slice(&cupboard_find(&cupboard, set_view_want_id(&view, &view.wants[0]))->data));
+	refuses_all_others(buf_slice(
+		&cupboard_find(&cupboard, set_view_want_id(&view, &view.wants[0]))->data));
 	load();
 	ck_assert_uint_eq(is("a b c d e"), 0);
 }
@@ -418,10 +432,12 @@ TEST(refuses_other_counts)
 	refuses("a table of another count", buf_slice(&cupboard_find(&cupboard, table.id)->data));
 	for (int i = 0; i < 8; i++) {
 		struct oplog_run wrong = index;
-		uint64_t *const numbers[] = { &wrong.tables, &wrong.entries, &wrong.removals, &wrong.bytes };
+		uint64_t *const numbers[] = { &wrong.tables, &wrong.entries, &wrong.removals,
+			&wrong.bytes };
 		*numbers[i / 2] += i % 2 ? 1 : (uint64_t)-1;
 		wants_index(&wrong);
-		refuses("an index of other counts", buf_slice(&cupboard_find(&cupboard, wrong.id)->data));
+		refuses("an index of other counts",
+			buf_slice(&cupboard_find(&cupboard, wrong.id)->data));
 	}
 	wants_index(&good);
 	refuses("an index", buf_slice(&cupboard_find(&cupboard, index.id)->data));

@@ -258,7 +258,8 @@ TEST(a_mark_is_of_one_key)
 	ck_assert_uint_eq(push_board_ask(&board, slot, 2, 1010, 50), 0);
 	ck_assert_uint_eq(push_board_ask(&board, slot, 2, 1009, 50), 50);
 	ck_assert_uint_eq(push_board_ask(&board, slot, 2, 1060, 50), 0);
-	ck_assert_uint_eq(push_board_ask(&board, slot, 2, UINT64_C(1060) + (UINT64_C(1) << 32), 50), 50);
+	ck_assert_uint_eq(
+		push_board_ask(&board, slot, 2, UINT64_C(1060) + (UINT64_C(1) << 32), 50), 50);
 }
 
 /* --- many keys --- */
@@ -581,7 +582,8 @@ TEST(one_more_is_refused)
 		while (fake_waiting(&fake))
 			(void)fake_answer(&fake, "EN\r\n");
 		ck_assert_uint_eq(waiting_count(fake.host.waiting), max);
-		snprintf(all, sizeof(all), "%sSERVER_ERROR too many waiting clients\r\n", told[max]);
+		snprintf(
+			all, sizeof(all), "%sSERVER_ERROR too many waiting clients\r\n", told[max]);
 		ends(fake.host.waiting, all);
 	}
 }

@@ -48,7 +48,8 @@ TEST(compares_every_byte)
 			for (int with = 0; with < 256; with += 0x7f) {
 				memcpy(other, bytes, n);
 				other[i] = (char)with;
-				ck_assert_int_eq(sign(word_compare(placed, other, n)), sign(memcmp(bytes, other, n)));
+				ck_assert_int_eq(sign(word_compare(placed, other, n)),
+					sign(memcmp(bytes, other, n)));
 			}
 		}
 	}
@@ -56,8 +57,8 @@ TEST(compares_every_byte)
 
 TEST(ranks_as_bytes_are_ordered)
 {
-	static const char *const ascending[] = { "", "a", "ab", "abcd", "abcdefg", "abcdefgh", "abcdefh", "abd", "ac",
-		"b", "\xff" };
+	static const char *const ascending[] = { "", "a", "ab", "abcd", "abcdefg", "abcdefgh",
+		"abcdefh", "abd", "ac", "b", "\xff" };
 	uint64_t last = 0;
 
 	for (size_t i = 0; i < sizeof(ascending) / sizeof(ascending[0]); i++) {

@@ -36,8 +36,8 @@ struct cupboard_item *cupboard_find(struct cupboard *c, struct slice id)
 }
 
 /* The entries from `start` to `end` as a table, and an entry of the index for it. */
-static void put_table(struct cupboard *c, const struct table_model *entries, size_t start, size_t end,
-	struct oplog_run *run, struct buf *index)
+static void put_table(struct cupboard *c, const struct table_model *entries, size_t start,
+	size_t end, struct oplog_run *run, struct buf *index)
 {
 	struct table_writer w = { .count = 0 };
 	struct fence fence = { .first = table_model_name(entries, start) };
@@ -63,7 +63,8 @@ static void put_table(struct cupboard *c, const struct table_model *entries, siz
 	table_writer_free(&w);
 }
 
-struct oplog_run cupboard_run(struct cupboard *c, const struct table_model *entries, size_t most, uint64_t *random)
+struct oplog_run cupboard_run(
+	struct cupboard *c, const struct table_model *entries, size_t most, uint64_t *random)
 {
 	struct oplog_run run = { .indexed = false };
 	struct buf index = BUF_EMPTY;
@@ -99,7 +100,8 @@ struct oplog_run cupboard_log_run(struct cupboard *c, const char *log, size_t mo
 	return run;
 }
 
-void cupboard_base(struct buf *out, const char *head, const struct oplog_run *runs, size_t count, const char *log)
+void cupboard_base(struct buf *out, const char *head, const struct oplog_run *runs, size_t count,
+	const char *log)
 {
 	buf_add(out, head, strlen(head));
 	BUF_ADD(out, OPLOG_SET_MARK);

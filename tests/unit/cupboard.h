@@ -31,7 +31,8 @@ struct cupboard_item *cupboard_find(struct cupboard *c, struct slice id);
  * Writes a run of these entries, at least one, in tables of 1 to `most` entries; with `random` 0
  * all tables but the last have `most`. The id of the reference is in the cupboard.
  */
-struct oplog_run cupboard_run(struct cupboard *c, const struct table_model *entries, size_t most, uint64_t *random);
+struct oplog_run cupboard_run(
+	struct cupboard *c, const struct table_model *entries, size_t most, uint64_t *random);
 
 /*
  * Writes a run of one or more tables from a log in byte order, like `cupboard_run`: a compact
@@ -40,6 +41,7 @@ struct oplog_run cupboard_run(struct cupboard *c, const struct table_model *entr
 struct oplog_run cupboard_log_run(struct cupboard *c, const char *log, size_t most);
 
 /* Appends the base of a set with a block: the head, these runs, the log. */
-void cupboard_base(struct buf *out, const char *head, const struct oplog_run *runs, size_t count, const char *log);
+void cupboard_base(struct buf *out, const char *head, const struct oplog_run *runs, size_t count,
+	const char *log);
 
 #endif

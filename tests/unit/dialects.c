@@ -23,8 +23,8 @@ static void show_number(struct buf *out, const char *name, long long value)
 
 static void show_result(const struct result *r, struct buf *out)
 {
-	static const char *const names[] = { "hit", "miss", "done", "not stored", "exists", "number", "text", "refused",
-		"too large" };
+	static const char *const names[] = { "hit", "miss", "done", "not stored", "exists",
+		"number", "text", "refused", "too large" };
 
 	ck_assert_uint_lt(r->status, sizeof(names) / sizeof(names[0]));
 	buf_printf(out, "%s", names[r->status]);
@@ -48,7 +48,8 @@ static void show_result(const struct result *r, struct buf *out)
 }
 
 /* Returns the result of decode, and stores the value in `text`. */
-static ssize_t decode(const struct dialect *d, const struct expect *expect, struct slice in, struct buf *text)
+static ssize_t decode(
+	const struct dialect *d, const struct expect *expect, struct slice in, struct buf *text)
 {
 	struct result r = { 0 };
 	ssize_t n = d->decode(guard_place(in), expect, &r);
@@ -62,20 +63,22 @@ static ssize_t decode(const struct dialect *d, const struct expect *expect, stru
 	return n;
 }
 
-static void check_one(
-	const struct dialect *d, const struct expect *expect, struct slice in, size_t taken, const char *outcome)
+static void check_one(const struct dialect *d, const struct expect *expect, struct slice in,
+	size_t taken, const char *outcome)
 {
 	struct buf text = BUF_EMPTY;
 	ssize_t n = decode(d, expect, in, &text);
 
-	ck_assert_msg(strcmp(buf_slice(&text).p, outcome) == 0, "\"%.*s\" was read as \"%s\", not as \"%s\"", (int)in.n,
-		in.p, buf_slice(&text).p, outcome);
+	ck_assert_msg(strcmp(buf_slice(&text).p, outcome) == 0,
+		"\"%.*s\" was read as \"%s\", not as \"%s\"", (int)in.n, in.p, buf_slice(&text).p,
+		outcome);
 	if (n > 0)
 		ck_assert_uint_eq((size_t)n, taken);
 	buf_free(&text);
 }
 
-void dialect_decodes(const struct dialect *d, const struct expect *expect, struct slice reply, const char *outcome)
+void dialect_decodes(const struct dialect *d, const struct expect *expect, struct slice reply,
+	const char *outcome)
 {
 	char *copy = malloc(reply.n + 64);
 	struct buf text = BUF_EMPTY;
@@ -88,15 +91,17 @@ void dialect_decodes(const struct dialect *d, const struct expect *expect, struc
 	for (size_t n = 0; n < reply.n; n++) {
 		ssize_t got = decode(d, expect, slice_of(copy, n), &text);
 		ck_assert_msg(got == 0 || (got < 0 && strcmp(outcome, "garbage") == 0),
-			"%zu of %zu bytes of \"%s\" were read as \"%s\"", n, reply.n, copy, buf_slice(&text).p);
+			"%zu of %zu bytes of \"%s\" were read as \"%s\"", n, reply.n, copy,
+			buf_slice(&text).p);
 	}
 	buf_free(&text);
 	free(copy);
 }
 
-void dialect_decodes_all(
-	const struct dialect *d, const struct expect *expect, const struct reply_case *cases, size_t count)
+void dialect_decodes_all(const struct dialect *d, const struct expect *expect,
+	const struct reply_case *cases, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		dialect_decodes(d, expect, slice_of(cases[i].reply, strlen(cases[i].reply)), cases[i].outcome);
+		dialect_decodes(d, expect, slice_of(cases[i].reply, strlen(cases[i].reply)),
+			cases[i].outcome);
 }

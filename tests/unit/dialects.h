@@ -20,10 +20,12 @@ struct reply_case {
 	const char *outcome;
 };
 
-void dialect_decodes_all(
-	const struct dialect *d, const struct expect *expect, const struct reply_case *cases, size_t count);
-void dialect_decodes(const struct dialect *d, const struct expect *expect, struct slice reply, const char *outcome);
+void dialect_decodes_all(const struct dialect *d, const struct expect *expect,
+	const struct reply_case *cases, size_t count);
+void dialect_decodes(const struct dialect *d, const struct expect *expect, struct slice reply,
+	const char *outcome);
 
-#define DECODES(d, expect, cases) dialect_decodes_all((d), (expect), (cases), sizeof(cases) / sizeof((cases)[0]))
+#define DECODES(d, expect, cases) \
+	dialect_decodes_all((d), (expect), (cases), sizeof(cases) / sizeof((cases)[0]))
 
 #endif

@@ -99,9 +99,11 @@ void fake_init(struct fake *f)
 {
 	static struct push_board board; /* of all fakes; it is empty in the end */
 	/* Without the cache every read is a complete fetch; its own tests set its options. */
-	static const struct collection_options options = {
-		.base_size = 16384, .segment_size = 65536, .log_size = 4096, .table_size = 65536, .merges = 1
-	};
+	static const struct collection_options options = { .base_size = 16384,
+		.segment_size = 65536,
+		.log_size = 4096,
+		.table_size = 65536,
+		.merges = 1 };
 
 	*f = (struct fake){
 		.host = {
@@ -161,7 +163,8 @@ const char *fake_ask(struct fake *f, const char *text)
 		char *bytes = xmalloc(in.n);
 
 		memcpy(bytes, in.p, in.n);
-		enum request_status status = request_parse(slice_of(bytes, in.n), &limits, &progress, &request);
+		enum request_status status =
+			request_parse(slice_of(bytes, in.n), &limits, &progress, &request);
 		if (status == REQUEST_REFUSED && request_discards(&request)) {
 			task_start_refused(&f->host, &request, f);
 			free(bytes);

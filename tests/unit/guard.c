@@ -11,7 +11,8 @@ struct slice guard_place(struct slice s)
 	assert(s.n <= GUARD_MAX);
 	if (!end) {
 		size_t page = (size_t)sysconf(_SC_PAGESIZE);
-		char *start = mmap(NULL, GUARD_MAX + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		char *start = mmap(NULL, GUARD_MAX + page, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		assert(start != MAP_FAILED);
 		end = start + GUARD_MAX;
 		int failed = mprotect(end, page, PROT_NONE);

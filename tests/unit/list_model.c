@@ -9,7 +9,9 @@
 
 void list_model_init(struct list_model *m, size_t base_size, size_t segment_size)
 {
-	*m = (struct list_model){ .random = 1, .base_size = base_size, .segment_size = segment_size };
+	*m = (struct list_model){
+		.random = 1, .base_size = base_size, .segment_size = segment_size
+	};
 	BUF_ADD(&m->base, OPLOG_LIST_MARK);
 }
 
@@ -80,7 +82,8 @@ static void remove_equal(struct elements *items, struct list_request *request)
 	uint64_t most = from_tail ? -(uint64_t)request->start : (uint64_t)request->start;
 	size_t at;
 
-	while ((all || request->number < most) && (at = position(items, request->item, from_tail)) < items->count) {
+	while ((all || request->number < most) &&
+		(at = position(items, request->item, from_tail)) < items->count) {
 		take_out(items, at);
 		request->number++;
 	}
@@ -98,7 +101,8 @@ static void trim(struct elements *items, const struct list_request *request)
 
 static bool set(struct elements *items, struct list_request *request)
 {
-	int64_t count = (int64_t)items->count, at = request->start < 0 ? request->start + count : request->start;
+	int64_t count = (int64_t)items->count,
+		at = request->start < 0 ? request->start + count : request->start;
 
 	if (at < 0 || at >= count) {
 		request->status = OUTCOME_RANGE;
@@ -118,7 +122,8 @@ static void put(struct elements *items, size_t at, struct slice item)
 }
 
 /* Position by position, in the direction of the rank, without those that its amount skips. */
-static void find_positions(const struct elements *items, struct list_request *request, struct buf *text)
+static void find_positions(
+	const struct elements *items, struct list_request *request, struct buf *text)
 {
 	const struct list_find *how = &request->find;
 	int64_t step = how->rank < 0 ? -1 : 1, skip = how->rank * step - 1,
@@ -126,7 +131,8 @@ static void find_positions(const struct elements *items, struct list_request *re
 	uint64_t looked = 0, given = 0;
 	char number[24];
 
-	for (; at >= 0 && at < (int64_t)items->count && (how->most == 0 || looked < how->most); at += step, looked++) {
+	for (; at >= 0 && at < (int64_t)items->count && (how->most == 0 || looked < how->most);
+		at += step, looked++) {
 		if (!slice_equal(items->list[at], request->item) || skip-- > 0)
 			continue;
 		if (how->many && how->count && given == how->count)
@@ -136,7 +142,8 @@ static void find_positions(const struct elements *items, struct list_request *re
 		given++;
 		request->number = (uint64_t)at;
 		if (how->many)
-			say(request, slice_of(number, (size_t)sprintf(number, "%d", (int)at)), text);
+			say(request, slice_of(number, (size_t)sprintf(number, "%d", (int)at)),
+				text);
 	}
 	request->status = given || how->many ? OUTCOME_DONE : OUTCOME_MISSING;
 }
@@ -170,8 +177,9 @@ bool list_model_apply(struct elements *items, struct list_request *request, stru
 		return at < before;
 	case LIST_TAKE:
 		at = request->start ? before - 1 : 0;
-		request->status =
-			before && slice_equal(items->list[at], request->item) ? OUTCOME_DONE : OUTCOME_CHANGED;
+		request->status = before && slice_equal(items->list[at], request->item)
+			? OUTCOME_DONE
+			: OUTCOME_CHANGED;
 		if (request->status == OUTCOME_DONE)
 			take_out(items, at);
 		break;
@@ -181,12 +189,16 @@ bool list_model_apply(struct elements *items, struct list_request *request, stru
 		say(request, items->list[request->start ? before - 1 : 0], text);
 		if (before == 1 || request->start == request->stop)
 			return false;
-		put(items, request->stop ? before - 1 : 0, take_out(items, request->start ? before - 1 : 0));
+		put(items, request->stop ? before - 1 : 0,
+			take_out(items, request->start ? before - 1 : 0));
 		return true;
 	case LIST_POP_FRONT:
 	case LIST_POP_BACK:
 		for (uint64_t i = 0; i < request->count && items->count; i++)
-			say(request, take_out(items, request->verb == LIST_POP_FRONT ? 0 : items->count - 1), text);
+			say(request,
+				take_out(items,
+					request->verb == LIST_POP_FRONT ? 0 : items->count - 1),
+				text);
 		break;
 	case LIST_REMOVE:
 		remove_equal(items, request);
@@ -384,7 +396,8 @@ void list_model_ask(struct list_model *m, struct list_request *request, struct b
 	bool changed = segmented_list_apply(&list, request, text);
 	MUST(changed == list_model_apply(&m->items, &same, &expected));
 	MUST(request->status == same.status && request->number == same.number);
-	MUST(slice_equal(slice_of(buf_slice(text).p + request->at, request->size), buf_slice(&expected)));
+	MUST(slice_equal(
+		slice_of(buf_slice(text).p + request->at, request->size), buf_slice(&expected)));
 	if (changed && list.settled)
 		segmented_list_spill(&list, m->base_size);
 	if (changed)

@@ -84,7 +84,8 @@ static struct result store(struct memcached *m, const struct call *call, uint64_
 	return (struct result){ .status = RESULT_DONE };
 }
 
-static enum result_status append(struct memcached *m, struct memcached_item *item, const struct call *call)
+static enum result_status append(
+	struct memcached *m, struct memcached_item *item, const struct call *call)
 {
 	if (!item || is_too_large(m, buf_size(&item->value) + call->value.n))
 		return RESULT_NOT_STORED;
@@ -116,13 +117,15 @@ static struct result get(const struct memcached_item *item, unsigned want, uint6
 	return r;
 }
 
-static struct result count(struct memcached *m, struct memcached_item *item, const struct call *call)
+static struct result count(
+	struct memcached *m, struct memcached_item *item, const struct call *call)
 {
 	struct result r = { .status = RESULT_NUMBER };
 
 	if (!num_parse_u64(buf_slice(&item->value), &r.number))
 		return (struct result){ .status = RESULT_REFUSED,
-			.line = SLICE("CLIENT_ERROR cannot increment or decrement non-numeric value") };
+			.line = SLICE(
+				"CLIENT_ERROR cannot increment or decrement non-numeric value") };
 	if (call->verb == CALL_INCR)
 		r.number += call->number;
 	else
@@ -141,13 +144,15 @@ static struct result clock_of(struct memcached *m, uint64_t now)
 }
 
 /* A call on an item that is there. */
-static struct result change(struct memcached *m, struct memcached_item *item, const struct call *call, uint64_t now)
+static struct result change(
+	struct memcached *m, struct memcached_item *item, const struct call *call, uint64_t now)
 {
 	struct result done = { .status = RESULT_DONE };
 
 	switch (call->verb) {
 	case CALL_CAS:
-		return item->cas == call->number ? store(m, call, now) : (struct result){ .status = RESULT_EXISTS };
+		return item->cas == call->number ? store(m, call, now)
+						 : (struct result){ .status = RESULT_EXISTS };
 	case CALL_INCR:
 	case CALL_DECR:
 		return count(m, item, call);
@@ -175,8 +180,9 @@ struct result memcached_call(struct memcached *m, const struct call *call, uint6
 		return store(m, call, now);
 	case CALL_ADD:
 	case CALL_REPLACE:
-		return !item == (call->verb == CALL_ADD) ? store(m, call, now)
-							 : (struct result){ .status = RESULT_NOT_STORED };
+		return !item == (call->verb == CALL_ADD)
+			? store(m, call, now)
+			: (struct result){ .status = RESULT_NOT_STORED };
 	case CALL_APPEND:
 	case CALL_PREPEND:
 		return (struct result){ .status = append(m, item, call) };

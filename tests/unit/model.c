@@ -87,8 +87,10 @@ bool model_agrees(const struct model *m, const struct fold *f)
 
 	fold_encode(f, false, &log);
 	same = has_members(m, f) && fold_log(&again, buf_slice(&log)) && has_members(m, &again);
-	same = same && buf_size(&log) == fold_log_size(f, false) && fold_log_size(f, true) <= f->bytes &&
-		fold_log_size(f, false) <= fold_log_size(f, true) && again.bytes == fold_log_size(&again, false) &&
+	same = same && buf_size(&log) == fold_log_size(f, false) &&
+		fold_log_size(f, true) <= f->bytes &&
+		fold_log_size(f, false) <= fold_log_size(f, true) &&
+		again.bytes == fold_log_size(&again, false) &&
 		again.bytes == fold_log_size(&again, true);
 	fold_free(&again);
 	buf_free(&log);

@@ -5,7 +5,9 @@
 #include "unit.h"
 #include "util/buf.h"
 
-const struct request_limits request_test_limits = { .max_line = 2100, .max_value = 1000, .max_keys = 5 };
+const struct request_limits request_test_limits = {
+	.max_line = 2100, .max_value = 1000, .max_keys = 5
+};
 
 static void show_number(struct buf *out, const char *name, long long value)
 {
@@ -72,7 +74,8 @@ static const char *show(enum request_status status, const struct request *r, str
 	return buf_slice(out).p;
 }
 
-static enum request_status parse(struct slice in, struct request_progress *progress, struct request *r)
+static enum request_status parse(
+	struct slice in, struct request_progress *progress, struct request *r)
 {
 	return request_parse(guard_place(in), &request_test_limits, progress, r);
 }
@@ -103,8 +106,8 @@ static void check_prefixes(struct slice in, const char *outcome, bool fatal, str
 			ck_assert_uint_eq(fresh.needed, kept.needed);
 			continue;
 		}
-		ck_assert_msg(
-			fatal && decides_early(status), "decided after %zu of %zu bytes of \"%s\"", n, in.n, in.p);
+		ck_assert_msg(fatal && decides_early(status),
+			"decided after %zu of %zu bytes of \"%s\"", n, in.n, in.p);
 		ck_assert_str_eq(show(status, &r, text), outcome);
 	}
 }
@@ -116,8 +119,8 @@ static void check_one(struct slice in, size_t consumed, const char *outcome, str
 	enum request_status status = parse(in, &progress, &r);
 	const char *got = show(status, &r, text);
 
-	ck_assert_msg(
-		strcmp(got, outcome) == 0, "\"%.*s\" was read as \"%s\", not as \"%s\"", (int)in.n, in.p, got, outcome);
+	ck_assert_msg(strcmp(got, outcome) == 0, "\"%.*s\" was read as \"%s\", not as \"%s\"",
+		(int)in.n, in.p, got, outcome);
 	if (status == REQUEST_READY || status == REQUEST_REFUSED)
 		ck_assert_uint_eq(r.consumed, consumed);
 }

@@ -18,7 +18,8 @@ struct memcached_item *server_find(struct server *s, struct slice key)
 
 void server_put(struct server *s, struct slice key, struct slice value)
 {
-	(void)memcached_call(&s->memcached, &(struct call){ .verb = CALL_SET, .key = key, .value = value }, 0);
+	(void)memcached_call(
+		&s->memcached, &(struct call){ .verb = CALL_SET, .key = key, .value = value }, 0);
 }
 
 size_t server_items(const struct server *s, const char *prefix)
@@ -27,7 +28,8 @@ size_t server_items(const struct server *s, const char *prefix)
 
 	for (size_t i = 0; i < MEMCACHED_ITEMS; i++) {
 		const struct memcached_item *item = &s->memcached.items[i];
-		count += item->used && slice_starts(buf_slice(&item->key), slice_of(prefix, strlen(prefix)));
+		count += item->used &&
+			slice_starts(buf_slice(&item->key), slice_of(prefix, strlen(prefix)));
 	}
 	return count;
 }

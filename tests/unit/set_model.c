@@ -89,7 +89,8 @@ void set_model_push(struct set_model *m, size_t tokens)
 }
 
 /* A run of a layer, its removals only with `removals`. Without an entry there is none. */
-static bool write_run(struct set_model *m, struct set_model_layer *layer, bool removals, struct oplog_run *run)
+static bool write_run(
+	struct set_model *m, struct set_model_layer *layer, bool removals, struct oplog_run *run)
 {
 	struct table_model *entries = calloc(1, sizeof(*entries));
 	size_t most = 1 + below(m, below(m, 2) ? 40 : TABLE_MODEL_MAX);
@@ -100,7 +101,8 @@ static bool write_run(struct set_model *m, struct set_model_layer *layer, bool r
 		if (layer->says[i] == SAYS_OUT && !removals)
 			layer->says[i] = SAYS_NOTHING;
 		if (layer->says[i] != SAYS_NOTHING)
-			table_model_add(entries, table_model_name(&m->world, i), layer->says[i] == SAYS_OUT);
+			table_model_add(entries, table_model_name(&m->world, i),
+				layer->says[i] == SAYS_OUT);
 	}
 	any = entries->count > 0;
 	if (any)
@@ -110,8 +112,8 @@ static bool write_run(struct set_model *m, struct set_model_layer *layer, bool r
 }
 
 /* Replaces the runs from `from` up to `to` by a run; by nothing if there is no layer. */
-static void replace_runs(
-	struct set_model *m, size_t from, size_t to, const struct set_model_layer *layer, struct oplog_run run)
+static void replace_runs(struct set_model *m, size_t from, size_t to,
+	const struct set_model_layer *layer, struct oplog_run run)
 {
 	size_t more = layer != NULL, rest = m->run_count - to;
 
@@ -260,7 +262,8 @@ bool set_model_load(struct cupboard *c, struct set_view *v)
 	bool good = true;
 
 	for (size_t i = 0; i < v->want_count && good; i++) {
-		const struct cupboard_item *item = cupboard_find(c, set_view_want_id(v, &v->wants[i]));
+		const struct cupboard_item *item =
+			cupboard_find(c, set_view_want_id(v, &v->wants[i]));
 		good = item && set_view_load(v, &v->wants[i], buf_slice(&item->data));
 	}
 	set_view_end_wants(v);
@@ -296,14 +299,16 @@ void set_model_request(struct set_model *m, struct set_request *r, struct buf *m
 	char name[MEMBER_MAX];
 	size_t first = below(m, m->world.count), last = below(m, m->world.count);
 
-	*r = (struct set_request){ .verb = (enum set_verb)below(m, SET_INFO + 1), .random = random_next(&m->random) };
+	*r = (struct set_request){ .verb = (enum set_verb)below(m, SET_INFO + 1),
+		.random = random_next(&m->random) };
 	r->count = below(m, 4) ? below(m, 20) : below(m, 2 * TABLE_MODEL_MAX);
 	if (r->verb == SET_RANGE || r->verb == SET_COUNT) {
 		if (below(m, 4))
 			r->range.from = table_model_name(&m->world, first);
 		r->range.has_to = below(m, 2);
 		if (r->range.has_to)
-			r->range.to = table_model_name(&m->world, below(m, 8) && last > first ? last : first);
+			r->range.to = table_model_name(
+				&m->world, below(m, 8) && last > first ? last : first);
 		r->range.after = below(m, 2);
 		r->bytes = below(m, 3) ? 0 : 1 + below(m, 300);
 	}
@@ -311,12 +316,13 @@ void set_model_request(struct set_model *m, struct set_request *r, struct buf *m
 		r->sign = "-";
 	r->repeats = r->verb == SET_SAMPLE && below(m, 2);
 	empty(members);
-	for (size_t n = r->verb == SET_HAS ? 1 : 1 + below(m, 8); (r->verb == SET_TEST || r->verb == SET_HAS) && n > 0;
-		n--) {
+	for (size_t n = r->verb == SET_HAS ? 1 : 1 + below(m, 8);
+		(r->verb == SET_TEST || r->verb == SET_HAS) && n > 0; n--) {
 		struct slice member = table_model_name(&m->world, below(m, m->world.count));
 		if (below(m, 4) == 0)
 			member = slice_of(name,
-				table_model_random_name(&m->random, (unsigned)below(m, TABLE_MODEL_WORLDS), name));
+				table_model_random_name(
+					&m->random, (unsigned)below(m, TABLE_MODEL_WORLDS), name));
 		buf_add_slice(members, member);
 		if (r->verb == SET_TEST)
 			BUF_ADD(members, " ");
@@ -331,7 +337,8 @@ static size_t number_of(const struct set_model *m, struct slice member)
 {
 	size_t i = table_model_seek(&m->world, member);
 
-	return i < m->world.count && slice_equal(table_model_name(&m->world, i), member) ? i : SIZE_MAX;
+	return i < m->world.count && slice_equal(table_model_name(&m->world, i), member) ? i
+											 : SIZE_MAX;
 }
 
 static bool in_range(const struct set_model *m, const struct set_range *range, size_t i)
@@ -405,7 +412,8 @@ static bool agrees_range(const struct set_model *m, const struct set_request *r)
 		at += name.n + 1;
 		full = ++count == r->count || (r->bytes && at >= r->bytes);
 	}
-	return at == text.n + (r->shared != NULL) && (r->count == 0 || (left ? r->more : !r->more || full));
+	return at == text.n + (r->shared != NULL) &&
+		(r->count == 0 || (left ? r->more : !r->more || full));
 }
 
 static bool agrees_count(const struct set_model *m, const struct set_request *r)
@@ -450,9 +458,11 @@ static bool agrees_info(const struct set_model *m, const struct set_request *r)
 	}
 	return info->members == m->count && info->base_bytes == buf_size(&m->base) &&
 		info->log_bytes == buf_size(&m->head_text) + buf_size(&m->log_text) &&
-		info->tokens == oplog_count(buf_slice(&m->head_text)) + oplog_count(buf_slice(&m->log_text)) &&
+		info->tokens ==
+		oplog_count(buf_slice(&m->head_text)) + oplog_count(buf_slice(&m->log_text)) &&
 		info->runs == m->run_count && info->tables == tables && info->entries == entries &&
-		info->removals == removals && info->table_bytes == bytes && info->waste >= 0.0 && info->waste <= 1.0;
+		info->removals == removals && info->table_bytes == bytes && info->waste >= 0.0 &&
+		info->waste <= 1.0;
 }
 
 bool set_model_agrees(const struct set_model *m, const struct set_request *r)

@@ -22,8 +22,8 @@ static struct slice key_of(struct slice id, char key[64])
 	return slice_of(key, (size_t)snprintf(key, 64, "k.%.*s", (int)id.n, id.p));
 }
 
-void stored_put(struct server *s, struct cupboard *c, const char *head, const struct oplog_run *runs, size_t count,
-	const char *log)
+void stored_put(struct server *s, struct cupboard *c, const char *head,
+	const struct oplog_run *runs, size_t count, const char *log)
 {
 	struct buf base = BUF_EMPTY;
 	char key[64];
@@ -34,7 +34,8 @@ void stored_put(struct server *s, struct cupboard *c, const char *head, const st
 		buf_printf(&base, "%s%s", head, log);
 	server_put(s, SLICE("k"), buf_slice(&base));
 	for (size_t i = 0; i < c->count; i++)
-		server_put(s, key_of(slice_of(c->items[i].id, OPLOG_ID), key), buf_slice(&c->items[i].data));
+		server_put(s, key_of(slice_of(c->items[i].id, OPLOG_ID), key),
+			buf_slice(&c->items[i].data));
 	buf_free(&base);
 }
 
@@ -54,7 +55,8 @@ static struct slice item(struct server *s, struct slice id, uint64_t check)
 }
 
 /* Shows a table, which must match its reference, and have no member outside of its fences. */
-static void show_table(struct slice data, const struct fence *said, const struct fence *next, struct buf *out)
+static void show_table(
+	struct slice data, const struct fence *said, const struct fence *next, struct buf *out)
 {
 	uint64_t removals = 0;
 	struct table_cursor c;
@@ -86,7 +88,8 @@ static void show_run(struct server *s, const struct oplog_run *run, struct buf *
 		show_table(data, &said, NULL, out);
 		return;
 	}
-	MUST(fences_read(&fences, data) && fences.count == run->tables && fences.entries == run->entries);
+	MUST(fences_read(&fences, data) && fences.count == run->tables &&
+		fences.entries == run->entries);
 	MUST(fences.removals == run->removals && fences.bytes == run->bytes);
 	for (size_t i = 0; i < fences.count; i++) {
 		const struct fence *fence = &fences.list[i];

@@ -6,8 +6,8 @@
 #include "server.h"
 
 /* Stores the set: the tokens in front, runs, and the log, and all items of the cupboard. */
-void stored_put(struct server *s, struct cupboard *c, const char *head, const struct oplog_run *runs, size_t count,
-	const char *log);
+void stored_put(struct server *s, struct cupboard *c, const char *head,
+	const struct oplog_run *runs, size_t count, const char *log);
 
 /* Returns the item with that id that belongs to the base; NULL if there is none. */
 struct memcached_item *stored_item(struct server *s, struct slice id);

@@ -52,11 +52,13 @@ size_t table_model_seek(const struct table_model *m, struct slice from)
 
 size_t table_model_random_name(uint64_t *random, unsigned world, char name[MEMBER_MAX])
 {
-	static const char *const letters[TABLE_MODEL_WORLDS] = { "ab", "0123456789", "a~\x80\xc3\xff!", "xyz" };
+	static const char *const letters[TABLE_MODEL_WORLDS] = { "ab", "0123456789",
+		"a~\x80\xc3\xff!", "xyz" };
 	static const size_t most[TABLE_MODEL_WORLDS] = { 12, 8, 4, 0 };
 	bool is_long = most[world] == 0;
 	size_t kinds = strlen(letters[world]),
-	       size = is_long ? MEMBER_MAX - random_next(random) % 4 : 1 + random_next(random) % most[world];
+	       size = is_long ? MEMBER_MAX - random_next(random) % 4
+			      : 1 + random_next(random) % most[world];
 
 	memset(name, 'x', size);
 	for (size_t i = is_long ? size - 6 : 0; i < size; i++)
@@ -79,8 +81,8 @@ void table_model_random(struct table_model *m, uint64_t *random)
 	table_model_sort(m);
 }
 
-bool table_model_tries(const struct table_model *m, bool (*finds)(const void *where, struct slice name),
-	const void *where, uint64_t *random)
+bool table_model_tries(const struct table_model *m,
+	bool (*finds)(const void *where, struct slice name), const void *where, uint64_t *random)
 {
 	char name[MEMBER_MAX + 1];
 	bool good = finds(where, SLICE("")) && finds(where, SLICE("\xff\xff\xff\xff\xff\xff"));
@@ -96,7 +98,9 @@ bool table_model_tries(const struct table_model *m, bool (*finds)(const void *wh
 		good = good && finds(where, slice_of(name, n));
 	}
 	for (unsigned i = 0; i < 5 * TABLE_MODEL_WORLDS && good; i++)
-		good = finds(where, slice_of(name, table_model_random_name(random, i % TABLE_MODEL_WORLDS, name)));
+		good = finds(where,
+			slice_of(name,
+				table_model_random_name(random, i % TABLE_MODEL_WORLDS, name)));
 	return good;
 }
 
@@ -112,8 +116,9 @@ bool table_model_walks(const struct table *t, struct slice from)
 		struct slice member = table_member(&c);
 		good = table_model_order(member, slice_of(last, size)) > 0 && c.at == count++ &&
 			table_nth(&other, t, c.at) && slice_equal(table_member(&other), member) &&
-			table_seek(&other, t, member) && other.at == c.at && other.removed == c.removed &&
-			table_find(t, member, &removed) && removed == c.removed;
+			table_seek(&other, t, member) && other.at == c.at &&
+			other.removed == c.removed && table_find(t, member, &removed) &&
+			removed == c.removed;
 		size = member.n;
 		memcpy(last, member.p, size);
 		(void)table_seek(&other, t, slice_of(last, size - !!size));
@@ -121,7 +126,10 @@ bool table_model_walks(const struct table *t, struct slice from)
 	good = good && count == t->count && !table_next(&c);
 	at = table_seek(&c, t, from) ? c.at : t->count;
 	good = good && (at == t->count || table_model_order(table_member(&c), from) >= 0);
-	good = good && (at == 0 || (table_nth(&c, t, at - 1) && table_model_order(table_member(&c), from) < 0));
+	good = good &&
+		(at == 0 ||
+			(table_nth(&c, t, at - 1) &&
+				table_model_order(table_member(&c), from) < 0));
 	return good && !table_nth(&c, t, count) && !table_nth(&c, t, UINT32_MAX);
 }
 
@@ -139,12 +147,14 @@ bool table_model_walks_index(const struct fences *f, struct slice from)
 {
 	uint64_t entries = 0, removals = 0, bytes = 0;
 	size_t at = fences_find(f, from);
-	bool good = at < f->count && f->list[0].first.n == 0 && table_model_order(f->list[at].first, from) <= 0 &&
+	bool good = at < f->count && f->list[0].first.n == 0 &&
+		table_model_order(f->list[at].first, from) <= 0 &&
 		(at + 1 == f->count || table_model_order(f->list[at + 1].first, from) > 0);
 
 	for (size_t i = 0; i < f->count && good; i++) {
 		const struct fence *fence = &f->list[i];
-		good = is_id(fence->id) && fence->removals <= fence->entries && fence->before == entries &&
+		good = is_id(fence->id) && fence->removals <= fence->entries &&
+			fence->before == entries &&
 			(i == 0 || table_model_order(fence[-1].first, fence->first) < 0) &&
 			fences_find(f, fence->first) == i;
 		entries += fence->entries;

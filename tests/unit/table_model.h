@@ -43,8 +43,8 @@ size_t table_model_random_name(uint64_t *random, unsigned world, char name[MEMBE
 void table_model_random(struct table_model *m, uint64_t *random);
 
 /* Returns whether `finds` is correct for each member, its neighbours, and random names. */
-bool table_model_tries(const struct table_model *m, bool (*finds)(const void *where, struct slice name),
-	const void *where, uint64_t *random);
+bool table_model_tries(const struct table_model *m,
+	bool (*finds)(const void *where, struct slice name), const void *where, uint64_t *random);
 
 /*
  * Returns whether a table, or an index, with any content, is in order, and is consistent whichever

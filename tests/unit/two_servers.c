@@ -17,7 +17,8 @@ static void send_letter(struct env *env, const struct call *call, struct waiter 
 	*letter = (struct letter){ .call = *call, .waiter = waiter };
 	letter->bytes = memcached_keep_call(&letter->call);
 	p->calls[call->server]++;
-	if (memchr(call->key.p, ' ', call->key.n) && (!(call->want & WANT_ENCODED) || call->verb == CALL_TOUCH))
+	if (memchr(call->key.p, ' ', call->key.n) &&
+		(!(call->want & WANT_ENCODED) || call->verb == CALL_TOUCH))
 		p->bare++;
 }
 
@@ -36,7 +37,8 @@ static void execute(struct proxy *p, struct letter *letter)
 	if (letter->executed || letter->call.server < 0)
 		return;
 	letter->executed = true;
-	letter->result = memcached_call(servers[letter->call.server], &letter->call, (uint64_t)p->env.unix_time * 1000);
+	letter->result = memcached_call(
+		servers[letter->call.server], &letter->call, (uint64_t)p->env.unix_time * 1000);
 	letter->result.connection = (uint64_t)letter->call.server + 1;
 	/* The item may change before the result is delivered. */
 	if (letter->result.value.n) {
@@ -93,10 +95,13 @@ void two_servers_set_up(void)
 		struct proxy *p = &proxies[i];
 		servers[i] = xcalloc(1, sizeof(*servers[i]));
 		servers[i]->cas = (uint64_t)i * 1000000;
-		*p = (struct proxy){
-			.env = { .call = send_letter, .later = send_timer, .now = 5000, .unix_time = AT, .seed = 7 }
-		};
-		p->moves = moves_create(&(struct moves_options){ &p->env, place_of, NULL, AT, MARGIN });
+		*p = (struct proxy){ .env = { .call = send_letter,
+					     .later = send_timer,
+					     .now = 5000,
+					     .unix_time = AT,
+					     .seed = 7 } };
+		p->moves = moves_create(
+			&(struct moves_options){ &p->env, place_of, NULL, AT, MARGIN });
 	}
 }
 
@@ -127,7 +132,11 @@ struct slice text(const char *s)
 
 void put(int server, const char *key, const char *value, int64_t exptime)
 {
-	struct call call = { .verb = CALL_SET, .key = text(key), .value = text(value), .exptime = exptime, .flags = 5 };
+	struct call call = { .verb = CALL_SET,
+		.key = text(key),
+		.value = text(value),
+		.exptime = exptime,
+		.flags = 5 };
 
 	memcached_call(servers[server], &call, (uint64_t)AT * 1000);
 }
@@ -141,7 +150,9 @@ void put_bytes(int server, const char *key, struct slice value)
 
 void put_mark(int server, const char *key, const struct buf *mark)
 {
-	struct call call = { .verb = CALL_SET, .key = text(key), .value = buf_slice(mark), .flags = MARK_FLAGS };
+	struct call call = {
+		.verb = CALL_SET, .key = text(key), .value = buf_slice(mark), .flags = MARK_FLAGS
+	};
 
 	memcached_call(servers[server], &call, (uint64_t)AT * 1000);
 }
@@ -160,7 +171,8 @@ void has(int server, const char *key, const char *value)
 		assert_bytes(buf_slice(&found->value), value);
 }
 
-void sends(struct proxy *p, enum call_verb verb, const char *key, const char *value, struct waiter *waiter)
+void sends(struct proxy *p, enum call_verb verb, const char *key, const char *value,
+	struct waiter *waiter)
 {
 	*waiter = (struct waiter){ on_result, text(key) };
 	moves_call(p->moves,

@@ -63,7 +63,8 @@ void has(int server, const char *key, const char *value);
 void on_result(struct waiter *waiter, const struct result *r);
 
 /* Sends a call without answering any. A GET only reads. */
-void sends(struct proxy *p, enum call_verb verb, const char *key, const char *value, struct waiter *waiter);
+void sends(struct proxy *p, enum call_verb verb, const char *key, const char *value,
+	struct waiter *waiter);
 
 /* The same, and answers all calls that follow. */
 void does(struct proxy *p, enum call_verb verb, const char *key, const char *value);

@@ -20,7 +20,9 @@
 	static const TTest *name; \
 	__attribute__((constructor)) static void register_##name(void) \
 	{ \
-		static struct unit_test test = { .file = __BASE_FILE__, .test = &name, .count = (count_) }; \
+		static struct unit_test test = { \
+			.file = __BASE_FILE__, .test = &name, .count = (count_) \
+		}; \
 		unit_register(&test); \
 	} \
 	START_TEST(name)
@@ -57,8 +59,8 @@ void unit_fixture(const char *file, SFun before, SFun behind);
 	do { \
 		struct slice bytes_ = (got); \
 		const char *text_ = (text); \
-		ck_assert_msg(slice_equal(bytes_, slice_of(text_, strlen(text_))), "\"%.*s\" is not \"%s\"", \
-			(int)bytes_.n, bytes_.p, text_); \
+		ck_assert_msg(slice_equal(bytes_, slice_of(text_, strlen(text_))), \
+			"\"%.*s\" is not \"%s\"", (int)bytes_.n, bytes_.p, text_); \
 	} while (0)
 
 /* A conversation of a fake's client and server. */

@@ -170,12 +170,13 @@ static bool do_abort(void)
 static const struct action {
 	const char *name;
 	bool (*run)(void);
-} actions[] = { { "execve", do_execve }, { "fork", do_fork }, { "ptrace", do_ptrace }, { "mprotect", do_mprotect },
-	{ "mmap", do_mmap }, { "packets", do_packets }, { "kill", do_kill }, { "clone3", do_clone3 },
-	{ "write-file", do_write_file }, { "read-file", do_read_file }, { "thread", do_thread },
-	{ "thread-execve", do_thread_execve }, { "socket", do_socket }, { "if_nametoindex", do_if_nametoindex },
-	{ "if_indextoname", do_if_indextoname }, { "tcgets", do_tcgets }, { "tcgets2", do_tcgets2 },
-	{ "abort", do_abort } };
+} actions[] = { { "execve", do_execve }, { "fork", do_fork }, { "ptrace", do_ptrace },
+	{ "mprotect", do_mprotect }, { "mmap", do_mmap }, { "packets", do_packets },
+	{ "kill", do_kill }, { "clone3", do_clone3 }, { "write-file", do_write_file },
+	{ "read-file", do_read_file }, { "thread", do_thread },
+	{ "thread-execve", do_thread_execve }, { "socket", do_socket },
+	{ "if_nametoindex", do_if_nametoindex }, { "if_indextoname", do_if_indextoname },
+	{ "tcgets", do_tcgets }, { "tcgets2", do_tcgets2 }, { "abort", do_abort } };
 
 int main(int argc, char **argv)
 {

@@ -2,8 +2,8 @@
 
 #include <assert.h>
 
-struct buf *plan_add(
-	struct plan *plan, enum call_verb verb, struct snapshot_item *item, const struct snapshot_item *like)
+struct buf *plan_add(struct plan *plan, enum call_verb verb, struct snapshot_item *item,
+	const struct snapshot_item *like)
 {
 	struct plan_step *step = &plan->steps[plan->count++];
 
@@ -78,7 +78,8 @@ bool snapshot_fold(struct snapshot *s)
 		if (s->folding.rest.text.n)
 			over = snapshot_fold_some(s, &s->all, &s->folding.rest, &good);
 		else
-			s->folding.done = !s->encoding->text(s, s->folding.next++, &s->folding.rest);
+			s->folding.done =
+				!s->encoding->text(s, s->folding.next++, &s->folding.rest);
 		if (!good)
 			s->status = ADOPTED_CORRUPT;
 		s->folding.done |= !good;

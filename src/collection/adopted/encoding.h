@@ -63,8 +63,10 @@ struct encoding {
 	 * to remove the members of `taken` by one CAS; or a step of a compaction, but none when it
 	 * would save too little.
 	 */
-	enum adopted_status (*replace)(struct snapshot *s, const struct fold *members, struct plan *plan);
-	enum adopted_status (*take)(struct snapshot *s, const struct fold *taken, struct plan *plan);
+	enum adopted_status (*replace)(
+		struct snapshot *s, const struct fold *members, struct plan *plan);
+	enum adopted_status (*take)(
+		struct snapshot *s, const struct fold *taken, struct plan *plan);
 	enum adopted_status (*compact)(struct snapshot *s, struct plan *plan);
 	/* Plans to remove the other items of an ADOPTED_LOST collection. NULL if not needed. */
 	void (*clear)(const struct snapshot *s, struct plan *plan);
@@ -82,8 +84,8 @@ struct encoding {
 bool snapshot_fold(struct snapshot *s) __attribute__((warn_unused_result));
 
 /* Adds a step. The caller appends the value to the returned buffer. */
-struct buf *plan_add(
-	struct plan *plan, enum call_verb verb, struct snapshot_item *item, const struct snapshot_item *like);
+struct buf *plan_add(struct plan *plan, enum call_verb verb, struct snapshot_item *item,
+	const struct snapshot_item *like);
 /* Adds a CAS or ADD of a whole value with the flags and time to live of the operation. */
 struct buf *plan_store(struct plan *plan, struct snapshot_item *item);
 /* Adds a CAS of a whole value that keeps flags and time to live. */
@@ -91,7 +93,8 @@ struct buf *plan_rewrite(struct plan *plan, struct snapshot_item *item);
 /* Adds a text to the end of the last step's value. It is written before the call. */
 void plan_write(struct plan *plan, struct members_text text);
 /* Writes these texts. Returns false if the slice is over: then it must be called again. */
-bool plan_step_write(struct snapshot *s, struct plan_step *step) __attribute__((warn_unused_result));
+bool plan_step_write(struct snapshot *s, struct plan_step *step)
+	__attribute__((warn_unused_result));
 /* Adds a step that removes an unchanged item. With plan_drop the plan continues otherwise. */
 void plan_expire(struct plan *plan, struct snapshot_item *item);
 void plan_drop(struct plan *plan, struct snapshot_item *item);

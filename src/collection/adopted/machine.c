@@ -64,7 +64,9 @@ static void release(struct adopted *c)
 void adopted_end(struct adopted *c, enum outcome_status status)
 {
 	struct lane *lane = c->lane;
-	struct outcome outcome = { .status = status, .result = &c->failure.result, .log = buf_slice(&c->text) };
+	struct outcome outcome = {
+		.status = status, .result = &c->failure.result, .log = buf_slice(&c->text)
+	};
 
 	if (status == OUTCOME_CORRUPT)
 		lane->lanes->stats.corrupt_values++;
@@ -94,7 +96,8 @@ bool adopted_retry(struct adopted *c)
 
 	plan_free(&c->plan);
 	/* A compaction has a step for a few items at a time, and there may be thousands. */
-	if (++c->rounds <= ROUNDS_MAX + (c->kind == OP_COMPACT ? c->s.count : 0) && c->s.attempt <= attempts)
+	if (++c->rounds <= ROUNDS_MAX + (c->kind == OP_COMPACT ? c->s.count : 0) &&
+		c->s.attempt <= attempts)
 		return true;
 	adopted_end(c, c->full ? OUTCOME_TOO_LARGE : OUTCOME_BUSY);
 	return false;
@@ -138,8 +141,8 @@ static void compare(struct snapshot_item *item, const struct result *r)
 	bool hit = r->status == RESULT_HIT;
 
 	item->grown = false;
-	item->changed =
-		hit != item->there || (hit && (r->cas != item->reply.cas || r->connection != item->reply.connection));
+	item->changed = hit != item->there ||
+		(hit && (r->cas != item->reply.cas || r->connection != item->reply.connection));
 }
 
 /* Handles a reply. After the last one calls the next function, unless a call has failed. */
@@ -345,7 +348,8 @@ static void step_done(struct adopted *c, const struct result *r)
 		failure_keep(&c->failure, r);
 		adopted_end(c, OUTCOME_FAILED);
 	} else if (r->status != RESULT_DONE && must_be_done(c, step)) {
-		c->full = r->status == RESULT_NOT_STORED && step->verb != CALL_ADD && step->item->there;
+		c->full = r->status == RESULT_NOT_STORED && step->verb != CALL_ADD &&
+			step->item->there;
 		c->lane->lanes->stats.conflicts += step->verb == CALL_CAS;
 		c->lost(c);
 	} else {
@@ -392,7 +396,8 @@ static void machine_send_step(struct adopted *c)
 		adopted_end(c, c->kind == OP_COMPACT ? OUTCOME_DONE : OUTCOME_BUSY);
 	} else if (step->like && !step->expire) {
 		lane_charge(c->lane, call.value.n);
-		cas_send(&c->cas, env, call, step->like->waiter.key, step->like->reply.ttl, machine_on_stored);
+		cas_send(&c->cas, env, call, step->like->waiter.key, step->like->reply.ttl,
+			machine_on_stored);
 	} else {
 		c->waiter = (struct waiter){ machine_on_reply, call.key };
 		env->call(env, &call, &c->waiter);

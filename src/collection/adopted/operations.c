@@ -39,7 +39,6 @@
 #include "collection/machines.h"
 #include "collection/set/answer.h"
 #include "collection/ttl.h"
-#include "util/hash.h"
 #include "util/random.h"
 
 /* The start of an operation. */
@@ -120,8 +119,9 @@ static void clear(struct adopted *c)
 
 /*
  * If there is no collection to work with, ends the batch or clears the remaining items, and
- * returns true. After ADOPTED_PAUSED calls c->next in the next slice. Items that grew while they were read may be from different moments. If they are
- * inconsistent, they are read once more, as for a rewrite.
+ * returns true. After ADOPTED_PAUSED calls c->next in the next slice. Items that grew while
+ * they were read may be from different moments. If they are inconsistent, they are read once
+ * more, as for a rewrite.
  */
 static bool ended(struct adopted *c, enum adopted_status status)
 {
@@ -203,7 +203,8 @@ static void operation_gather(struct adopted *c)
 }
 
 /* Folds a log and, unless `op` is NULL, those of the later operations of the batch. */
-static void begin_gathering(struct adopted *c, struct slice log, const struct op *op, adopted_next *then)
+static void begin_gathering(
+	struct adopted *c, struct slice log, const struct op *op, adopted_next *then)
 {
 	fold_reset(&c->change);
 	c->unread.text = log;
@@ -240,7 +241,8 @@ static void operations_on_change_lost(struct adopted *c)
 static void operations_make_room(struct adopted *c)
 {
 	if (!snapshot_fold(&c->s) ||
-		(c->s.status == ADOPTED_OK && c->encoding->compact(&c->s, &c->plan) == ADOPTED_PAUSED))
+		(c->s.status == ADOPTED_OK &&
+			c->encoding->compact(&c->s, &c->plan) == ADOPTED_PAUSED))
 		adopted_pause(c, operations_make_room);
 	else if (c->plan.count == 0)
 		adopted_end(c, OUTCOME_TOO_LARGE);
@@ -250,7 +252,8 @@ static void operations_make_room(struct adopted *c)
 
 static void operations_on_change_read(struct adopted *c)
 {
-	enum adopted_status status = c->encoding->change(&c->s, lane_first(c->lane)->create, &c->plan);
+	enum adopted_status status =
+		c->encoding->change(&c->s, lane_first(c->lane)->create, &c->plan);
 
 	if (status == ADOPTED_MISSING) {
 		if (!lane_end_missing(c->lane)) {
@@ -286,43 +289,12 @@ static const struct snapshot_item *main_item(const struct adopted *c)
 	return c->encoding->main_item ? c->encoding->main_item(&c->s) : item_under_key(c);
 }
 
-/*
- * Combines the CAS tokens of all items, in any order, into one. The token of a single item is
- * unchanged. Clients may keep a token in a double, which is exact up to 53 bits. A combined
- * token is never 0, which means no token.
- */
-static uint64_t cas_of(const struct snapshot *s)
-{
-	uint64_t sum = 0, only = 0;
-	size_t there = 0;
-
-	for (size_t i = 0; i < s->count; i++) {
-		const struct snapshot_item *item = s->items[i];
-		if (!item->there)
-			continue;
-		only = item->reply.cas;
-		sum += hash_mix(hash_key(item->waiter.key, 0) | 1, item->reply.cas | 1ull << 63);
-		there++;
-	}
-	sum >>= 64 - 53;
-	return there == 1 ? only : sum ? sum : 1;
-}
-
-static size_t bytes_of(const struct snapshot *s)
-{
-	size_t bytes = 0;
-
-	for (size_t i = 0; i < s->count; i++)
-		bytes += snapshot_item_value(s->items[i]).n;
-	return bytes;
-}
-
 static enum adopted_status fold_all(struct adopted *c)
 {
 	if (!snapshot_fold(&c->s))
 		return ADOPTED_PAUSED;
 	if (c->s.status == ADOPTED_OK && lane_is_measured(c->lane))
-		lane_measured(c->lane, c->s.all.fold.live, bytes_of(&c->s));
+		lane_measured(c->lane, c->s.all.fold.live, snapshot_bytes(&c->s));
 	return c->s.status;
 }
 
@@ -336,7 +308,8 @@ static void lend(struct adopted *c)
 
 static double waste_of(const struct adopted *c)
 {
-	size_t bytes = bytes_of(&c->s), needed = c->s.all.fold.live_bytes + c->s.all.fold.live;
+	size_t bytes = snapshot_bytes(&c->s),
+	       needed = c->s.all.fold.live_bytes + c->s.all.fold.live;
 
 	return bytes > needed ? 1.0 - (double)needed / (double)bytes : 0.0;
 }
@@ -345,18 +318,8 @@ static bool answer(struct adopted *c, struct set_request *request)
 {
 	if (!set_answer(&c->view, request))
 		return false;
-	request->info.base_bytes = bytes_of(&c->s);
+	request->info.base_bytes = snapshot_bytes(&c->s);
 	request->info.waste = waste_of(c);
-	return true;
-}
-
-/* Returns whether the servers report times to live and CAS tokens. */
-static bool may_compact(const struct snapshot *s)
-{
-	for (size_t i = 0; i < s->count; i++) {
-		if (s->items[i]->there && (s->items[i]->reply.ttl == TTL_UNKNOWN || s->items[i]->reply.cas == 0))
-			return false;
-	}
 	return true;
 }
 
@@ -367,14 +330,15 @@ static void operations_answer_batch(struct lane *lane, const struct result *r)
 	struct result main = main_item(c)->reply;
 
 	(void)r;
-	main.cas = cas_of(&c->s);
+	main.cas = snapshot_cas(&c->s);
 	for (lane_drop_abandoned(lane); lane_first(lane); lane_drop_abandoned(lane)) {
 		bool operations_on_done = answer(c, lane_first(lane)->set);
 		const struct set_request *asked = lane_first(lane)->set;
 		size_t steps = set_answer_steps(asked);
 		if (operations_on_done)
 			lane_end_first(lane,
-				&(struct outcome){ .status = asked->too_large ? OUTCOME_OVERFLOW : OUTCOME_DONE,
+				&(struct outcome){ .status = asked->too_large ? OUTCOME_OVERFLOW
+									      : OUTCOME_DONE,
 					.result = &main });
 		else
 			lane_use(lane, set_answer_memory(&c->view, asked));
@@ -398,7 +362,8 @@ static void operations_answer_all(struct adopted *c)
 	if (ended(c, fold_all(c)))
 		return;
 	assert(main_item(c));
-	if (bytes_of(&c->s) >= LEAST && waste_of(c) > c->s.rule->compact_waste && may_compact(&c->s))
+	if (snapshot_bytes(&c->s) >= LEAST && waste_of(c) > c->s.rule->compact_waste &&
+		snapshot_can_be_rewritten(&c->s))
 		lane_request_compaction(c->lane);
 	lend(c);
 	operations_answer_batch(c->lane, NULL);
@@ -417,7 +382,8 @@ static void operation_write_element(
 static void plan_log(struct adopted *c, struct slice log)
 {
 	plan_write(&c->plan,
-		(struct members_text){ .write = operation_write_element, .text = { .text = log, .kind = WORDS_LOG } });
+		(struct members_text){ .write = operation_write_element,
+			.text = { .text = log, .kind = WORDS_LOG } });
 }
 
 static void operations_on_replace_read(struct adopted *c)
@@ -427,7 +393,7 @@ static void operations_on_replace_read(struct adopted *c)
 
 	if (status != ADOPTED_MISSING && ended(c, status))
 		return;
-	condition = lane_condition(c->lane, status == ADOPTED_OK, cas_of(&c->s));
+	condition = lane_condition(c->lane, status == ADOPTED_OK, snapshot_cas(&c->s));
 	if (condition != OUTCOME_DONE) {
 		adopted_end(c, condition);
 		return;
@@ -506,7 +472,9 @@ static void operations_on_compact_run(struct adopted *c)
 
 static void operations_on_compact_read(struct adopted *c)
 {
-	if (ended(c, fold_all(c)) || (may_compact(&c->s) && ended(c, c->encoding->compact(&c->s, &c->plan))))
+	if (ended(c, fold_all(c)) ||
+		(snapshot_can_be_rewritten(&c->s) &&
+			ended(c, c->encoding->compact(&c->s, &c->plan))))
 		return;
 	if (c->plan.count == 0)
 		adopted_end(c, OUTCOME_DONE);
@@ -557,7 +525,8 @@ static void operations_answer_reads(struct lane *lane, const struct result *r)
 	struct adopted *c = lane->work;
 
 	(void)r;
-	if (lane_answer_list_reads(lane, segmented_list_read_slice, &c->list, &c->text, &c->s.items[0]->reply))
+	if (lane_answer_list_reads(
+		    lane, segmented_list_read_slice, &c->list, &c->text, &c->s.items[0]->reply))
 		adopted_end(c, OUTCOME_DONE);
 	else
 		lane_pause(lane, operations_answer_reads);
@@ -584,7 +553,8 @@ static void operation_change_list(struct adopted *c)
 {
 	enum { ELEMENTS = 16 /* looked at in one step */ };
 
-	for (struct op *op; (op = c->gathered ? STAILQ_NEXT(c->gathered, link) : lane_first(c->lane));) {
+	for (struct op *op;
+		(op = c->gathered ? STAILQ_NEXT(c->gathered, link) : lane_first(c->lane));) {
 		size_t steps = segmented_list_count(&c->list) / ELEMENTS + 1;
 		c->gathered = op;
 		c->changed |= segmented_list_apply(&c->list, op->list, &c->text);
@@ -665,7 +635,8 @@ static struct snapshot_item *next_item(const struct adopted *c, size_t i)
 
 	if (i < n &&
 		!(c->kind == OP_TOUCH && vital && vital->there &&
-			ttl_prolongs(lane_env(c->lane), lane_first(c->lane)->ttl, vital->reply.ttl)))
+			ttl_prolongs(
+				lane_env(c->lane), lane_first(c->lane)->ttl, vital->reply.ttl)))
 		return NULL;
 	if (i < 2 * n ? i >= n && item != vital : item == vital)
 		return NULL;
@@ -692,8 +663,11 @@ static void operations_on_touch_checked(struct adopted *c)
 	const struct snapshot_item *main = main_item(c);
 
 	for (size_t i = 0; i < c->now.count; i++) {
-		const struct snapshot_item *item = c->now.items[i], *before = snapshot_find(&c->s, item->role);
-		if (item->there && (!before->there || (item->reply.cas != before->reply.cas && before != main))) {
+		const struct snapshot_item *item = c->now.items[i],
+					   *before = snapshot_find(&c->s, item->role);
+		if (item->there &&
+			(!before->there ||
+				(item->reply.cas != before->reply.cas && before != main))) {
 			operations_on_lost(c);
 			return;
 		}
@@ -720,7 +694,8 @@ static void operations_run_round(struct adopted *c)
 		if (item)
 			plan_step_for(c, item);
 	}
-	adopted_run(c, c->reached < end ? operations_run_round : operations_on_round_run, operations_on_done);
+	adopted_run(c, c->reached < end ? operations_run_round : operations_on_round_run,
+		operations_on_done);
 }
 
 /*
@@ -740,12 +715,14 @@ static void delete_first(struct adopted *c, struct snapshot_item *item)
 	plan_step_for(c, item);
 	c->plan.must = true;
 	item->there = false;
-	adopted_run(c, operations_run_round, c->plan.steps[0].expire ? operations_on_lost : operations_deleted_before);
+	adopted_run(c, operations_run_round,
+		c->plan.steps[0].expire ? operations_on_lost : operations_deleted_before);
 }
 
 static void operations_on_delete_read(struct adopted *c)
 {
-	struct snapshot_item *first = c->encoding->vital_item ? c->encoding->vital_item(&c->s) : item_under_key(c);
+	struct snapshot_item *first =
+		c->encoding->vital_item ? c->encoding->vital_item(&c->s) : item_under_key(c);
 	enum adopted_status status;
 
 	if (!snapshot_fold(&c->s)) {
@@ -757,7 +734,8 @@ static void operations_on_delete_read(struct adopted *c)
 	 * With a vital item, a collection that another delete has not completely removed looks
 	 * like one that has lost an item. Reads report that as missing, too.
 	 */
-	c->missing = status == ADOPTED_MISSING || (status == ADOPTED_LOST && c->encoding->vital_item);
+	c->missing =
+		status == ADOPTED_MISSING || (status == ADOPTED_LOST && c->encoding->vital_item);
 	c->reached = 0;
 	if (status == ADOPTED_MISSING && c->encoding->vital_item)
 		operations_on_done(c);
@@ -782,13 +760,17 @@ static void operations_on_touch_read(struct adopted *c)
 
 void adopted_start(struct lane *lane, enum op_kind kind)
 {
-	static const struct flow push = { lane_count_appends, NULL, FOR_WRITE, operations_on_push_read };
+	static const struct flow push = { lane_count_appends, NULL, FOR_WRITE,
+		operations_on_push_read };
 	static const struct flow flows[] = {
-		[OP_APPEND] = { lane_count_appends, operation_prepare_change, FOR_WRITE, operations_on_change_read },
+		[OP_APPEND] = { lane_count_appends, operation_prepare_change, FOR_WRITE,
+			operations_on_change_read },
 		[OP_READ] = { lane_count_reads, NULL, FOR_ALL, operations_answer_all },
-		[OP_REPLACE] = { NULL, operation_prepare_change, FOR_REWRITE, operations_on_replace_read },
+		[OP_REPLACE] = { NULL, operation_prepare_change, FOR_REWRITE,
+			operations_on_replace_read },
 		[OP_POP] = { NULL, NULL, FOR_REWRITE, operations_on_take_read },
-		[OP_COMPACT] = { NULL, operations_prepare_compact, FOR_REWRITE, operations_on_compact_read },
+		[OP_COMPACT] = { NULL, operations_prepare_compact, FOR_REWRITE,
+			operations_on_compact_read },
 		[OP_LIST] = { NULL, NULL, FOR_REWRITE, operations_on_list_read },
 		[OP_TOUCH] = { NULL, NULL, FOR_ALL, operations_on_touch_read },
 		[OP_DELETE] = { NULL, NULL, FOR_ALL, operations_on_delete_read },

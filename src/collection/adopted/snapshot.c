@@ -3,10 +3,12 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "collection/ttl.h"
 #include "util/alloc.h"
+#include "util/hash.h"
 
-struct snapshot_item *snapshot_add(
-	struct snapshot *s, int role, struct slice before, struct slice middle, struct slice behind, bool asked)
+struct snapshot_item *snapshot_add(struct snapshot *s, int role, struct slice before,
+	struct slice middle, struct slice behind, bool asked)
 {
 	size_t n = before.n + middle.n + behind.n;
 	struct snapshot_item *item;
@@ -60,7 +62,8 @@ static size_t reading_steps(size_t bytes)
 	return bytes / BYTES + 1;
 }
 
-bool snapshot_fold_some(const struct snapshot *s, struct counted *c, struct words *words, bool *good)
+bool snapshot_fold_some(
+	const struct snapshot *s, struct counted *c, struct words *words, bool *good)
 {
 	size_t before = words->text.n;
 
@@ -74,7 +77,9 @@ static const struct fold_member *next_of(struct members_text *text, struct fold_
 	struct slice member;
 
 	if (text->fold)
-		return text->written < text->fold->member_count ? &text->fold->members[text->written++] : NULL;
+		return text->written < text->fold->member_count
+			? &text->fold->members[text->written++]
+			: NULL;
 	if (!words_next(&text->text, &member))
 		return NULL;
 	*word = (struct fold_member){ member.p, (uint32_t)member.n, true };
@@ -96,7 +101,8 @@ bool members_text_write(struct snapshot *s, struct members_text *text, struct bu
 	return true;
 }
 
-void signed_write(struct snapshot *s, const struct fold_member *member, const struct fold *other, struct buf *out)
+void signed_write(struct snapshot *s, const struct fold_member *member, const struct fold *other,
+	struct buf *out)
 {
 	(void)s;
 	(void)other;
@@ -104,7 +110,8 @@ void signed_write(struct snapshot *s, const struct fold_member *member, const st
 	buf_add(out, member->p, member->n);
 }
 
-void signed_write_live(struct snapshot *s, const struct fold_member *member, const struct fold *other, struct buf *out)
+void signed_write_live(struct snapshot *s, const struct fold_member *member,
+	const struct fold *other, struct buf *out)
 {
 	if (member->live)
 		signed_write(s, member, other, out);
@@ -161,4 +168,40 @@ void work_free(struct snapshot *s)
 	buf_free(&s->work.text);
 	buf_free(&s->work.more);
 	s->work = (struct snapshot_work){ 0 };
+}
+
+uint64_t snapshot_cas(const struct snapshot *s)
+{
+	uint64_t sum = 0, only = 0;
+	size_t there = 0;
+
+	for (size_t i = 0; i < s->count; i++) {
+		const struct snapshot_item *item = s->items[i];
+		if (!item->there)
+			continue;
+		only = item->reply.cas;
+		sum += hash_mix(hash_key(item->waiter.key, 0) | 1, item->reply.cas | 1ull << 63);
+		there++;
+	}
+	sum >>= 64 - 53;
+	return there == 1 ? only : sum ? sum : 1;
+}
+
+size_t snapshot_bytes(const struct snapshot *s)
+{
+	size_t bytes = 0;
+
+	for (size_t i = 0; i < s->count; i++)
+		bytes += snapshot_item_value(s->items[i]).n;
+	return bytes;
+}
+
+bool snapshot_can_be_rewritten(const struct snapshot *s)
+{
+	for (size_t i = 0; i < s->count; i++) {
+		if (s->items[i]->there &&
+			(s->items[i]->reply.ttl == TTL_UNKNOWN || s->items[i]->reply.cas == 0))
+			return false;
+	}
+	return true;
 }

@@ -49,8 +49,8 @@ enum adopted_status {
 };
 
 /* Appends the text for a member of the fold that is being written. `other` is its own. */
-typedef void members_write(
-	struct snapshot *s, const struct fold_member *member, const struct fold *other, struct buf *out);
+typedef void members_write(struct snapshot *s, const struct fold_member *member,
+	const struct fold *other, struct buf *out);
 
 /*
  * Text to write for each member of a fold or, if `fold` is NULL, of a text. All slices and folds
@@ -107,16 +107,30 @@ struct snapshot {
 /*
  * Adds the item <before><middle><behind>, to be read unless `asked`. Rules limit the key's length.
  */
-struct snapshot_item *snapshot_add(
-	struct snapshot *s, int role, struct slice before, struct slice middle, struct slice behind, bool asked);
+struct snapshot_item *snapshot_add(struct snapshot *s, int role, struct slice before,
+	struct slice middle, struct slice behind, bool asked);
 
 /* Returns the item with this role, or NULL. */
 struct snapshot_item *snapshot_find(const struct snapshot *s, int role);
 
 void snapshot_free(struct snapshot *s);
 
+/*
+ * Combines the CAS tokens of all items, in any order, into one. The token of a single item is
+ * unchanged. Clients may keep a token in a double, which is exact up to 53 bits. A combined
+ * token is never 0, which means no token.
+ */
+uint64_t snapshot_cas(const struct snapshot *s);
+
+/* Returns the bytes of all values. */
+size_t snapshot_bytes(const struct snapshot *s);
+
+/* Returns whether the servers have reported the times to live and CAS tokens of all items. */
+bool snapshot_can_be_rewritten(const struct snapshot *s);
+
 /* Folds a portion of `words`; `good`: it is well-formed. Returns whether the slice is over. */
-bool snapshot_fold_some(const struct snapshot *s, struct counted *c, struct words *words, bool *good);
+bool snapshot_fold_some(
+	const struct snapshot *s, struct counted *c, struct words *words, bool *good);
 
 /* Counts steps of work, as env_is_over does. */
 static inline bool snapshot_is_over(const struct snapshot *s, size_t steps)

@@ -55,7 +55,9 @@ static void append(struct lane *lane)
 
 	lane->written = log.n;
 	lane_forget_behind(lane);
-	lane_call(lane, (struct call){ .verb = lane_first(lane)->front ? CALL_PREPEND : CALL_APPEND, .value = log },
+	lane_call(lane,
+		(struct call){ .verb = lane_first(lane)->front ? CALL_PREPEND : CALL_APPEND,
+			.value = log },
 		append_on_reply);
 	if (is_last(lane, log)) {
 		ahead_appends(lane);
@@ -98,7 +100,8 @@ static void append_on_reply(struct lane *lane, const struct result *r)
 	if (r->status == RESULT_DONE)
 		chunk_done(lane);
 	else if (r->status == RESULT_NOT_STORED)
-		lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_SIZE }, append_on_size_read);
+		lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_SIZE },
+			append_on_size_read);
 	else
 		fail(lane, OUTCOME_FAILED, r);
 }
@@ -115,7 +118,10 @@ static void create(struct lane *lane)
 	if (op_is_list(lane_first(lane)))
 		BUF_ADD(&value, OPLOG_LIST_MARK);
 	buf_add_slice(&value, next_chunk(lane));
-	lane_call(lane, (struct call){ .verb = CALL_ADD, .value = buf_slice(&value), .exptime = lane_first(lane)->ttl },
+	lane_call(lane,
+		(struct call){ .verb = CALL_ADD,
+			.value = buf_slice(&value),
+			.exptime = lane_first(lane)->ttl },
 		append_on_added);
 	buf_free(&value);
 }
@@ -145,7 +151,8 @@ static void append_on_added(struct lane *lane, const struct result *r)
 		append(lane);
 }
 
-static void append_on_compacted(struct lane *lane, enum outcome_status status, const struct result *failure)
+static void append_on_compacted(
+	struct lane *lane, enum outcome_status status, const struct result *failure)
 {
 	if (status == OUTCOME_FAILED)
 		fail(lane, OUTCOME_FAILED, failure);

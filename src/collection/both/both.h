@@ -19,7 +19,7 @@ void compact_run(struct lane *lane, lane_after *after);
  * them as well, in the turns of the account, delivers the reply again after that, and returns
  * true.
  */
-bool touch_followers(struct lanes *lanes, struct account *account, int64_t exptime, struct waiter *waiter,
-	const struct result *r) __attribute__((warn_unused_result));
+bool touch_followers(struct lanes *lanes, struct account *account, int64_t exptime,
+	struct waiter *waiter, const struct result *r) __attribute__((warn_unused_result));
 
 #endif

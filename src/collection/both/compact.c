@@ -108,7 +108,8 @@ static void compact_fill_head(struct lane *lane, const struct result *r)
 	if (!run_writer_fill_slice(&c->head_run, lane, compact_fill_head))
 		return;
 	run_writer_fill(&c->log_run, &c->log,
-		c->loading || c->base.ref_count || c->head_run.table.count || c->head_run.run.tables);
+		c->loading || c->base.ref_count || c->head_run.table.count ||
+			c->head_run.run.tables);
 	compact_fill_log(lane, NULL);
 }
 
@@ -117,8 +118,10 @@ static void spill(struct lane *lane)
 {
 	struct compaction *c = lane->work;
 
-	run_writer_init(&c->head_run, lane->lanes, lane->waiter.key, c->exptime, compact_on_runs_written, lane);
-	run_writer_init(&c->log_run, lane->lanes, lane->waiter.key, c->exptime, compact_on_runs_written, lane);
+	run_writer_init(&c->head_run, lane->lanes, lane->waiter.key, c->exptime,
+		compact_on_runs_written, lane);
+	run_writer_init(&c->log_run, lane->lanes, lane->waiter.key, c->exptime,
+		compact_on_runs_written, lane);
 	run_writer_fill_from_log(&c->head_run, c->base.head);
 	compact_fill_head(lane, NULL);
 }
@@ -131,7 +134,8 @@ static bool spills(const struct lane *lane, const struct fold *log)
 	bool over = c->base.ref_count > 0;
 	size_t log_size = lane_log_size(lane), size = fold_log_size(log, over);
 
-	return c->base.head.n || (over && c->all && size) || size > (over ? log_size / 4 : log_size);
+	return c->base.head.n || (over && c->all && size) ||
+		size > (over ? log_size / 4 : log_size);
 }
 
 static void shorten(struct lane *lane, const struct fold *log)
@@ -141,8 +145,8 @@ static void shorten(struct lane *lane, const struct fold *log)
 	buf_add_slice(&c->replacement, c->base.block);
 	fold_encode(log, c->base.ref_count > 0, &c->replacement);
 	c->read.value = buf_slice(&c->prefix);
-	base_rewrite_head(
-		&c->rewrite, lane, buf_slice(&c->prefix), buf_slice(&c->replacement), &c->read, compact_on_committed);
+	base_rewrite_head(&c->rewrite, lane, buf_slice(&c->prefix), buf_slice(&c->replacement),
+		&c->read, compact_on_committed);
 }
 
 /* Returns whether a rewrite saves a tenth, or shortens a base that is too long. */
@@ -153,8 +157,8 @@ static bool is_worth_it(const struct lane *lane, const struct fold *folded)
 
 	if (c->merges_only)
 		return false;
-	return c->base.head.n || (c->all && (c->base.ref_count ? size : log > size)) || size > lane_log_size(lane) ||
-		size + size / 9 < log;
+	return c->base.head.n || (c->all && (c->base.ref_count ? size : log > size)) ||
+		size > lane_log_size(lane) || size + size / 9 < log;
 }
 
 /* --- a set that is being loaded --- */
@@ -182,8 +186,8 @@ static void rewrite_words(struct lane *lane)
 	lease_write(&c->words, SLICE(""), &c->replacement);
 	buf_free(&log);
 	c->read.value = buf_slice(&c->prefix);
-	base_rewrite_head(
-		&c->rewrite, lane, buf_slice(&c->prefix), buf_slice(&c->replacement), &c->read, compact_on_committed);
+	base_rewrite_head(&c->rewrite, lane, buf_slice(&c->prefix), buf_slice(&c->replacement),
+		&c->read, compact_on_committed);
 }
 
 static void words_folded(struct lane *lane)
@@ -343,7 +347,8 @@ static void compact_on_runs_written(void *arg)
 {
 	struct lane *lane = arg;
 	struct compaction *c = lane->work;
-	const struct failure *failures[] = { &c->head_run.parts.failure, &c->log_run.parts.failure };
+	const struct failure *failures[] = { &c->head_run.parts.failure,
+		&c->log_run.parts.failure };
 
 	if (c->head_run.parts.pending || c->log_run.parts.pending || !c->log_run.finished)
 		return;
@@ -359,16 +364,18 @@ static void compact_on_runs_written(void *arg)
 	else
 		refer_to_runs(c);
 	c->read.value = buf_slice(&c->prefix);
-	base_rewrite_head(
-		&c->rewrite, lane, buf_slice(&c->prefix), buf_slice(&c->replacement), &c->read, compact_on_committed);
+	base_rewrite_head(&c->rewrite, lane, buf_slice(&c->prefix), buf_slice(&c->replacement),
+		&c->read, compact_on_committed);
 }
 
-static void compact_on_committed(struct lane *lane, enum outcome_status status, const struct result *failure)
+static void compact_on_committed(
+	struct lane *lane, enum outcome_status status, const struct result *failure)
 {
 	struct compaction *c = lane->work;
 	struct lanes *lanes = lane->lanes;
 	struct oplog_base base;
-	struct set_view *view = status == OUTCOME_DONE && c->of_view ? view_of(lane, buf_slice(&c->prefix)) : NULL;
+	struct set_view *view =
+		status == OUTCOME_DONE && c->of_view ? view_of(lane, buf_slice(&c->prefix)) : NULL;
 
 	if (view)
 		set_view_compacted(view, buf_slice(&c->replacement));
@@ -404,7 +411,8 @@ static void again(struct lane *lane)
 	lane_next(lane);
 }
 
-static void compact_on_op_compacted(struct lane *lane, enum outcome_status status, const struct result *failure)
+static void compact_on_op_compacted(
+	struct lane *lane, enum outcome_status status, const struct result *failure)
 {
 	struct op *op = lane_first(lane);
 
@@ -415,7 +423,8 @@ static void compact_on_op_compacted(struct lane *lane, enum outcome_status statu
 	else if (status == OUTCOME_FAILED)
 		lane_end(lane, OUTCOME_FAILED, failure);
 	else if (status == OUTCOME_DONE && op->all)
-		lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_TTL }, compact_merge_all);
+		lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_TTL },
+			compact_merge_all);
 	else
 		lane_end(lane, status, NULL);
 }
@@ -432,7 +441,8 @@ static void compact_merge_all(struct lane *lane, const struct result *r)
 
 	if (base.kind == BASE_FAILED) {
 		lane_end(lane, OUTCOME_FAILED, r);
-	} else if (base.kind == BASE_SET && base.split.ref_count && ttl_exptime(lane_env(lane), r->ttl, &exptime)) {
+	} else if (base.kind == BASE_SET && base.split.ref_count &&
+		ttl_exptime(lane_env(lane), r->ttl, &exptime)) {
 		STAILQ_REMOVE_HEAD(&lane->batch, link);
 		merge_force(lane->lanes, lane->waiter.key, base.split.block, exptime, op);
 		lane_next(lane);

@@ -120,7 +120,8 @@ static void set_lease(struct lane *lane, struct lease_base *base)
 	const struct op *op = lane_first(lane);
 
 	base->is_list = op_is_list(op);
-	base->lease = (struct lease){ .token = slice_of(t->token, LEASE_TOKEN), .seconds = (uint32_t)op->count };
+	base->lease = (struct lease){ .token = slice_of(t->token, LEASE_TOKEN),
+		.seconds = (uint32_t)op->count };
 	renew(lane, &base->lease);
 }
 
@@ -131,7 +132,10 @@ static void create(struct lane *lane)
 
 	set_lease(lane, &base);
 	lease_write(&base, SLICE(""), &value);
-	lane_call(lane, (struct call){ .verb = CALL_ADD, .value = buf_slice(&value), .exptime = lane_first(lane)->ttl },
+	lane_call(lane,
+		(struct call){ .verb = CALL_ADD,
+			.value = buf_slice(&value),
+			.exptime = lane_first(lane)->ttl },
 		lease_on_added);
 	buf_free(&value);
 }
@@ -163,7 +167,8 @@ static void take_over(struct lane *lane, const struct result *r, struct lease_ba
 	base->loaded = SLICE("");
 	set_lease(lane, base);
 	lease_write(base, SLICE(""), &value);
-	cas_replace(&t->cas, lane_env(lane), lane->waiter.key, buf_slice(&value), r, exptime, lease_on_taken_over);
+	cas_replace(&t->cas, lane_env(lane), lane->waiter.key, buf_slice(&value), r, exptime,
+		lease_on_taken_over);
 	buf_free(&value);
 }
 
@@ -213,7 +218,8 @@ static void look_for_parts(struct lane *lane, const struct result *r, struct sli
 	buf_consume(&t->base, buf_size(&t->base));
 	buf_add_slice(&t->base, r->value);
 	parts_call_all(lane->lanes, lane->waiter.key, refs,
-		(struct call){ .verb = CALL_GET, .account = lane_account(lane) }, lease_on_parts_checked, lane);
+		(struct call){ .verb = CALL_GET, .account = lane_account(lane) },
+		lease_on_parts_checked, lane);
 }
 
 static void lease_on_key_read(struct lane *lane, const struct result *r)
@@ -226,7 +232,8 @@ static void lease_on_key_read(struct lane *lane, const struct result *r)
 		create(lane);
 	else if (base.kind == BASE_FOREIGN)
 		end_taking(lane, lane_unreadable(lane, base.form), NULL);
-	else if (base.kind == BASE_OUTDATED || (base.kind != BASE_LOADING && base.split.ref_count == 0))
+	else if (base.kind == BASE_OUTDATED ||
+		(base.kind != BASE_LOADING && base.split.ref_count == 0))
 		end_taking(lane, OUTCOME_PRESENT, NULL);
 	else if (base.kind != BASE_LOADING)
 		look_for_parts(lane, r, base.split.refs);
@@ -256,7 +263,8 @@ struct loading {
 };
 
 static lane_step lease_on_base_read;
-static void lease_on_parts_written(void *arg), lease_on_stored(struct cas *cas, const struct result *r);
+static void lease_on_parts_written(void *arg),
+	lease_on_stored(struct cas *cas, const struct result *r);
 
 static struct part_writer *writer_of(struct loading *l)
 {
@@ -322,11 +330,13 @@ static void write_parts(struct lane *lane)
 
 	l->writes = true;
 	if (op_is_list(op)) {
-		part_writer_init(&l->segments, lane->lanes, lane->waiter.key, l->exptime, lease_on_parts_written, lane);
+		part_writer_init(&l->segments, lane->lanes, lane->waiter.key, l->exptime,
+			lease_on_parts_written, lane);
 		list_write_segments(&l->segments, op->log, &l->refs);
 		return;
 	}
-	run_writer_init(&l->run, lane->lanes, lane->waiter.key, l->exptime, lease_on_parts_written, lane);
+	run_writer_init(
+		&l->run, lane->lanes, lane->waiter.key, l->exptime, lease_on_parts_written, lane);
 	run_writer_fill_from_log(&l->run, op->log);
 	lease_fill_run(lane, NULL);
 }
@@ -356,8 +366,8 @@ static void commit(struct lane *lane, struct lease_base *base)
 	}
 	l->has_parts = l->writes || base->loaded.n || base->runs.n;
 	l->sent = true;
-	cas_replace(
-		&l->cas, lane_env(lane), lane->waiter.key, buf_slice(&value), &l->read, l->exptime, lease_on_stored);
+	cas_replace(&l->cas, lane_env(lane), lane->waiter.key, buf_slice(&value), &l->read,
+		l->exptime, lease_on_stored);
 	buf_free(&value);
 }
 

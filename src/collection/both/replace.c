@@ -59,7 +59,8 @@ static void read_base(struct lane *lane)
 	struct replacement *p = lane->work;
 
 	p->sent = false;
-	lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_CAS }, replace_on_base_read);
+	lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_CAS },
+		replace_on_base_read);
 }
 
 static void replace_fill_run(struct lane *lane, const struct result *r)
@@ -77,8 +78,8 @@ static void folded(struct lane *lane)
 	struct replacement *p = lane->work;
 
 	if (fold_log_size(&p->fold, false) > lane_log_size(lane)) {
-		run_writer_init(
-			&p->writer, lane->lanes, lane->waiter.key, lane_first(lane)->ttl, replace_on_run_written, lane);
+		run_writer_init(&p->writer, lane->lanes, lane->waiter.key, lane_first(lane)->ttl,
+			replace_on_run_written, lane);
 		run_writer_fill(&p->writer, &p->fold, false);
 		replace_fill_run(lane, NULL);
 	} else {

@@ -80,7 +80,8 @@ static void touch_delete_end_with(struct lane *lane, const struct result *r)
 
 static void read_base(struct lane *lane)
 {
-	lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_TTL }, touch_delete_on_base_read);
+	lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_TTL },
+		touch_delete_on_base_read);
 }
 
 void touch_start(struct lane *lane)
@@ -91,7 +92,9 @@ void touch_start(struct lane *lane)
 
 static void touch_base(struct lane *lane)
 {
-	struct call call = { .verb = CALL_GAT, .want = WANT_VALUE, .exptime = lane_first(lane)->ttl };
+	struct call call = {
+		.verb = CALL_GAT, .want = WANT_VALUE, .exptime = lane_first(lane)->ttl
+	};
 
 	lane_call(lane, call, touch_delete_on_base_touched);
 }
@@ -101,8 +104,8 @@ static void touch_parts(struct lane *lane)
 	struct touch_delete *t = lane->work;
 
 	t->reached = true;
-	parts_touch_all(lane->lanes, lane->waiter.key, buf_slice(&t->refs), t->exptime, lane_account(lane),
-		touch_delete_on_parts_touched, lane);
+	parts_touch_all(lane->lanes, lane->waiter.key, buf_slice(&t->refs), t->exptime,
+		lane_account(lane), touch_delete_on_parts_touched, lane);
 }
 
 /* Stores the references of the base that was read. Returns whether they have changed. */
@@ -129,11 +132,13 @@ static void touch_delete_on_base_read(struct lane *lane, const struct result *r)
 		/* Its parts cannot be found, so they would expire before the base. */
 		end(lane, OUTCOME_NEWER, NULL);
 	} else if (base.kind == BASE_FOREIGN || base.kind == BASE_OUTDATED) {
-		lane_call(lane, (struct call){ .verb = CALL_TOUCH, .exptime = lane_first(lane)->ttl },
+		lane_call(lane,
+			(struct call){ .verb = CALL_TOUCH, .exptime = lane_first(lane)->ttl },
 			touch_delete_end_with);
 	} else if (!take_refs(t, r->value) && t->incomplete) {
 		end(lane, OUTCOME_MISSING, NULL);
-	} else if (buf_size(&t->refs) && (t->touched || ttl_prolongs(lane_env(lane), lane_first(lane)->ttl, r->ttl))) {
+	} else if (buf_size(&t->refs) &&
+		(t->touched || ttl_prolongs(lane_env(lane), lane_first(lane)->ttl, r->ttl))) {
 		touch_parts(lane);
 	} else {
 		touch_base(lane);
@@ -155,7 +160,8 @@ static void touch_delete_on_parts_touched(struct parts *parts)
 	else if (t->incomplete)
 		end(lane, OUTCOME_BUSY, NULL);
 	else if (t->touched)
-		lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_TTL }, touch_delete_on_base_seen);
+		lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_TTL },
+			touch_delete_on_base_seen);
 	else
 		touch_base(lane);
 	parts_destroy(parts);
@@ -183,11 +189,12 @@ static void touch_delete_on_base_touched(struct lane *lane, const struct result 
 /* The touch is done. It does not fail if the check is impossible. */
 static void touch_delete_on_part_seen(struct waiter *waiter, const struct result *r)
 {
-	const struct touch_delete *t = (struct touch_delete *)((char *)waiter - offsetof(struct touch_delete, read));
+	const struct touch_delete *t =
+		(struct touch_delete *)((char *)waiter - offsetof(struct touch_delete, read));
 	struct lane *lane = t->lane;
 
-	if (r->status == RESULT_HIT && r->ttl != TTL_UNKNOWN && ttl_prolongs(lane_env(lane), t->exptime, r->ttl) &&
-		lane_may_retry(lane))
+	if (r->status == RESULT_HIT && r->ttl != TTL_UNKNOWN &&
+		ttl_prolongs(lane_env(lane), t->exptime, r->ttl) && lane_may_retry(lane))
 		touch_parts(lane);
 	else
 		end(lane, OUTCOME_DONE, NULL);
@@ -202,7 +209,8 @@ static int64_t expected(const struct touch_delete *t)
 	enum { NEAR = 5 };
 	int64_t date = lane_env(t->lane)->unix_time;
 
-	return t->exptime == 0 ? TTL_NEVER : NEAR + (ttl_is_date(t->exptime) ? t->exptime - date : t->exptime);
+	return t->exptime == 0 ? TTL_NEVER
+			       : NEAR + (ttl_is_date(t->exptime) ? t->exptime - date : t->exptime);
 }
 
 static void touch_delete_on_base_seen(struct lane *lane, const struct result *r)
@@ -211,8 +219,8 @@ static void touch_delete_on_base_seen(struct lane *lane, const struct result *r)
 	struct env *env = lane_env(lane);
 	int64_t exptime;
 
-	if (r->status == RESULT_HIT && ttl_exptime(env, r->ttl, &exptime) && ttl_prolongs(env, exptime, expected(t)) &&
-		lane_may_retry(lane)) {
+	if (r->status == RESULT_HIT && ttl_exptime(env, r->ttl, &exptime) &&
+		ttl_prolongs(env, exptime, expected(t)) && lane_may_retry(lane)) {
 		t->exptime = exptime;
 		touch_parts(lane);
 	} else {
@@ -242,8 +250,8 @@ static void touch_delete_on_followers_touched(struct parts *parts)
 	free(f);
 }
 
-bool touch_followers(
-	struct lanes *lanes, struct account *account, int64_t exptime, struct waiter *waiter, const struct result *r)
+bool touch_followers(struct lanes *lanes, struct account *account, int64_t exptime,
+	struct waiter *waiter, const struct result *r)
 {
 	struct buf refs = BUF_EMPTY;
 	struct followers *f;
@@ -253,12 +261,15 @@ bool touch_followers(
 	if (buf_size(&refs) == 0)
 		return false;
 	f = xmalloc(sizeof(*f));
-	*f = (struct followers){ .lanes = lanes, .account = account, .waiter = waiter, .result = *r };
+	*f = (struct followers){
+		.lanes = lanes, .account = account, .waiter = waiter, .result = *r
+	};
 	f->result.line = slice_of("", 0);
 	buf_add_slice(&f->value, r->value);
 	account_use(account, sizeof(*f) + f->value.cap, 0);
 	lanes->background++;
-	parts_touch_all(lanes, waiter->key, buf_slice(&refs), exptime, account, touch_delete_on_followers_touched, f);
+	parts_touch_all(lanes, waiter->key, buf_slice(&refs), exptime, account,
+		touch_delete_on_followers_touched, f);
 	buf_free(&refs);
 	return true;
 }
@@ -287,7 +298,8 @@ static void count_answer(struct touch_delete *t)
 
 static void touch_delete_read_beside_delete(struct waiter *waiter, const struct result *r)
 {
-	struct touch_delete *t = (struct touch_delete *)((char *)waiter - offsetof(struct touch_delete, read));
+	struct touch_delete *t =
+		(struct touch_delete *)((char *)waiter - offsetof(struct touch_delete, read));
 
 	if (r->status == RESULT_HIT && r->value.n)
 		lease_add_refs(r->value, &t->refs);

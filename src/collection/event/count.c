@@ -63,5 +63,6 @@ static void count_on_counted(struct lane *lane, const struct result *r)
 
 void count_start(struct lane *lane)
 {
-	lane_call(lane, (struct call){ .verb = CALL_INCR, .number = total(lane) }, count_on_counted);
+	lane_call(
+		lane, (struct call){ .verb = CALL_INCR, .number = total(lane) }, count_on_counted);
 }

@@ -52,8 +52,8 @@ size_t time_bucket_name(enum granularity g, int64_t bucket, char name[TIME_BUCKE
 	return granularities[g].digits;
 }
 
-char *time_bucket_write_key(
-	struct time_bucket_memo *memo, const struct event_rule *rule, struct slice type, int64_t bucket, char *at)
+char *time_bucket_write_key(struct time_bucket_memo *memo, const struct event_rule *rule,
+	struct slice type, int64_t bucket, char *at)
 {
 	if (memo->n == 0 || memo->bucket != bucket || memo->granularity != rule->bucket) {
 		memo->granularity = rule->bucket;
@@ -86,7 +86,8 @@ static bool parse_prefix(enum granularity g, struct slice word, struct time_buck
 	if (word.n == 0 || word.n > granularities[g].digits)
 		return false;
 	for (; word.n; n++) {
-		if (word.n < parts[n].digits || !num_parse_u64(slice_of(word.p, parts[n].digits), &value))
+		if (word.n < parts[n].digits ||
+			!num_parse_u64(slice_of(word.p, parts[n].digits), &value))
 			return false;
 		*parts[n].part = (int)value - parts[n].zero;
 		word = slice_skip(word, parts[n].digits);
@@ -94,8 +95,8 @@ static bool parse_prefix(enum granularity g, struct slice word, struct time_buck
 	same = tm;
 	first = timegm(&same);
 	/* timegm normalizes a part that is out of range: then the date is not valid. */
-	if (first < 0 || tm.tm_mon != same.tm_mon || tm.tm_mday != same.tm_mday || tm.tm_hour != same.tm_hour ||
-		tm.tm_min != same.tm_min)
+	if (first < 0 || tm.tm_mon != same.tm_mon || tm.tm_mday != same.tm_mday ||
+		tm.tm_hour != same.tm_hour || tm.tm_min != same.tm_min)
 		return false;
 	++*parts[n - 1].part;
 	out->first = time_bucket_of(g, first);
@@ -103,8 +104,8 @@ static bool parse_prefix(enum granularity g, struct slice word, struct time_buck
 	return true;
 }
 
-int64_t time_bucket_last(
-	enum granularity g, int64_t unix_time, uint64_t seconds, int64_t most, struct time_bucket_range *out)
+int64_t time_bucket_last(enum granularity g, int64_t unix_time, uint64_t seconds, int64_t most,
+	struct time_bucket_range *out)
 {
 	uint64_t before = (seconds - 1) / (uint64_t)granularities[g].seconds;
 
@@ -115,7 +116,8 @@ int64_t time_bucket_last(
 	return ((int64_t)before + 1) * granularities[g].seconds;
 }
 
-bool time_bucket_parse(enum granularity g, struct slice word, int64_t now_bucket, struct time_bucket_range *out)
+bool time_bucket_parse(
+	enum granularity g, struct slice word, int64_t now_bucket, struct time_bucket_range *out)
 {
 	uint64_t back;
 

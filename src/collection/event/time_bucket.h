@@ -36,8 +36,8 @@ struct time_bucket_memo {
  * Writes the key of a counter, <type><separator><bucket name>, to `at`, and returns its end.
  * There must be room for type, separator and TIME_BUCKET_NAME_MAX bytes.
  */
-char *time_bucket_write_key(
-	struct time_bucket_memo *memo, const struct event_rule *rule, struct slice type, int64_t bucket, char *at);
+char *time_bucket_write_key(struct time_bucket_memo *memo, const struct event_rule *rule,
+	struct slice type, int64_t bucket, char *at);
 
 struct time_bucket_range {
 	int64_t first, last; /* inclusive */
@@ -48,15 +48,16 @@ struct time_bucket_range {
  * with the current one. Returns their total duration in seconds, or 0 if there are more
  * than `most` buckets.
  */
-int64_t time_bucket_last(
-	enum granularity g, int64_t unix_time, uint64_t seconds, int64_t most, struct time_bucket_range *out);
+int64_t time_bucket_last(enum granularity g, int64_t unix_time, uint64_t seconds, int64_t most,
+	struct time_bucket_range *out);
 
 /*
  * Parses a word of a query: `now`, `-3` for three buckets ago, a bucket's name, or a prefix of
  * one for all buckets in it. `now_bucket` is the current bucket. Returns false if the word is
  * none of these, or not a valid date.
  */
-bool time_bucket_parse(enum granularity g, struct slice word, int64_t now_bucket, struct time_bucket_range *out);
+bool time_bucket_parse(
+	enum granularity g, struct slice word, int64_t now_bucket, struct time_bucket_range *out);
 
 /* Returns whether the year of a unix time has four digits, so that its bucket has a name. */
 bool time_bucket_valid(uint64_t unix_time);

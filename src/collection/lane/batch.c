@@ -63,7 +63,8 @@ bool lane_by_chance(struct lane *lane, size_t bytes)
 {
 	enum { LOOKS = 4 };
 	struct env *env = lane_env(lane);
-	bool set = !lane->pushes && lane->rule->type == COLLECTION_SET && lane->rule->encoding == ENCODING_OPLOG;
+	bool set = !lane->pushes && lane->rule->type == COLLECTION_SET &&
+		lane->rule->encoding == ENCODING_OPLOG;
 	size_t size = set ? env->options->log_size : env->options->base_size;
 
 	/* The upper half of a random number, scaled to the range, avoids a division. */
@@ -160,8 +161,8 @@ bool lane_reads_list(const struct lane *lane)
 	return !list_verb_writes(lane_first(lane)->list->verb);
 }
 
-bool lane_answer_list_reads(
-	struct lane *lane, list_slice *slice, struct segmented_list *list, struct buf *text, const struct result *base)
+bool lane_answer_list_reads(struct lane *lane, list_slice *slice, struct segmented_list *list,
+	struct buf *text, const struct result *base)
 {
 	enum { STEPS = 16, BYTES = 32 /* in one step */ };
 	bool over = false;

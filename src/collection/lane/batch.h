@@ -66,9 +66,10 @@ void lane_answer_lists(struct lane *lane, struct slice text, const struct result
  * buffer for the unfinished answer, and empty at first. Returns false if the lane must pause;
  * then it must be called again.
  */
-typedef bool list_slice(struct segmented_list *list, struct list_request *request, struct buf *text);
-bool lane_answer_list_reads(struct lane *lane, list_slice *slice, struct segmented_list *list, struct buf *text,
-	const struct result *base) __attribute__((warn_unused_result));
+typedef bool list_slice(
+	struct segmented_list *list, struct list_request *request, struct buf *text);
+bool lane_answer_list_reads(struct lane *lane, list_slice *slice, struct segmented_list *list,
+	struct buf *text, const struct result *base) __attribute__((warn_unused_result));
 
 /* Returns whether the batch, which consists of LIST operations, does not change the list. */
 bool lane_reads_list(const struct lane *lane);
@@ -82,8 +83,8 @@ bool lane_is_measured(struct lane *lane);
 void lane_measured(struct lane *lane, uint64_t members, uint64_t bytes);
 
 /*
- * An estimate for a set with runs; `members` and `bytes` count only its base. A removal cancels two entries: itself, and the addition in an older run. Removals of
- * non-members are ignored.
+ * An estimate for a set with runs; `members` and `bytes` count only its base. A removal cancels
+ * two entries: itself, and the addition in an older run. Removals of non-members are ignored.
  */
 void lane_measured_runs(struct lane *lane, uint64_t members, uint64_t bytes, struct slice refs);
 

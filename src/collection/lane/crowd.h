@@ -76,9 +76,12 @@ unsigned crowd_appended(const struct crowds *crowds, uint64_t hash);
 static inline size_t crowd_limit(unsigned share, size_t log_size, size_t written)
 {
 	enum { BATCHES = 8, MOST = 32 * 1024 };
-	size_t limit = 2 * log_size * (share < CROWD_GROWTH ? share : CROWD_GROWTH) + BATCHES * written;
+	size_t limit =
+		2 * log_size * (share < CROWD_GROWTH ? share : CROWD_GROWTH) + BATCHES * written;
 
-	return limit < MOST || limit < 2 * log_size ? limit : MOST > 2 * log_size ? MOST : 2 * log_size;
+	return limit < MOST || limit < 2 * log_size ? limit
+		: MOST > 2 * log_size               ? MOST
+						    : 2 * log_size;
 }
 
 #endif

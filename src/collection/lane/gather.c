@@ -30,7 +30,8 @@ static bool concerns(struct gathering *g, const struct op *read, struct slice lo
 	while ((token = slice_token(&log)).n) {
 		struct slice members = read->set->members, member;
 		while ((member = slice_token(&members)).n) {
-			if (++g->compared > COMPARED_MAX || slice_equal(member, slice_skip(token, 1)))
+			if (++g->compared > COMPARED_MAX ||
+				slice_equal(member, slice_skip(token, 1)))
 				return true;
 		}
 	}
@@ -114,7 +115,8 @@ static bool shares(const struct op *op)
 	/*
 	 * Of several lease requests the first gets the lease, and the others get OUTCOME_LOADING.
 	 */
-	return op->kind == OP_APPEND || op->kind == OP_LEASE || op->kind == OP_READ || op->kind == OP_COUNT;
+	return op->kind == OP_APPEND || op->kind == OP_LEASE || op->kind == OP_READ ||
+		op->kind == OP_COUNT;
 }
 
 static bool mergeable(const struct gathering *g, const struct op *op)
@@ -142,8 +144,8 @@ static bool take_same(struct gathering *g, struct client_queue *client)
 	return true;
 }
 
-void gather(struct queues *queues, struct queue *queue, bool appends_first, size_t bytes, struct op_queue *batch,
-	struct op_queue *reads)
+void gather(struct queues *queues, struct queue *queue, bool appends_first, size_t bytes,
+	struct op_queue *batch, struct op_queue *reads)
 {
 	struct gathering g = { .most = bytes, .batch = batch, .reads = reads };
 	struct client_queue *front = TAILQ_FIRST(&queue->clients), *client, *next;

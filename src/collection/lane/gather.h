@@ -23,7 +23,7 @@
  * that the read tests. Such a read is `early` unless an append that creates the set was
  * gathered before it. If the set was missing, the result of an early read is empty.
  */
-void gather(struct queues *queues, struct queue *queue, bool appends_first, size_t bytes, struct op_queue *batch,
-	struct op_queue *reads);
+void gather(struct queues *queues, struct queue *queue, bool appends_first, size_t bytes,
+	struct op_queue *batch, struct op_queue *reads);
 
 #endif

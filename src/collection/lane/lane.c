@@ -171,7 +171,8 @@ static void destroy(struct lane *lane)
  */
 static void send_deferred(struct lane *lane, struct op *op)
 {
-	struct queued_call *d = (struct queued_call *)((char *)op - offsetof(struct queued_call, op));
+	struct queued_call *d =
+		(struct queued_call *)((char *)op - offsetof(struct queued_call, op));
 	struct env *env = lane_env(lane);
 
 	env->call(env, &d->call, d->waiter);
@@ -213,7 +214,8 @@ static void run(struct lane *lane)
 {
 	bool oplog = lane->rule->encoding == ENCODING_OPLOG;
 
-	gather(&lane->lanes->queues, &lane->queue, oplog, LANE_MERGE_MAX, &lane->batch, &lane->reads);
+	gather(&lane->lanes->queues, &lane->queue, oplog, LANE_MERGE_MAX, &lane->batch,
+		&lane->reads);
 	if (STAILQ_EMPTY(&lane->batch))
 		STAILQ_CONCAT(&lane->batch, &lane->reads);
 	run_batch(lane);
@@ -264,7 +266,9 @@ static void compact(struct lane *lane)
 		return;
 	lane->compaction_requested = true;
 	op = xcalloc(1, sizeof(*op));
-	*op = (struct op){ .kind = OP_COMPACT, .key = lane->waiter.key, .done = lane_on_compaction };
+	*op = (struct op){
+		.kind = OP_COMPACT, .key = lane->waiter.key, .done = lane_on_compaction
+	};
 	queue_add_first(&lane->lanes->queues, &lane->queue, op, true);
 }
 
@@ -318,7 +322,8 @@ static void hold(struct lane *lane)
 	struct env *env = lane_env(lane);
 
 	lane->hold.done = lane_on_hold_over;
-	env->later(env, &lane->hold, (share_of(lane) > FEW) + (unsigned)(random_next(&env->random) & 1));
+	env->later(env, &lane->hold,
+		(share_of(lane) > FEW) + (unsigned)(random_next(&env->random) & 1));
 }
 
 /* Starts to hold if the base has grown too large. Returns whether it did. */
@@ -390,7 +395,8 @@ static void lane_on_collect_timeout(struct waiter *waiter, const struct result *
  */
 static size_t expected(const struct lane *lane, size_t waiting)
 {
-	size_t n = lane->appended ? lane->appended + waiting : crowd_appended(&lane->lanes->crowds, lane->hash);
+	size_t n = lane->appended ? lane->appended + waiting
+				  : crowd_appended(&lane->lanes->crowds, lane->hash);
 
 	return n < COLLECT_MOST ? n : COLLECT_MOST;
 }
@@ -425,7 +431,8 @@ static bool collect_start(struct lane *lane, const struct op *first, size_t wait
 /* Ends an operation whose client has disconnected, without an outcome that counts. */
 static void drop(struct op *op)
 {
-	op->done(op, &(struct outcome){ .status = op_only_reads(op) ? OUTCOME_MISSING : OUTCOME_BUSY });
+	op->done(op,
+		&(struct outcome){ .status = op_only_reads(op) ? OUTCOME_MISSING : OUTCOME_BUSY });
 }
 
 static void lane_settle(struct lane *lane, const struct result *r)
@@ -510,14 +517,16 @@ void lanes_submit(struct lanes *lanes, struct op *op)
 	}
 }
 
-static struct op *defer(struct lanes *lanes, struct account *account, const struct call *call, struct waiter *waiter)
+static struct op *defer(struct lanes *lanes, struct account *account, const struct call *call,
+	struct waiter *waiter)
 {
 	size_t size = sizeof(struct queued_call) + call->key.n + call->value.n + call->line.n;
 	struct queued_call *d = pool_get(lanes->env->pool, size);
 
-	*d = (struct queued_call){
-		.op = { .kind = OP_CALL, .account = account }, .call = *call, .waiter = waiter, .size = size
-	};
+	*d = (struct queued_call){ .op = { .kind = OP_CALL, .account = account },
+		.call = *call,
+		.waiter = waiter,
+		.size = size };
 	d->call.key.p = d->bytes;
 	d->call.value.p = slice_write(d->bytes, call->key);
 	d->call.line.p = slice_write(d->bytes + call->key.n, call->value);
@@ -525,7 +534,8 @@ static struct op *defer(struct lanes *lanes, struct account *account, const stru
 	return &d->op;
 }
 
-void lanes_call(struct lanes *lanes, struct account *account, const struct call *call, struct waiter *waiter)
+void lanes_call(struct lanes *lanes, struct account *account, const struct call *call,
+	struct waiter *waiter)
 {
 	struct lane *lane = NULL;
 
@@ -668,7 +678,8 @@ static bool shows_existence(const struct op *op, const struct outcome *outcome)
 	if (outcome->status != OUTCOME_DONE && outcome->status != OUTCOME_MISSING)
 		return false;
 	return op->kind == OP_READ ||
-		(op->kind == OP_LIST && (op->list->verb == LIST_RANGE || op->list->verb == LIST_LENGTH));
+		(op->kind == OP_LIST &&
+			(op->list->verb == LIST_RANGE || op->list->verb == LIST_LENGTH));
 }
 
 static void count_read(struct lane *lane, const struct op *op, const struct outcome *outcome)

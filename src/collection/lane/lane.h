@@ -21,7 +21,8 @@ enum {
 /* Receives the result of lane_call. */
 typedef void lane_step(struct lane *lane, const struct result *r);
 /* Receives the outcome of a sub-operation; `failure` is set with OUTCOME_FAILED, and borrowed. */
-typedef void lane_after(struct lane *lane, enum outcome_status status, const struct result *failure);
+typedef void lane_after(
+	struct lane *lane, enum outcome_status status, const struct result *failure);
 
 struct cache;
 struct segment_cache;
@@ -52,8 +53,8 @@ struct lane {
 	struct waiter waiter;               /* of the call in flight; its key is the lane's copy */
 	lane_step *step;                    /* receives the result of that call */
 	struct waiter look;                 /* of a concurrent read of the base's size */
-	struct waiter behind;               /* waiter of a read of the base, in flight after a write */
-	lane_step *behind_read;             /* receives the result of that read; NULL: it is discarded */
+	struct waiter behind;   /* waiter of a read of the base, in flight after a write */
+	lane_step *behind_read; /* receives the result of that read; NULL: it is discarded */
 	struct queue queue;
 	struct op_queue batch; /* operations that the machine carries out */
 	struct op_queue reads; /* READ operations to carry out after the batch */

@@ -47,7 +47,8 @@ static void grow(struct queues *queues)
 	queues->buckets = xcalloc(queues->bucket_count, sizeof(struct client_queue *));
 	for (size_t i = 0; i < old_count; i++) {
 		for (struct client_queue *client = old[i], *next; client; client = next) {
-			struct client_queue **bucket = bucket_of(queues, client->queue, client->account);
+			struct client_queue **bucket =
+				bucket_of(queues, client->queue, client->account);
 			next = client->next;
 			client->next = *bucket;
 			*bucket = client;
@@ -56,7 +57,8 @@ static void grow(struct queues *queues)
 	free(old);
 }
 
-static struct client_queue *find(const struct queues *queues, struct queue *queue, const struct account *account)
+static struct client_queue *find(
+	const struct queues *queues, struct queue *queue, const struct account *account)
 {
 	struct client_queue *client = TAILQ_LAST(&queue->clients, client_queues);
 

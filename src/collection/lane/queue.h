@@ -29,7 +29,8 @@ static inline bool op_only_reads(const struct op *op)
 /* Returns whether an operation may rewrite items, which costs more than a read or one call. */
 static inline bool op_rewrites(const struct op *op)
 {
-	return !op_only_reads(op) && op->kind != OP_APPEND && op->kind != OP_COUNT && op->kind != OP_CALL;
+	return !op_only_reads(op) && op->kind != OP_APPEND && op->kind != OP_COUNT &&
+		op->kind != OP_CALL;
 }
 
 /* The operations of one client; never empty between calls of these functions. */

@@ -86,7 +86,8 @@ static void limit(struct list_store *store)
 	const struct collection_rule *rule = store->open.lane->rule;
 
 	if (!store->list.tangled)
-		segmented_list_limit(&store->list, (uint64_t)rule->max, rule->newest == NEWEST_FIRST);
+		segmented_list_limit(
+			&store->list, (uint64_t)rule->max, rule->newest == NEWEST_FIRST);
 }
 
 /* --- loading segments --- */
@@ -105,7 +106,8 @@ static void take_from_cache(struct list_store *store)
 		buf_add_slice(&key, store->open.lane->waiter.key);
 		BUF_ADD(&key, ".");
 		buf_add_slice(&key, piece->ref.id);
-		log_index = segment_cache_find(lanes->segment_cache, buf_slice(&key), lane_env(store->open.lane)->now);
+		log_index = segment_cache_find(
+			lanes->segment_cache, buf_slice(&key), lane_env(store->open.lane)->now);
 		if (log_index && segmented_list_load(piece, log_index))
 			piece->needed = false;
 	}
@@ -120,8 +122,8 @@ static bool take_segment(struct list_store *store, struct list_piece *piece, str
 
 	piece->needed = false;
 	if (good && store->segments->count <= CACHED_MAX)
-		segment_cache_put(store->open.lane->lanes->segment_cache, segment->waiter.key, log_index, env->now,
-			env->options->cache / CACHE_FRACTION);
+		segment_cache_put(store->open.lane->lanes->segment_cache, segment->waiter.key,
+			log_index, env->now, env->options->cache / CACHE_FRACTION);
 	log_index_release(log_index);
 	return good;
 }
@@ -142,7 +144,8 @@ static void list_take_segments(struct lane *lane, const struct result *r)
 		segment = &store->segments->list[store->taken];
 		size = buf_size(&segment->data);
 		good = take_segment(store, &store->list.pieces[i], segment);
-		if (++store->taken < store->segments->count && lane_pauses(lane, size / BYTES, list_take_segments))
+		if (++store->taken < store->segments->count &&
+			lane_pauses(lane, size / BYTES, list_take_segments))
 			return;
 	}
 	store->done(lane, good ? OUTCOME_DONE : OUTCOME_CORRUPT, NULL);
@@ -176,11 +179,12 @@ static void store_load(struct list_store *store, lane_after *done)
 		done(store->open.lane, OUTCOME_CORRUPT, NULL);
 	} else {
 		parts_destroy(store->segments);
-		store->segments =
-			parts_create_of_list(store->open.lane->lanes, store->open.lane->waiter.key, buf_slice(&refs));
+		store->segments = parts_create_of_list(
+			store->open.lane->lanes, store->open.lane->waiter.key, buf_slice(&refs));
 		parts_call(store->segments,
-			(struct call){
-				.verb = CALL_GET, .want = WANT_VALUE, .account = lane_account(store->open.lane) },
+			(struct call){ .verb = CALL_GET,
+				.want = WANT_VALUE,
+				.account = lane_account(store->open.lane) },
 			list_on_segments_read, store->open.lane);
 	}
 	buf_free(&refs);
@@ -247,8 +251,8 @@ static void store_write(struct list_store *store, int64_t exptime, lane_after *d
 		if (!piece->rewritten || piece->ref.keep == 0)
 			continue;
 		if (!store->writes)
-			part_writer_init(
-				&store->writer, lane->lanes, lane->waiter.key, exptime, list_on_segment_written, lane);
+			part_writer_init(&store->writer, lane->lanes, lane->waiter.key, exptime,
+				list_on_segment_written, lane);
 		store->writes = true;
 		write_piece(store, piece);
 	}
@@ -356,7 +360,8 @@ static void list_on_stored(struct cas *cas, const struct result *r)
 	}
 }
 
-static void list_on_segments_written(struct lane *lane, enum outcome_status status, const struct result *failure)
+static void list_on_segments_written(
+	struct lane *lane, enum outcome_status status, const struct result *failure)
 {
 	struct list_work *w = lane->work;
 	struct buf value = BUF_EMPTY;
@@ -367,8 +372,8 @@ static void list_on_segments_written(struct lane *lane, enum outcome_status stat
 	}
 	segmented_list_encode(&w->store.list, buf_slice(&w->store.refs), &value);
 	lane_charge(lane, buf_size(&value));
-	cas_replace(&w->cas, lane_env(lane), lane->waiter.key, buf_slice(&value), &w->store.open.read, w->exptime,
-		list_on_stored);
+	cas_replace(&w->cas, lane_env(lane), lane->waiter.key, buf_slice(&value),
+		&w->store.open.read, w->exptime, list_on_stored);
 	ahead_rewrites(lane, w->exptime);
 	buf_free(&value);
 }
@@ -378,7 +383,8 @@ static void rewrite(struct lane *lane)
 	struct list_work *w = lane->work;
 	struct segmented_list *list = &w->store.list;
 
-	if (w->store.open.read.cas == 0 || !ttl_exptime(lane_env(lane), w->store.open.read.ttl, &w->exptime)) {
+	if (w->store.open.read.cas == 0 ||
+		!ttl_exptime(lane_env(lane), w->store.open.read.ttl, &w->exptime)) {
 		list_end(lane, w->store.open.read.cas ? OUTCOME_BUSY : OUTCOME_NO_CAS, NULL);
 		return;
 	}
@@ -394,7 +400,8 @@ static void list_answer_reads(struct lane *lane, const struct result *r)
 	struct list_work *w = lane->work;
 
 	(void)r;
-	if (lane_answer_list_reads(lane, segmented_list_read_slice, &w->store.list, &w->text, &w->store.open.read))
+	if (lane_answer_list_reads(
+		    lane, segmented_list_read_slice, &w->store.list, &w->text, &w->store.open.read))
 		end_work(lane);
 	else
 		lane_pause(lane, list_answer_reads);
@@ -421,7 +428,8 @@ static void carry_out(struct lane *lane)
 		answer(lane);
 }
 
-static void list_on_loaded(struct lane *lane, enum outcome_status status, const struct result *failure)
+static void list_on_loaded(
+	struct lane *lane, enum outcome_status status, const struct result *failure)
 {
 	struct list_work *w = lane->work;
 
@@ -460,10 +468,12 @@ static void need(struct lane *lane, struct segmented_list *list)
 }
 
 /* A list with removals must be read as a whole each time, so a compaction is requested at once. */
-static void request_compaction(struct lane *lane, const struct segmented_list *list, const struct result *r)
+static void request_compaction(
+	struct lane *lane, const struct segmented_list *list, const struct result *r)
 {
 	size_t base_size = lane_env(lane)->options->base_size;
-	bool long_list = r->value.n > 2 * base_size && (list->log_bytes > base_size || !list->is_list);
+	bool long_list =
+		r->value.n > 2 * base_size && (list->log_bytes > base_size || !list->is_list);
 
 	if (r->ttl != TTL_UNKNOWN && (long_list || (list->is_list && list->tangled)))
 		lane_request_compaction(lane);
@@ -482,9 +492,11 @@ static void list_on_found(struct lane *lane, const struct result *r)
 		if (!was_ahead(lane))
 			list_end(lane, OUTCOME_FAILED, r);
 	} else if (!segmented_list_read(list, r->value)) {
-		list_end(lane, list->is_set ? OUTCOME_IS_SET : lane_unreadable(lane, list->form), NULL);
+		list_end(lane, list->is_set ? OUTCOME_IS_SET : lane_unreadable(lane, list->form),
+			NULL);
 	} else {
-		list->is_list |= lane_is_list(lane, &(struct oplog_base){ .is_list = list->is_list });
+		list->is_list |=
+			lane_is_list(lane, &(struct oplog_base){ .is_list = list->is_list });
 		request_compaction(lane, list, r);
 		limit(&w->store);
 		if (!list->tangled && lane_is_measured(lane))
@@ -508,9 +520,10 @@ void list_start(struct lane *lane)
 {
 	struct list_work *w = xcalloc(1, sizeof(*w));
 	lane->work = w;
-	w->store.open = (struct opening){
-		.lane = lane, .rewrites = !lane_reads_list(lane), .found = list_on_found, .ended = list_end
-	};
+	w->store.open = (struct opening){ .lane = lane,
+		.rewrites = !lane_reads_list(lane),
+		.found = list_on_found,
+		.ended = list_end };
 	lane_count_reads(lane);
 	opening_start(&w->store.open);
 }
@@ -526,7 +539,8 @@ struct list_compaction {
 };
 
 /* The failure may belong to the store, which is freed last. */
-static void end_compaction(struct lane *lane, enum outcome_status status, const struct result *failure)
+static void end_compaction(
+	struct lane *lane, enum outcome_status status, const struct result *failure)
 {
 	struct list_compaction *c = lane->work;
 
@@ -537,7 +551,8 @@ static void end_compaction(struct lane *lane, enum outcome_status status, const 
 	free(c);
 }
 
-static void list_on_compaction_committed(struct lane *lane, enum outcome_status status, const struct result *failure)
+static void list_on_compaction_committed(
+	struct lane *lane, enum outcome_status status, const struct result *failure)
 {
 	struct list_compaction *c = lane->work;
 
@@ -551,7 +566,8 @@ static void list_on_compaction_committed(struct lane *lane, enum outcome_status 
 	end_compaction(lane, status, failure);
 }
 
-static void list_on_logs_written(struct lane *lane, enum outcome_status status, const struct result *failure)
+static void list_on_logs_written(
+	struct lane *lane, enum outcome_status status, const struct result *failure)
 {
 	struct list_compaction *c = lane->work;
 	struct slice base = buf_slice(&c->store.list.base);
@@ -566,14 +582,15 @@ static void list_on_logs_written(struct lane *lane, enum outcome_status status, 
 	 * may have happened in between.
 	 */
 	if (c->store.list.removes)
-		base_rewrite_head(
-			&c->rewrite, lane, base, buf_slice(&c->replacement), NULL, list_on_compaction_committed);
+		base_rewrite_head(&c->rewrite, lane, base, buf_slice(&c->replacement), NULL,
+			list_on_compaction_committed);
 	else
-		base_rewrite_anywhere(
-			&c->rewrite, lane, base, buf_slice(&c->replacement), list_on_compaction_committed);
+		base_rewrite_anywhere(&c->rewrite, lane, base, buf_slice(&c->replacement),
+			list_on_compaction_committed);
 }
 
-static void list_on_beside_loaded(struct lane *lane, enum outcome_status status, const struct result *failure)
+static void list_on_beside_loaded(
+	struct lane *lane, enum outcome_status status, const struct result *failure)
 {
 	struct list_compaction *c = lane->work;
 	const struct collection_options *options = lane_env(lane)->options;

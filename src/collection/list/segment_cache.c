@@ -50,7 +50,8 @@ static struct segment_cache_place *find_place_of(struct segment_cache *cache, st
 
 	for (size_t i = 0; i < PLACES; i++) {
 		struct segment_cache_place *place = &cache->places[i];
-		if (place->log_index && place->hash == hash && slice_equal(buf_slice(&place->key), key))
+		if (place->log_index && place->hash == hash &&
+			slice_equal(buf_slice(&place->key), key))
 			return place;
 	}
 	return NULL;
@@ -88,8 +89,8 @@ static struct segment_cache_place *oldest(struct segment_cache *cache, bool in_u
 	return found;
 }
 
-void segment_cache_put(
-	struct segment_cache *cache, struct slice key, struct log_index *log_index, uint64_t now, size_t budget)
+void segment_cache_put(struct segment_cache *cache, struct slice key, struct log_index *log_index,
+	uint64_t now, size_t budget)
 {
 	struct segment_cache_place *place = find_place_of(cache, key);
 
@@ -98,7 +99,9 @@ void segment_cache_put(
 	if (!place)
 		place = oldest(cache, false);
 	clear_place(cache, place);
-	*place = (struct segment_cache_place){ .hash = hash_key(key, 0), .put = now, .used = ++cache->uses };
+	*place = (struct segment_cache_place){
+		.hash = hash_key(key, 0), .put = now, .used = ++cache->uses
+	};
 	place->log_index = log_index_share(log_index);
 	buf_add_slice(&place->key, key);
 	cache->memory += log_index_memory(log_index);

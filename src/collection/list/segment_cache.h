@@ -28,7 +28,7 @@ struct log_index *segment_cache_find(struct segment_cache *cache, struct slice k
  * Caches a segment, and drops the least recently used ones while the cache exceeds
  * `budget` bytes.
  */
-void segment_cache_put(
-	struct segment_cache *cache, struct slice key, struct log_index *log_index, uint64_t now, size_t budget);
+void segment_cache_put(struct segment_cache *cache, struct slice key, struct log_index *log_index,
+	uint64_t now, size_t budget);
 
 #endif

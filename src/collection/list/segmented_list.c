@@ -7,8 +7,8 @@
 #include "util/alloc.h"
 #include "util/num.h"
 
-/* MOVED_FRACTION: a log shorter than this fraction of a base is not moved to a segment. */
-enum { CAPACITY_MIN = 32, MOVED_FRACTION = 4 };
+/* A log shorter than this fraction of a base is not moved to a segment. */
+enum { MOVED_FRACTION = 4 };
 
 /* --- sequences --- */
 
@@ -16,21 +16,6 @@ enum { CAPACITY_MIN = 32, MOVED_FRACTION = 4 };
 struct span {
 	size_t first, count;
 };
-
-void elements_free(struct elements *elements)
-{
-	free(elements->list);
-	*elements = (struct elements){ 0 };
-}
-
-void elements_add(struct elements *elements, struct slice element)
-{
-	if (elements->count == elements->capacity) {
-		elements->capacity = elements->capacity ? elements->capacity * 2 : CAPACITY_MIN;
-		elements->list = xrealloc(elements->list, elements->capacity * sizeof(*elements->list));
-	}
-	elements->list[elements->count++] = element;
-}
 
 /*
  * Returns the position for an index, where a negative index counts from the end. Negative if it
@@ -53,7 +38,8 @@ static struct span range_of(size_t count, int64_t start, int64_t stop)
 		first = 0;
 	if (last >= (int64_t)count)
 		last = (int64_t)count - 1;
-	return first > last ? (struct span){ 0, 0 } : (struct span){ (size_t)first, (size_t)(last - first) + 1 };
+	return first > last ? (struct span){ 0, 0 }
+			    : (struct span){ (size_t)first, (size_t)(last - first) + 1 };
 }
 
 /* Stores the position for an index. Returns false if the list has no such index. */
@@ -74,7 +60,8 @@ static struct span popped_span(size_t count, bool front, uint64_t wanted)
 }
 
 /* Removes at most `most` elements that are equal to `element`. Returns how many were removed. */
-static size_t take_out(struct elements *elements, uint64_t most, bool from_tail, struct slice element)
+static size_t take_out(
+	struct elements *elements, uint64_t most, bool from_tail, struct slice element)
 {
 	size_t removed = 0;
 
@@ -87,7 +74,8 @@ static size_t take_out(struct elements *elements, uint64_t most, bool from_tail,
 	}
 	elements->count -= removed;
 	if (from_tail && removed)
-		memmove(elements->list, elements->list + removed, elements->count * sizeof(*elements->list));
+		memmove(elements->list, elements->list + removed,
+			elements->count * sizeof(*elements->list));
 	return removed;
 }
 
@@ -144,7 +132,8 @@ bool segmented_list_read(struct segmented_list *list, struct slice base)
 	list->is_list = split.is_list;
 	while (oplog_next_ref(&split.refs, &ref))
 		list->pieces[i++].ref = ref;
-	if (!read_log(list, head_of(list), split.head) || !read_log(list, tail_of(list), split.log)) {
+	if (!read_log(list, head_of(list), split.head) ||
+		!read_log(list, tail_of(list), split.log)) {
 		list->form = OPLOG_CORRUPT;
 		return false;
 	}
@@ -201,7 +190,8 @@ static void need_span(struct segmented_list *list, struct span span)
 
 	for (size_t i = 0; i < list->piece_count; i++) {
 		struct list_piece *piece = &list->pieces[i];
-		if (span.count && piece->ref.keep && at < span.first + span.count && at + piece->ref.keep > span.first)
+		if (span.count && piece->ref.keep && at < span.first + span.count &&
+			at + piece->ref.keep > span.first)
 			piece->needed |= !is_loaded(piece);
 		at += piece->ref.keep;
 	}
@@ -318,7 +308,8 @@ static void reverse(struct elements *elements)
 }
 
 /* Goes from right to left: a removal cancels the equal elements to its left. */
-static void settle_piece(const struct list_piece *piece, struct fold *removed, struct elements *elements)
+static void settle_piece(
+	const struct list_piece *piece, struct fold *removed, struct elements *elements)
 {
 	for (size_t i = piece->ref.keep; i-- > 0;) {
 		struct slice element = element_of(piece, i);
@@ -374,17 +365,19 @@ static void join_element(struct buf *out, size_t start, struct slice element)
 	buf_add_slice(out, element);
 }
 
-static void join_span(const struct segmented_list *list, struct span span, bool backwards, struct list_request *request,
-	struct buf *text)
+static void join_span(const struct segmented_list *list, struct span span, bool backwards,
+	struct list_request *request, struct buf *text)
 {
 	size_t at = 0, end = span.first + span.count;
 
 	for (size_t n = 0; n < list->piece_count && at < end; n++) {
-		const struct list_piece *piece = &list->pieces[backwards ? list->piece_count - 1 - n : n];
+		const struct list_piece *piece =
+			&list->pieces[backwards ? list->piece_count - 1 - n : n];
 		size_t from = span.first > at ? span.first - at : 0;
 		size_t to = end - at < piece->ref.keep ? end - at : piece->ref.keep;
 		for (size_t i = from; i < to; i++)
-			join_element(text, request->at, element_of(piece, backwards ? piece->ref.keep - 1 - i : i));
+			join_element(text, request->at,
+				element_of(piece, backwards ? piece->ref.keep - 1 - i : i));
 		at += piece->ref.keep;
 	}
 	request->size = buf_size(text) - request->at;
@@ -454,18 +447,21 @@ static bool found_at(struct list_request *request, uint64_t at, struct buf *text
 }
 
 /* Searches the next piece for the item. Returns true if the answer is complete. */
-static bool position(const struct segmented_list *list, struct list_request *request, struct buf *text)
+static bool position(
+	const struct segmented_list *list, struct list_request *request, struct buf *text)
 {
 	const struct list_find *how = &request->find;
 	bool backwards = how->rank < 0;
 	size_t last = list->piece_count - 1;
-	const struct list_piece *piece = &list->pieces[backwards ? last - request->done : request->done];
+	const struct list_piece *piece =
+		&list->pieces[backwards ? last - request->done : request->done];
 	uint64_t count = segmented_list_count(list), most = how->most ? how->most : UINT64_MAX;
 
 	for (size_t i = 0; i < piece->ref.keep && request->looked < most; i++) {
 		uint64_t at = backwards ? count - 1 - request->looked : request->looked;
 		request->looked++;
-		if (slice_equal(element_of(piece, backwards ? piece->ref.keep - 1 - i : i), request->item) &&
+		if (slice_equal(element_of(piece, backwards ? piece->ref.keep - 1 - i : i),
+			    request->item) &&
 			found_at(request, at, text))
 			return true;
 	}
@@ -476,7 +472,8 @@ static bool position(const struct segmented_list *list, struct list_request *req
 }
 
 /* Appends the next elements of a range. Returns true if the range is complete. */
-static bool join_more(const struct segmented_list *list, struct list_request *request, struct buf *text)
+static bool join_more(
+	const struct segmented_list *list, struct list_request *request, struct buf *text)
 {
 	struct span all = range_of(segmented_list_count(list), request->start, request->stop);
 	size_t left = all.count - request->done;
@@ -487,7 +484,8 @@ static bool join_more(const struct segmented_list *list, struct list_request *re
 	return next.count == left;
 }
 
-bool segmented_list_read_slice(struct segmented_list *list, struct list_request *request, struct buf *text)
+bool segmented_list_read_slice(
+	struct segmented_list *list, struct list_request *request, struct buf *text)
 {
 	if (request->done == 0) {
 		request->status = OUTCOME_DONE;
@@ -589,7 +587,8 @@ static bool take_end(struct segmented_list *list, struct list_request *request)
 {
 	bool front = request->start == 0;
 
-	if (segmented_list_count(list) == 0 || !slice_equal(element_at_end(list, front), request->item)) {
+	if (segmented_list_count(list) == 0 ||
+		!slice_equal(element_at_end(list, front), request->item)) {
 		request->status = OUTCOME_CHANGED;
 		return false;
 	}
@@ -613,7 +612,8 @@ static bool rotate(struct segmented_list *list, struct list_request *request, st
 	return true;
 }
 
-bool segmented_list_apply(struct segmented_list *list, struct list_request *request, struct buf *text)
+bool segmented_list_apply(
+	struct segmented_list *list, struct list_request *request, struct buf *text)
 {
 	request->status = OUTCOME_DONE;
 	request->number = request->size = 0;
@@ -662,7 +662,8 @@ void list_piece_log(const struct list_piece *piece, struct buf *out)
 	char *p;
 
 	if (piece->log_index && !piece->elements.list) {
-		buf_add_slice(out, log_index_tokens(piece->log_index, piece->ref.skip, piece->ref.keep));
+		buf_add_slice(
+			out, log_index_tokens(piece->log_index, piece->ref.skip, piece->ref.keep));
 		return;
 	}
 	p = buf_reserve(out, piece_log_size(piece));
@@ -676,7 +677,8 @@ void list_piece_log(const struct list_piece *piece, struct buf *out)
 	buf_commit(out, piece_log_size(piece));
 }
 
-bool segmented_list_limit_log(struct slice log, uint64_t max, bool newest_first, uint64_t seed, struct buf *out)
+bool segmented_list_limit_log(
+	struct slice log, uint64_t max, bool newest_first, uint64_t seed, struct buf *out)
 {
 	struct segmented_list list;
 	bool good = segmented_list_read(&list, log) && list.piece_count == 2;
@@ -703,7 +705,8 @@ static void plan_absorption(struct list_piece *log, struct list_piece *beside, s
 	log->absorbs = beside->needed = true;
 }
 
-bool segmented_list_plan(struct segmented_list *list, size_t base_size, size_t segment_size, bool absorb)
+bool segmented_list_plan(
+	struct segmented_list *list, size_t base_size, size_t segment_size, bool absorb)
 {
 	struct list_piece *head = &list->pieces[0], *tail = &list->pieces[list->piece_count - 1];
 
@@ -760,7 +763,8 @@ void segmented_list_compact(struct segmented_list *list, size_t base_size)
 
 void segmented_list_encode(const struct segmented_list *list, struct slice written, struct buf *out)
 {
-	const struct list_piece *head = &list->pieces[0], *tail = &list->pieces[list->piece_count - 1];
+	const struct list_piece *head = &list->pieces[0],
+				*tail = &list->pieces[list->piece_count - 1];
 
 	if (!head->rewritten)
 		list_piece_log(head, out);
@@ -768,7 +772,9 @@ void segmented_list_encode(const struct segmented_list *list, struct slice writt
 		BUF_ADD(out, OPLOG_LIST_MARK);
 	for (const struct list_piece *piece = head; piece <= tail; piece++) {
 		if (piece->rewritten)
-			buf_add_slice(out, slice_of(written.p + piece->refs_from, piece->refs_to - piece->refs_from));
+			buf_add_slice(out,
+				slice_of(written.p + piece->refs_from,
+					piece->refs_to - piece->refs_from));
 		else if (is_segment(piece) && piece->ref.keep)
 			oplog_add_ref(out, &piece->ref);
 	}

@@ -12,21 +12,10 @@
 #ifndef COLLECTION_LIST_SEGMENTED_LIST_H
 #define COLLECTION_LIST_SEGMENTED_LIST_H
 
+#include "collection/list/elements.h"
 #include "collection/list_request.h"
 #include "collection/text/log_index.h"
 #include "collection/text/oplog.h"
-
-/*
- * A sequence of elements, which are borrowed slices: the bytes must outlive the sequence. All
- * zeroes is the empty sequence.
- */
-struct elements {
-	struct slice *list;
-	size_t count, capacity;
-};
-
-void elements_free(struct elements *elements);
-void elements_add(struct elements *elements, struct slice element);
 
 struct list_piece {
 	/* The reference to the segment, with its window; a log of the base has no id. */
@@ -60,7 +49,8 @@ struct segmented_list {
  * has the reason. The list need not be initialised, and must be freed in any case. All segments
  * of a tangled list are marked as needed.
  */
-bool segmented_list_read(struct segmented_list *list, struct slice base) __attribute__((warn_unused_result));
+bool segmented_list_read(struct segmented_list *list, struct slice base)
+	__attribute__((warn_unused_result));
 
 /* Makes a list of one piece, for an encoding that stores its elements itself. Owns the elements. */
 void segmented_list_of(struct segmented_list *list, struct elements *elements);
@@ -80,8 +70,8 @@ void segmented_list_limit(struct segmented_list *list, uint64_t max, bool newest
  * Appends the remaining elements of a log, as a log without removals. Returns false if `log` is
  * malformed or has references.
  */
-bool segmented_list_limit_log(struct slice log, uint64_t max, bool newest_first, uint64_t seed, struct buf *out)
-	__attribute__((warn_unused_result));
+bool segmented_list_limit_log(struct slice log, uint64_t max, bool newest_first, uint64_t seed,
+	struct buf *out) __attribute__((warn_unused_result));
 
 /* Marks the segments to load: for a request, for pops of `front` and `back` elements, or all. */
 void segmented_list_need(struct segmented_list *list, const struct list_request *request);
@@ -95,7 +85,8 @@ void segmented_list_needed(const struct segmented_list *list, struct buf *refs);
  * Sets the content of a piece to its loaded segment; shares the log_index. Returns false if the
  * segment contradicts the base.
  */
-bool segmented_list_load(struct list_piece *piece, struct log_index *log_index) __attribute__((warn_unused_result));
+bool segmented_list_load(struct list_piece *piece, struct log_index *log_index)
+	__attribute__((warn_unused_result));
 
 /* Returns whether the list refers to a segment twice, and is corrupt. */
 bool segmented_list_repeats(const struct segmented_list *list);
@@ -108,14 +99,15 @@ void segmented_list_settle(struct segmented_list *list, uint64_t seed);
  * and `size` of the answer that it appends to `text`. Returns true if the list was changed;
  * from then on the list may borrow request->item.
  */
-bool segmented_list_apply(struct segmented_list *list, struct list_request *request, struct buf *text);
+bool segmented_list_apply(
+	struct segmented_list *list, struct list_request *request, struct buf *text);
 
 /*
  * The same for a slice of a RANGE, LENGTH or POSITION. Returns false if it must be called again;
  * the content of `text` must be kept until then. At the first call `text` may have any content.
  */
-bool segmented_list_read_slice(struct segmented_list *list, struct list_request *request, struct buf *text)
-	__attribute__((warn_unused_result));
+bool segmented_list_read_slice(struct segmented_list *list, struct list_request *request,
+	struct buf *text) __attribute__((warn_unused_result));
 enum { LIST_SLICE = 1024 /* elements */ };
 
 /*
@@ -123,7 +115,8 @@ enum { LIST_SLICE = 1024 /* elements */ };
  * `absorb`, the segments to merge with them, which must then be loaded. It returns false if
  * there is nothing to do. segmented_list_compact changes the list accordingly.
  */
-bool segmented_list_plan(struct segmented_list *list, size_t base_size, size_t segment_size, bool absorb);
+bool segmented_list_plan(
+	struct segmented_list *list, size_t base_size, size_t segment_size, bool absorb);
 void segmented_list_compact(struct segmented_list *list, size_t base_size);
 
 /* Moves the log of a settled list to segments if it is longer than `base_size`. */
@@ -136,7 +129,8 @@ void list_piece_log(const struct list_piece *piece, struct buf *out);
  * segmented_list_encode appends the base; `written` are the references to the new segments.
  * segmented_list_dropped appends the references that the new base no longer has.
  */
-void segmented_list_encode(const struct segmented_list *list, struct slice written, struct buf *out);
+void segmented_list_encode(
+	const struct segmented_list *list, struct slice written, struct buf *out);
 void segmented_list_dropped(const struct segmented_list *list, struct buf *refs);
 
 #endif

@@ -40,7 +40,8 @@ static inline bool found_is_late(struct founds *all, uint64_t hash)
 }
 
 /* Adds a unit that was found on its new server, or `moved` there just now. */
-static inline void found_note(struct founds *all, uint64_t hash, bool moved, uint64_t until, uint64_t late)
+static inline void found_note(
+	struct founds *all, uint64_t hash, bool moved, uint64_t until, uint64_t late)
 {
 	struct found *f = &all->list[hash % FOUND];
 

@@ -10,7 +10,8 @@ static void guard_on_read(struct waiter *waiter, const struct result *r);
 
 bool guard_is_marked(const struct moved_call *c, const struct result *r, bool has_value)
 {
-	return r->status == RESULT_HIT && mark_is_met(c->call.key, r->flags, r->value, has_value, c->imitated);
+	return r->status == RESULT_HIT &&
+		mark_is_met(c->call.key, r->flags, r->value, has_value, c->imitated);
 }
 
 /*
@@ -25,7 +26,8 @@ static bool is_moved_part(const struct mover_world *world, struct slice key)
 
 bool guard_checks(const struct mover_world *world, const struct call *call)
 {
-	return call->verb == CALL_GET || (call->verb == CALL_TOUCH && is_moved_part(world, call->key));
+	return call->verb == CALL_GET ||
+		(call->verb == CALL_TOUCH && is_moved_part(world, call->key));
 }
 
 /* --- reads, and parts that are copied when they are missed --- */
@@ -41,7 +43,9 @@ static void guard_on_part_copied(struct waiter *waiter, const struct result *r)
 static void guard_on_part(struct waiter *waiter, const struct result *r)
 {
 	struct moved_call *c = moved_call_received(waiter);
-	struct call call = { .verb = CALL_ADD, .key = c->call.key, .value = r->value, .flags = r->flags };
+	struct call call = {
+		.verb = CALL_ADD, .key = c->call.key, .value = r->value, .flags = r->flags
+	};
 	const struct result miss = { .status = RESULT_MISS };
 
 	if (r->status == RESULT_HIT && ttl_exptime(c->world->env, r->ttl, &call.exptime))
@@ -59,7 +63,10 @@ static void guard_on_read(struct waiter *waiter, const struct result *r)
 		c->part = true;
 		moved_call_send(c, &part, true, guard_on_part);
 	} else {
-		c->judged(c, guard_is_marked(c, r, c->call.want & WANT_VALUE) ? VERDICT_MARKED : VERDICT_DONE, r);
+		c->judged(c,
+			guard_is_marked(c, r, c->call.want & WANT_VALUE) ? VERDICT_MARKED
+									 : VERDICT_DONE,
+			r);
 	}
 }
 
@@ -87,7 +94,8 @@ static bool shows_value(const struct moved_call *c)
 static void guard_on_look(struct waiter *waiter, const struct result *r)
 {
 	struct moved_call *c = moved_call_received(waiter);
-	bool marked = guard_is_marked(c, r, shows_value(c)), seen = r->status == RESULT_HIT && !marked;
+	bool marked = guard_is_marked(c, r, shows_value(c)),
+	     seen = r->status == RESULT_HIT && !marked;
 	struct result before = { .status = c->status, .server = r->server };
 
 	if (result_failed(r)) {
@@ -101,8 +109,10 @@ static void guard_on_look(struct waiter *waiter, const struct result *r)
 		c->judged(c, VERDICT_DONE, &before);
 	} else if (seen && (!verb_is_number(r->value) || c->tries >= GUARD_COMPARES)) {
 		c->judged(c, VERDICT_DONE, &c->failure.result);
-	} else if (r->status == RESULT_MISS && before.status == RESULT_EXISTS && !c->call.vivifies) {
-		c->judged(c, VERDICT_DONE, &(struct result){ .status = RESULT_MISS, .server = r->server });
+	} else if (r->status == RESULT_MISS && before.status == RESULT_EXISTS &&
+		!c->call.vivifies) {
+		c->judged(c, VERDICT_DONE,
+			&(struct result){ .status = RESULT_MISS, .server = r->server });
 	} else {
 		c->judged(c, marked ? VERDICT_MARKED : VERDICT_AGAIN, r);
 	}

@@ -30,14 +30,16 @@ static bool is_bucket_name(struct slice name)
 			return false;
 	}
 	name = slice_skip(name, 4);
-	return take_two(&name, 1, 12) && take_two(&name, 1, 31) && (!name.n || take_two(&name, 0, 23)) &&
-		(!name.n || take_two(&name, 0, 59));
+	return take_two(&name, 1, 12) && take_two(&name, 1, 31) &&
+		(!name.n || take_two(&name, 0, 23)) && (!name.n || take_two(&name, 0, 59));
 }
 
 /* Returns whether the key is that of an event counter with this rule: <type><separator><bucket>. */
 static bool is_made_by(const struct rules *rules, const struct event_rule *rule, struct slice key)
 {
-	static const size_t lengths[] = { [GRANULARITY_DAY] = 8, [GRANULARITY_HOUR] = 10, [GRANULARITY_MINUTE] = 12 };
+	static const size_t lengths[] = {
+		[GRANULARITY_DAY] = 8, [GRANULARITY_HOUR] = 10, [GRANULARITY_MINUTE] = 12
+	};
 	size_t tail = rule->separator.n + lengths[rule->bucket];
 	struct slice type = key;
 
@@ -45,7 +47,8 @@ static bool is_made_by(const struct rules *rules, const struct event_rule *rule,
 		return false;
 	type.n -= tail;
 	key = slice_skip(key, type.n);
-	return slice_starts(key, rule->separator) && is_bucket_name(slice_skip(key, rule->separator.n)) &&
+	return slice_starts(key, rule->separator) &&
+		is_bucket_name(slice_skip(key, rule->separator.n)) &&
 		rules_event(rules, type) == rule;
 }
 
@@ -93,7 +96,8 @@ static void add_refs(struct buf *out, struct slice there, struct slice refs)
  * Both have a block. The words of the former log about members in runs of the new server were
  * dropped before, and so were the words of the new server's head: see join_drop_words.
  */
-static void join_blocks(const struct oplog_base *former, const struct oplog_base *here, struct buf *out)
+static void join_blocks(
+	const struct oplog_base *former, const struct oplog_base *here, struct buf *out)
 {
 	buf_add_slice(out, former->head);
 	buf_add_slice(out, former->block);
@@ -134,10 +138,12 @@ static bool can_join(struct slice here, const struct oplog_base *former)
 
 	if (here.n == 0)
 		return true;
-	return (is_base || (base.form == OPLOG_LOADING && !former->refs.n)) && are_alike(&base, former);
+	return (is_base || (base.form == OPLOG_LOADING && !former->refs.n)) &&
+		are_alike(&base, former);
 }
 
-enum join join_of(const struct rules *rules, struct slice key, struct slice former, struct slice here, bool is_copy)
+enum join join_of(const struct rules *rules, struct slice key, struct slice former,
+	struct slice here, bool is_copy)
 {
 	struct buf words = BUF_EMPTY;
 	struct oplog_base base;
@@ -200,8 +206,8 @@ bool join_needs_runs(struct slice former, struct slice here)
 {
 	struct oplog_base f, h;
 
-	return split_base(former, &f) && split_base(here, &h) && f.block.n && h.refs.n && !h.is_list &&
-		f.log.n + h.head.n > 0;
+	return split_base(former, &f) && split_base(here, &h) && f.block.n && h.refs.n &&
+		!h.is_list && f.log.n + h.head.n > 0;
 }
 
 static void drop_words(struct buf *value, const struct table *table, bool of_log)

@@ -23,7 +23,8 @@ enum join {
  * Decides how to resolve an item that is on both servers. If `is_copy`, `here` is only a copy of
  * the former server's item, so no client has written it to the new server. `rules` may be NULL.
  */
-enum join join_of(const struct rules *rules, struct slice key, struct slice former, struct slice here, bool is_copy);
+enum join join_of(const struct rules *rules, struct slice key, struct slice former,
+	struct slice here, bool is_copy);
 
 /*
  * Appends the value for JOIN_BOTH to `out`. The former words precede the words of the new

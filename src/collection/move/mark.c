@@ -31,7 +31,8 @@ void mark_add_claim(struct buf *out, struct slice key)
 	add_number(out, check_of(key), ' ');
 }
 
-void mark_add_copy(struct buf *out, struct slice key, uint32_t flags, uint64_t cas, uint64_t mover, size_t bytes)
+void mark_add_copy(struct buf *out, struct slice key, uint32_t flags, uint64_t cas, uint64_t mover,
+	size_t bytes)
 {
 	buf_add_slice(out, COPY);
 	add_number(out, check_of(key), '.');
@@ -59,8 +60,9 @@ static bool read_copy(struct slice rest, struct mark *mark)
 {
 	uint64_t flags, cas, mover, bytes;
 
-	if (!take_field(&rest, '.', &flags) || flags > UINT32_MAX || !take_field(&rest, '.', &cas) ||
-		!take_field(&rest, '.', &mover) || !take_field(&rest, ' ', &bytes) || bytes > rest.n)
+	if (!take_field(&rest, '.', &flags) || flags > UINT32_MAX ||
+		!take_field(&rest, '.', &cas) || !take_field(&rest, '.', &mover) ||
+		!take_field(&rest, ' ', &bytes) || bytes > rest.n)
 		return false;
 	mark->kind = MARK_COPY;
 	mark->flags = (uint32_t)flags;

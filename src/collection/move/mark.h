@@ -48,7 +48,8 @@ struct mark mark_read(struct slice key, uint32_t flags, struct slice data);
  * flags decide, unless the key is known to have an `imitated` mark: an item with the flags of a
  * mark that is not one.
  */
-static inline bool mark_is_met(struct slice key, uint32_t flags, struct slice data, bool has_value, bool imitated)
+static inline bool mark_is_met(
+	struct slice key, uint32_t flags, struct slice data, bool has_value, bool imitated)
 {
 	if (flags != MARK_FLAGS)
 		return false;
@@ -57,6 +58,7 @@ static inline bool mark_is_met(struct slice key, uint32_t flags, struct slice da
 
 /* Append a claim, or a copy up to its value. */
 void mark_add_claim(struct buf *out, struct slice key);
-void mark_add_copy(struct buf *out, struct slice key, uint32_t flags, uint64_t cas, uint64_t mover, size_t bytes);
+void mark_add_copy(struct buf *out, struct slice key, uint32_t flags, uint64_t cas, uint64_t mover,
+	size_t bytes);
 
 #endif

@@ -4,15 +4,17 @@
 
 #include "util/alloc.h"
 
-struct moved_call *moved_call_keep(
-	struct moves *moves, struct mover_world *world, const struct call *call, struct waiter *asker)
+struct moved_call *moved_call_keep(struct moves *moves, struct mover_world *world,
+	const struct call *call, struct waiter *asker)
 {
 	struct moved_call *c = xmalloc(sizeof(*c) + call->key.n + call->value.n + call->line.n);
 	char *p = c->bytes;
 
-	*c = (struct moved_call){
-		.moves = moves, .world = world, .call = *call, .asker = asker, .number = ++world->calls
-	};
+	*c = (struct moved_call){ .moves = moves,
+		.world = world,
+		.call = *call,
+		.asker = asker,
+		.number = ++world->calls };
 	/* Its result may be delivered before the copies of the call are answered. */
 	c->call.account = NULL;
 	c->call.key.p = p;
@@ -34,7 +36,8 @@ void moved_call_send(struct moved_call *c, const struct call *call, bool former,
 
 struct moved_call *moved_call_received(struct waiter *waiter)
 {
-	struct moved_call *c = (struct moved_call *)((char *)waiter - offsetof(struct moved_call, waiter));
+	struct moved_call *c =
+		(struct moved_call *)((char *)waiter - offsetof(struct moved_call, waiter));
 
 	c->world->busy--;
 	return c;

@@ -26,7 +26,8 @@ struct moved_call {
 	struct call call;     /* with copies of its slices */
 	struct waiter waiter; /* of the call, or of a look at its key */
 	struct waiter *asker; /* receives the result; NULL for none */
-	struct unit *unit;    /* the unit whose queue is blocked until this call has a result, or NULL */
+	struct unit
+		*unit; /* the unit whose queue is blocked until this call has a result, or NULL */
 	moved_call_judged *judged;
 	enum result_status status; /* of the call while its key is looked at */
 	struct failure failure;    /* an error that a mark may have caused */
@@ -40,8 +41,8 @@ struct moved_call {
 STAILQ_HEAD(moved_calls, moved_call);
 
 /* Copies a call and its slices, and numbers it. The caller owns the result until the call ends. */
-struct moved_call *moved_call_keep(
-	struct moves *moves, struct mover_world *world, const struct call *call, struct waiter *asker);
+struct moved_call *moved_call_keep(struct moves *moves, struct mover_world *world,
+	const struct call *call, struct waiter *asker);
 
 /*
  * Sends `call` for a kept call, to the server by the former ring or by the new one. `done`

@@ -20,8 +20,9 @@ enum {
 enum { ALL = WANT_VALUE | WANT_CAS | WANT_TTL };
 
 typedef void mover_step(struct mover *m);
-static mover_step mover_look, mover_on_looked, claim, mover_on_claimed, mover_read_former, decide, copy_parts,
-	copy_item, delete_former, mover_on_deleted, read_here, mover_on_here, mover_on_dropped, mover_on_touched;
+static mover_step mover_look, mover_on_looked, claim, mover_on_claimed, mover_read_former, decide,
+	copy_parts, copy_item, delete_former, mover_on_deleted, read_here, mover_on_here,
+	mover_on_dropped, mover_on_touched;
 
 /* --- calls --- */
 
@@ -67,7 +68,8 @@ static void mover_on_answer_of_n(struct waiter *waiter, const struct result *r)
 	take_result(m, &m->n, r);
 }
 
-static void send_to(struct mover *m, struct mover_side *side, struct call call, struct waiter *waiter)
+static void send_to(
+	struct mover *m, struct mover_side *side, struct call call, struct waiter *waiter)
 {
 	call.server = CALL_ANY_SERVER;
 	call.key = m->key;
@@ -95,8 +97,9 @@ static void read_n(struct mover *m, unsigned want)
 static void fail_move(struct mover *m, const char *line)
 {
 	failure_keep(&m->failure,
-		&(struct result){
-			.status = RESULT_REFUSED, .line = slice_of(line, strlen(line)), .server = "setlistd" });
+		&(struct result){ .status = RESULT_REFUSED,
+			.line = slice_of(line, strlen(line)),
+			.server = "setlistd" });
 	m->done(m);
 }
 
@@ -231,7 +234,8 @@ static void mover_on_claimed(struct mover *m)
 		look_later(m, WAIT_MS);
 		return;
 	}
-	call_then(m, &m->world->from, (struct call){ .verb = CALL_GET, .want = ALL }, mover_read_former);
+	call_then(m, &m->world->from, (struct call){ .verb = CALL_GET, .want = ALL },
+		mover_read_former);
 	m->target = &m->o;
 }
 
@@ -246,7 +250,8 @@ static void mover_read_former(struct mover *m)
 static bool is_too_large_to_move(const struct result *r)
 {
 	return r->status == RESULT_TOO_LARGE ||
-		(r->status == RESULT_REFUSED && slice_equal(r->line, SLICE("SERVER_ERROR object too large for cache")));
+		(r->status == RESULT_REFUSED &&
+			slice_equal(r->line, SLICE("SERVER_ERROR object too large for cache")));
 }
 
 static void mover_on_copied(struct cas *cas, const struct result *r)
@@ -275,7 +280,8 @@ static void mover_on_copy(struct waiter *waiter, const struct result *r)
 }
 
 /* A write that replaces the item read on n. */
-static struct call write_call(const struct mover *m, struct slice value, uint32_t flags, int64_t ttl)
+static struct call write_call(
+	const struct mover *m, struct slice value, uint32_t flags, int64_t ttl)
 {
 	struct call call = {
 		.verb = CALL_CAS,
@@ -297,15 +303,18 @@ static struct call write_call(const struct mover *m, struct slice value, uint32_
  */
 static void write_copy(struct mover *m, struct slice value, uint32_t flags)
 {
-	struct call call = write_call(m, value, flags, m->join != JOIN_FORMER ? m->n.ttl : m->o.ttl);
+	struct call call =
+		write_call(m, value, flags, m->join != JOIN_FORMER ? m->n.ttl : m->o.ttl);
 
 	m->asked = m->world->calls;
 	if (m->join != JOIN_FORMER) {
-		cas_send(&m->cas, mover_env(&m->world->to), call, m->key, m->n.ttl, mover_on_copied);
+		cas_send(
+			&m->cas, mover_env(&m->world->to), call, m->key, m->n.ttl, mover_on_copied);
 		return;
 	}
 	if (ttl_is_date(call.exptime)) {
-		cas_send(&m->cas, mover_env(&m->world->copy), call, m->key, m->o.ttl, mover_on_copied);
+		cas_send(&m->cas, mover_env(&m->world->copy), call, m->key, m->o.ttl,
+			mover_on_copied);
 		return;
 	}
 	m->waiter.done = mover_on_copy;
@@ -325,7 +334,8 @@ static bool is_truth(const struct mover *m)
 
 	if (m->mark.kind != MARK_COPY || m->mark.cas == m->o.cas || (m->sole && is_own_copy(m)))
 		return m->mark.kind == MARK_NONE;
-	return !join_has_parts(value) && !(slice_starts(value, copy) && copy.n && copy.p[copy.n - 1] == ' ');
+	return !join_has_parts(value) &&
+		!(slice_starts(value, copy) && copy.n && copy.p[copy.n - 1] == ' ');
 }
 
 static void take_here(struct mover *m)
@@ -354,8 +364,10 @@ static void decide(struct mover *m)
 	m->dropped = false;
 	if (is_truth(m)) {
 		take_here(m);
-		m->join = join_of(m->world->env->rules, m->key, buf_slice(&m->o.value), buf_slice(&m->here), is_copy);
-		m->dropped = m->join == JOIN_HERE && !slice_equal(buf_slice(&m->here), buf_slice(&m->o.value));
+		m->join = join_of(m->world->env->rules, m->key, buf_slice(&m->o.value),
+			buf_slice(&m->here), is_copy);
+		m->dropped = m->join == JOIN_HERE &&
+			!slice_equal(buf_slice(&m->here), buf_slice(&m->o.value));
 	}
 	if (m->join == JOIN_FORMER || keeps_here(m) || can_keep(m, m->n.ttl, &m->parts.exptime))
 		copy_parts(m);
@@ -381,8 +393,8 @@ static void copy_item(struct mover *m)
 		flags = m->o.flags;
 		buf_add_slice(&text, value);
 	} else {
-		mark_add_copy(
-			&text, m->key, m->o.flags, m->o.cas, m->number, m->mark.before.n + value.n + m->mark.behind.n);
+		mark_add_copy(&text, m->key, m->o.flags, m->o.cas, m->number,
+			m->mark.before.n + value.n + m->mark.behind.n);
 		buf_add_slice(&text, m->mark.before);
 		buf_add_slice(&text, value);
 		buf_add_slice(&text, m->mark.behind);
@@ -417,7 +429,8 @@ static void delete_former(struct mover *m)
 
 	m->second.done = mover_on_last_look;
 	if (m->join == JOIN_FORMER)
-		send_to(m, &m->world->from, (struct call){ .verb = CALL_GET, .want = WANT_TTL }, &m->second);
+		send_to(m, &m->world->from, (struct call){ .verb = CALL_GET, .want = WANT_TTL },
+			&m->second);
 	call_then(m, &m->world->from, call, mover_on_deleted);
 	if (m->join == JOIN_FORMER && !m->bare)
 		read_n(m, ALL);
@@ -512,11 +525,13 @@ static void mover_on_touched(struct mover *m)
 {
 	int64_t exptime, before = m->o.ttl, now = m->last_ttl;
 	bool changed = m->moved && now &&
-		(before == TTL_NEVER || now == TTL_NEVER ? now != before : now > before || now + 2 < before);
+		(before == TTL_NEVER || now == TTL_NEVER ? now != before
+							 : now > before || now + 2 < before);
 
 	m->last_ttl = 0;
 	if (changed && ttl_exptime(m->world->env, now, &exptime))
-		call_then(m, &m->world->to, (struct call){ .verb = CALL_TOUCH, .exptime = exptime }, mover_on_touched);
+		call_then(m, &m->world->to, (struct call){ .verb = CALL_TOUCH, .exptime = exptime },
+			mover_on_touched);
 	else
 		m->done(m);
 }
@@ -534,8 +549,8 @@ static void mover_on_parts(struct mover_parts *parts)
 
 static void copy_parts(struct mover *m)
 {
-	mover_parts_copy(
-		&m->parts, &m->o.value, m->join == JOIN_BOTH ? &m->here : NULL, m->join == JOIN_HERE, mover_on_parts);
+	mover_parts_copy(&m->parts, &m->o.value, m->join == JOIN_BOTH ? &m->here : NULL,
+		m->join == JOIN_HERE, mover_on_parts);
 }
 
 static void mover_on_clean(struct mover_parts *parts)

@@ -68,11 +68,12 @@ struct mover {
 	bool bare;       /* the copy would be too large with a mark */
 	bool moves;      /* o had the item when last read */
 	bool moved;      /* the item on o was deleted */
-	enum join join;  /* what becomes of both items; JOIN_FORMER unless n had one that was not a copy */
-	bool dropped;    /* the item on o was another one, and was dropped */
-	bool there;      /* n has an item without a mark, as was seen last */
-	uint64_t asked;  /* world->calls when the call that showed `there` was sent */
-	bool imitated;   /* n has an item with the flags of a mark, which is none */
+	/* what becomes of both items; JOIN_FORMER unless n had one that was not a copy */
+	enum join join;
+	bool dropped;   /* the item on o was another one, and was dropped */
+	bool there;     /* n has an item without a mark, as was seen last */
+	uint64_t asked; /* world->calls when the call that showed `there` was sent */
+	bool imitated;  /* n has an item with the flags of a mark, which is none */
 	void (*done)(struct mover *mover);
 };
 

@@ -53,7 +53,8 @@ static void mover_parts_on_written(struct waiter *waiter, const struct result *r
 
 	if (r->status == RESULT_NOT_STORED)
 		send_part(part, &parts->world->to,
-			(struct call){ .verb = CALL_TOUCH, .exptime = ttl_of_part(parts->world->env, parts->exptime) },
+			(struct call){ .verb = CALL_TOUCH,
+				.exptime = ttl_of_part(parts->world->env, parts->exptime) },
 			mover_parts_on_end);
 	else
 		end_part(part, r);
@@ -134,10 +135,11 @@ static void begin_part(struct mover_parts *parts, struct slice id)
 	}
 	parts->pending++;
 	if (parts->deletes)
-		send_part(part, &world->from, (struct call){ .verb = CALL_DELETE }, mover_parts_on_end);
+		send_part(part, &world->from, (struct call){ .verb = CALL_DELETE },
+			mover_parts_on_end);
 	else
-		send_part(
-			part, &world->from, (struct call){ .verb = CALL_GET, .want = WANT_VALUE }, mover_parts_on_read);
+		send_part(part, &world->from, (struct call){ .verb = CALL_GET, .want = WANT_VALUE },
+			mover_parts_on_read);
 }
 
 static void mover_parts_on_own(struct waiter *waiter, const struct result *r)
@@ -157,8 +159,8 @@ static void read_own_part(struct mover_parts *parts, struct slice id)
 	if (has_word(&parts->ids, id))
 		return;
 	parts->pending++;
-	send_part(new_part(parts, id), &parts->world->to, (struct call){ .verb = CALL_GET, .want = WANT_VALUE },
-		mover_parts_on_own);
+	send_part(new_part(parts, id), &parts->world->to,
+		(struct call){ .verb = CALL_GET, .want = WANT_VALUE }, mover_parts_on_own);
 }
 
 /* Takes the next id of a list of parts. False if there is none left. */
@@ -179,7 +181,8 @@ static void next_parts(struct mover_parts *parts)
 {
 	struct slice id;
 
-	while (parts->pending < PARTS_AT_ONCE && !parts->failure->happened && take_id(&parts->ids, &parts->next, &id))
+	while (parts->pending < PARTS_AT_ONCE && !parts->failure->happened &&
+		take_id(&parts->ids, &parts->next, &id))
 		begin_part(parts, id);
 	if (parts->pending == 0 && !parts->deletes)
 		parts->reads_own = true;

@@ -15,9 +15,10 @@ struct mover_parts {
 	int64_t exptime;         /* of the base */
 	struct buf ids;          /* of all parts that are known, each followed by a space */
 	size_t next, pending;    /* bytes of `ids` that were begun; parts under way */
-	struct buf own;          /* the parts of the item on n that are read to join both, in the same form */
-	size_t next_own;         /* bytes of `own` that were begun */
-	bool reads_own;          /* the parts in `ids` are done */
+	struct buf
+		own; /* the parts of the item on n that are read to join both, in the same form */
+	size_t next_own; /* bytes of `own` that were begun */
+	bool reads_own;  /* the parts in `ids` are done */
 	bool drops, deletes;
 	struct buf *former, *here;
 	void (*done)(struct mover_parts *parts);

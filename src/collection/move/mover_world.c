@@ -16,12 +16,14 @@ struct slice mover_unit(const struct mover_world *world, struct slice key)
 	return mover_moves(world, key) ? key : slice_of(key.p, 0);
 }
 
-void mover_send(const struct mover_world *world, const struct call *call, struct waiter *waiter, int server)
+void mover_send(
+	const struct mover_world *world, const struct call *call, struct waiter *waiter, int server)
 {
 	struct call copy = *call;
 
 	copy.server = server;
-	if (call->verb != CALL_META && call->verb != CALL_STATS && !request_key_fits_line(call->key)) {
+	if (call->verb != CALL_META && call->verb != CALL_STATS &&
+		!request_key_fits_line(call->key)) {
 		copy.want |= WANT_ENCODED;
 		copy.verb = call->verb == CALL_TOUCH ? CALL_GAT : call->verb;
 	}
@@ -33,14 +35,17 @@ static void mover_world_call(struct env *env, const struct call *call, struct wa
 	const struct mover_side *side = (struct mover_side *)env;
 	bool reads = call->verb == CALL_GET || call->verb == CALL_STATS;
 
-	mover_send(side->world, call, waiter, mover_place(side->world, call->key, side->copies ? reads : side->former));
+	mover_send(side->world, call, waiter,
+		mover_place(side->world, call->key, side->copies ? reads : side->former));
 }
 
 void mover_world_init(struct mover_world *world)
 {
-	world->from = (struct mover_side){ .env.call = mover_world_call, .world = world, .former = true };
+	world->from =
+		(struct mover_side){ .env.call = mover_world_call, .world = world, .former = true };
 	world->to = (struct mover_side){ .env.call = mover_world_call, .world = world };
-	world->copy = (struct mover_side){ .env.call = mover_world_call, .world = world, .copies = true };
+	world->copy =
+		(struct mover_side){ .env.call = mover_world_call, .world = world, .copies = true };
 }
 
 struct env *mover_env(struct mover_side *side)

@@ -11,11 +11,14 @@ struct mover_world;
 
 /* Totals since moves_create. */
 struct moves_stats {
-	uint64_t moved;   /* units that were found at their former server, and are not there any more */
-	uint64_t merged;  /* of these, units of which both servers had something, which were joined */
-	uint64_t dropped; /* of these, units of which the new server had another item, which stayed */
-	uint64_t waited;  /* calls that waited for the time */
-	uint64_t failed;  /* moves that a server did not let end */
+	/* units that were found at their former server, and are not there any more */
+	uint64_t moved;
+	uint64_t
+		merged; /* of these, units of which both servers had something, which were joined */
+	/* of these, units of which the new server had another item, which stayed */
+	uint64_t dropped;
+	uint64_t waited; /* calls that waited for the time */
+	uint64_t failed; /* moves that a server did not let end */
 };
 
 /*
@@ -68,7 +71,8 @@ struct slice mover_unit(const struct mover_world *world, struct slice key);
  * Sends a call to a server. A key with spaces or control bytes goes in base64; then a TOUCH
  * becomes a GAT.
  */
-void mover_send(const struct mover_world *world, const struct call *call, struct waiter *waiter, int server);
+void mover_send(const struct mover_world *world, const struct call *call, struct waiter *waiter,
+	int server);
 
 /* The env of a side, with the clock of the world. It is valid until the world's clock changes. */
 struct env *mover_env(struct mover_side *side);

@@ -141,7 +141,8 @@ static void peek_in(struct unit *u, struct moved_call *c, bool finds)
 	p->unit = u;
 	p->finds = finds;
 	u->peeks++;
-	peek_start(&p->peek, &u->moves->world, &c->call, c->call.key.n != u->mover.key.n, moves_on_peek);
+	peek_start(&p->peek, &u->moves->world, &c->call, c->call.key.n != u->mover.key.n,
+		moves_on_peek);
 }
 
 /* --- until the time --- */
@@ -163,9 +164,11 @@ static void moves_on_former(struct waiter *waiter, const struct result *r)
 /* --- entry --- */
 
 /* Sends a call on a unit that was found. */
-static void send_here(struct moves *m, const struct call *call, struct waiter *waiter, struct slice key, uint64_t hash)
+static void send_here(struct moves *m, const struct call *call, struct waiter *waiter,
+	struct slice key, uint64_t hash)
 {
-	enum guard guard = call->key.n == key.n ? verb_guard(call, found_is_late(&m->found, hash)) : GUARD_NONE;
+	enum guard guard = call->key.n == key.n ? verb_guard(call, found_is_late(&m->found, hash))
+						: GUARD_NONE;
 	struct moved_call *c;
 	struct unit *u;
 
@@ -218,12 +221,14 @@ static bool was_found(struct moves *m, struct slice key, uint64_t hash)
 }
 
 /* Handles a call on a unit that has no queue. */
-static void call_unit(struct moves *m, const struct call *call, struct waiter *waiter, struct slice key, uint64_t hash)
+static void call_unit(struct moves *m, const struct call *call, struct waiter *waiter,
+	struct slice key, uint64_t hash)
 {
 	struct env *env = m->world.env;
 	struct moved_call *c;
 
-	if ((call->key.n != key.n || !verb_removes(call, env->unix_time)) && was_found(m, key, hash)) {
+	if ((call->key.n != key.n || !verb_removes(call, env->unix_time)) &&
+		was_found(m, key, hash)) {
 		send_here(m, call, waiter, key, hash);
 		return;
 	}
@@ -233,7 +238,8 @@ static void call_unit(struct moves *m, const struct call *call, struct waiter *w
 	 * corrects a rewrite must not be late. A read before a rewrite is queued with it, to
 	 * see later touches.
 	 */
-	if (env->unix_time < m->at && ((verb_only_reads(call) && !call->leads) || call->verb == CALL_TOUCH)) {
+	if (env->unix_time < m->at &&
+		((verb_only_reads(call) && !call->leads) || call->verb == CALL_TOUCH)) {
 		moved_call_send(c, &c->call, true, moves_on_former);
 		return;
 	}
@@ -261,7 +267,8 @@ void moves_call(struct moves *m, const struct call *call, struct waiter *waiter)
 		return;
 	}
 	/* The base of a part that stays may move. */
-	key = here == former && !part_key_base(call->key).n ? slice_of("", 0) : mover_unit(&m->world, call->key);
+	key = here == former && !part_key_base(call->key).n ? slice_of("", 0)
+							    : mover_unit(&m->world, call->key);
 	if (key.n == 0) {
 		pass_to(m, call, waiter, here);
 		return;

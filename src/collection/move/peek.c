@@ -20,10 +20,12 @@ static bool is_behind(struct slice key, const struct result *here, const struct 
 
 static bool is_item(const struct peek *peek, const struct result *r)
 {
-	return r->status == RESULT_HIT && !mark_is_met(peek->key, r->flags, r->value, peek->has_value, false);
+	return r->status == RESULT_HIT &&
+		!mark_is_met(peek->key, r->flags, r->value, peek->has_value, false);
 }
 
-static enum peek_place judge(const struct peek *peek, const struct result *former, const struct result *here)
+static enum peek_place judge(
+	const struct peek *peek, const struct result *former, const struct result *here)
 {
 	if (peek->is_part && former->status == RESULT_HIT)
 		return PEEK_FORMER;
@@ -33,7 +35,8 @@ static enum peek_place judge(const struct peek *peek, const struct result *forme
 		return is_behind(peek->key, here, former) ? PEEK_FORMER : PEEK_UNCLEAR;
 	if (is_item(peek, here))
 		return former->status != RESULT_HIT ? PEEK_HERE : PEEK_UNCLEAR;
-	return former->status != RESULT_HIT && here->status != RESULT_HIT ? PEEK_NOWHERE : PEEK_UNCLEAR;
+	return former->status != RESULT_HIT && here->status != RESULT_HIT ? PEEK_NOWHERE
+									  : PEEK_UNCLEAR;
 }
 
 static void take_look(struct peek *peek, const struct result *r, bool is_former)
@@ -54,7 +57,10 @@ static void take_look(struct peek *peek, const struct result *r, bool is_former)
 	former = is_former ? r : &peek->one;
 	here = is_former ? &peek->one : r;
 	place = judge(peek, former, here);
-	peek->done(peek, place, place == PEEK_FAILED ? &peek->failure.result : place == PEEK_FORMER ? former : here);
+	peek->done(peek, place,
+		place == PEEK_FAILED           ? &peek->failure.result
+			: place == PEEK_FORMER ? former
+					       : here);
 }
 
 static void peek_on_former(struct waiter *waiter, const struct result *r)

@@ -77,7 +77,8 @@ void unit_found(struct unit *u, bool seen, bool moved)
 	struct moves *m = u->moves;
 	uint64_t now = m->world.env->now;
 
-	found_note(&m->found, u->hash, moved, now + MOVES_LOOK_MS, now + (uint64_t)m->margin * 1000 + 1);
+	found_note(&m->found, u->hash, moved, now + MOVES_LOOK_MS,
+		now + (uint64_t)m->margin * 1000 + 1);
 	u->state = seen ? UNIT_SEEN : UNIT_FOUND;
 }
 
@@ -133,7 +134,8 @@ static void unit_on_time(struct waiter *waiter, const struct result *r)
 		unit_start(u);
 }
 
-void unit_queue(struct moves *m, struct moved_call *c, struct slice key, uint64_t hash, bool at_once)
+void unit_queue(
+	struct moves *m, struct moved_call *c, struct slice key, uint64_t hash, bool at_once)
 {
 	struct unit *u = unit_find(m, hash, key);
 	struct env *env = m->world.env;
@@ -247,7 +249,9 @@ void unit_read(struct moved_call *c)
 /* Of a call on a part none is needed: only its base is claimed. */
 static enum guard guard_of(const struct unit *u, const struct call *call)
 {
-	return call->key.n == u->mover.key.n ? verb_guard(call, found_is_late(&u->moves->found, u->hash)) : GUARD_NONE;
+	return call->key.n == u->mover.key.n
+		? verb_guard(call, found_is_late(&u->moves->found, u->hash))
+		: GUARD_NONE;
 }
 
 /*
@@ -268,8 +272,8 @@ static void answer_miss(struct unit *u)
 {
 	struct moved_call *c;
 
-	while ((c = STAILQ_FIRST(&u->calls)) && c->number <= u->asked && guard_of(u, &c->call) == GUARD_LOOK &&
-		c->call.verb != CALL_META) {
+	while ((c = STAILQ_FIRST(&u->calls)) && c->number <= u->asked &&
+		guard_of(u, &c->call) == GUARD_LOOK && c->call.verb != CALL_META) {
 		STAILQ_REMOVE_HEAD(&u->calls, link);
 		moved_call_end(c, &(struct result){ .status = verb_status_of_miss(&c->call) });
 	}
@@ -283,7 +287,8 @@ static void answer_miss(struct unit *u)
  */
 static bool is_compared(const struct unit *u, const struct moved_call *c)
 {
-	return guard_of(u, &c->call) == GUARD_LOOK && verb_compares(&c->call) && c->tries < GUARD_COMPARES;
+	return guard_of(u, &c->call) == GUARD_LOOK && verb_compares(&c->call) &&
+		c->tries < GUARD_COMPARES;
 }
 
 static void unit_on_compared(struct waiter *waiter, const struct result *r)
@@ -318,7 +323,8 @@ static void send_seen(struct unit *u)
 		if (guard == GUARD_LOOK && (c->number > u->asked || is_compared(u, c)))
 			return;
 		removes = guard == GUARD_LOOK &&
-			(c->call.verb == CALL_DELETE || (c->call.verb == CALL_META && !verb_only_reads(&c->call)));
+			(c->call.verb == CALL_DELETE ||
+				(c->call.verb == CALL_META && !verb_only_reads(&c->call)));
 		STAILQ_REMOVE_HEAD(&u->calls, link);
 		unit_send(c, guard);
 	}

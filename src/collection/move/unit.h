@@ -51,9 +51,10 @@ struct unit {
 	struct moved_calls reads;
 	struct moved_calls calls;
 	uint64_t former; /* the number of the last call before the look at its former server */
-	uint64_t asked;  /* the number of the last call before the look by which its item was seen */
-	size_t peeks;    /* reads that were sent to both servers and have no answer: no call is sent meanwhile */
-	bool writes;     /* one of the calls may be more than a read */
+	uint64_t asked; /* the number of the last call before the look by which its item was seen */
+	/* reads that were sent to both servers and have no answer: no call is sent meanwhile */
+	size_t peeks;
+	bool writes; /* one of the calls may be more than a read */
 	char key[];
 };
 
@@ -89,7 +90,8 @@ void unit_go_on(struct unit *u);
  * Queues the call on the unit with this key, which is started if it is new: when moves->at has
  * come, or `at_once`.
  */
-void unit_queue(struct moves *m, struct moved_call *c, struct slice key, uint64_t hash, bool at_once);
+void unit_queue(
+	struct moves *m, struct moved_call *c, struct slice key, uint64_t hash, bool at_once);
 
 /* Sends a call on a unit that was found. */
 void unit_send(struct moved_call *c, enum guard guard);

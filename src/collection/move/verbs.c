@@ -78,8 +78,10 @@ bool verb_is_doubtful(const struct call *call, const struct result *r, bool imit
 	/* After a touch with a time in the past, nothing is left to read. */
 	if (call->verb == CALL_TOUCH)
 		return r->status == RESULT_DONE && call->exptime >= 0;
-	return r->status == RESULT_EXISTS || (r->status == RESULT_NOT_STORED && call->verb == CALL_ADD) ||
-		(r->status == RESULT_REFUSED && counts && slice_starts(r->line, SLICE("CLIENT_ERROR")));
+	return r->status == RESULT_EXISTS ||
+		(r->status == RESULT_NOT_STORED && call->verb == CALL_ADD) ||
+		(r->status == RESULT_REFUSED && counts &&
+			slice_starts(r->line, SLICE("CLIENT_ERROR")));
 }
 
 /* decr leaves spaces after the digits. */
@@ -151,7 +153,8 @@ static bool meta_removes(struct slice line, int64_t unix_time)
 		return true;
 	(void)slice_token(&line);
 	while ((word = slice_token(&line)).n) {
-		if (*word.p == 'T' && num_parse_i64(slice_skip(word, 1), &exptime) && is_past(exptime, unix_time))
+		if (*word.p == 'T' && num_parse_i64(slice_skip(word, 1), &exptime) &&
+			is_past(exptime, unix_time))
 			return true;
 	}
 	return false;
@@ -175,5 +178,6 @@ bool verb_removes(const struct call *call, int64_t unix_time)
 
 bool verb_missed(const struct result *r)
 {
-	return r->status == RESULT_MISS || (r->status == RESULT_TEXT && slice_starts(r->line, SLICE("EN")));
+	return r->status == RESULT_MISS ||
+		(r->status == RESULT_TEXT && slice_starts(r->line, SLICE("EN")));
 }

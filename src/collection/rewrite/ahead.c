@@ -62,7 +62,8 @@ static struct ahead *find_ahead(const struct lane *lane)
 {
 	struct ahead *a = place_of_lane(lane);
 
-	return a->hash == lane->hash && slice_equal(buf_slice(&a->key), lane->waiter.key) ? a : NULL;
+	return a->hash == lane->hash && slice_equal(buf_slice(&a->key), lane->waiter.key) ? a
+											  : NULL;
 }
 
 static void set_bytes(struct aheads *aheads, struct buf *b, struct slice s)
@@ -124,7 +125,8 @@ static bool as_of_now(const struct lane *lane, const struct ahead *a, struct res
 	r->value = buf_slice(&a->value);
 	if (r->ttl >= 0)
 		r->ttl = r->ttl > (int64_t)(age / SECOND) ? r->ttl - (int64_t)(age / SECOND) : 0;
-	return age <= FRESH && ttl_exptime(lane_env(lane), r->ttl, &exptime) && !ttl_is_date(exptime);
+	return age <= FRESH && ttl_exptime(lane_env(lane), r->ttl, &exptime) &&
+		!ttl_is_date(exptime);
 }
 
 /* Records whether a read was useful. */
@@ -148,7 +150,8 @@ static bool keep_read(struct lane *lane, struct ahead *a, const struct result *r
 
 	a->read = result_bare(r);
 	a->read.server = "server";
-	a->known = r->status == RESULT_HIT && r->cas && base.n <= most(lane) && as_of_now(lane, a, &now);
+	a->known = r->status == RESULT_HIT && r->cas && base.n <= most(lane) &&
+		as_of_now(lane, a, &now);
 	if (a->known)
 		set_bytes(lane->lanes->aheads, &a->value, base);
 	return a->known;
@@ -164,7 +167,8 @@ static void ahead_on_read(struct lane *lane, const struct result *r)
 
 static bool is_rewrite(const struct op *op)
 {
-	return op->kind == OP_POP || op->kind == OP_CLAIM || (op->kind == OP_LIST && list_verb_writes(op->list->verb));
+	return op->kind == OP_POP || op->kind == OP_CLAIM ||
+		(op->kind == OP_LIST && list_verb_writes(op->list->verb));
 }
 
 /*
@@ -252,7 +256,8 @@ bool ahead_has(const struct lane *lane)
 	const struct ahead *a = find_ahead(lane);
 	struct result r;
 
-	return a && ((lane->reads_behind && lane->behind_read) || (a->known && as_of_now(lane, a, &r)));
+	return a &&
+		((lane->reads_behind && lane->behind_read) || (a->known && as_of_now(lane, a, &r)));
 }
 
 void ahead_give(struct lane *lane, lane_step *step)

@@ -11,7 +11,8 @@ static void base_read(struct waiter *waiter, const struct result *r);
 static void base_on_stored(struct cas *cas, const struct result *r);
 static lane_after base_on_committed;
 
-static void end(struct base_rewrite *rewrite, enum outcome_status status, const struct result *failure)
+static void end(
+	struct base_rewrite *rewrite, enum outcome_status status, const struct result *failure)
 {
 	buf_free(&rewrite->value);
 	rewrite->after(rewrite->lane, status, failure);
@@ -32,15 +33,17 @@ static void read_base(struct base_rewrite *rewrite)
 }
 
 /*
- * Whether the base has the old bytes at this offset, where a token begins. Bytes without a block must
- * be in a base without one: else the base was replaced, or moved and joined with one that has a block.
+ * Whether the base has the old bytes at this offset, where a token begins. Bytes without a
+ * block must be in a base without one: else the base was replaced, or moved and joined with one
+ * that has a block.
  */
 static bool has_old_at(const struct base_rewrite *rewrite, struct slice base, size_t at)
 {
 	struct slice old = rewrite->old, rest = slice_skip(base, at);
 
 	return slice_starts(rest, old) &&
-		((!oplog_has_block(slice_of(base.p, at)) && !oplog_has_block(slice_skip(rest, old.n))) ||
+		((!oplog_has_block(slice_of(base.p, at)) &&
+			 !oplog_has_block(slice_skip(rest, old.n))) ||
 			oplog_has_block(old));
 }
 
@@ -72,7 +75,8 @@ static void found(struct base_rewrite *rewrite, const struct result *r)
 		end(rewrite, OUTCOME_FAILED, r);
 	} else if (r->status == RESULT_MISS) {
 		end(rewrite, OUTCOME_MISSING, NULL);
-	} else if (!(rewrite->anywhere ? find_old(rewrite, r->value, &at) : has_old_at(rewrite, r->value, 0)) ||
+	} else if (!(rewrite->anywhere ? find_old(rewrite, r->value, &at)
+				       : has_old_at(rewrite, r->value, 0)) ||
 		!ttl_exptime(env, r->ttl, &exptime)) {
 		count_lost(rewrite, true);
 		end(rewrite, OUTCOME_BUSY, NULL);
@@ -82,14 +86,15 @@ static void found(struct base_rewrite *rewrite, const struct result *r)
 		buf_add_slice(value, rewrite->replacement);
 		buf_add_slice(value, slice_skip(r->value, at + rewrite->old.n));
 		lane_charge(rewrite->lane, buf_size(value));
-		cas_replace(
-			&rewrite->cas, env, rewrite->lane->waiter.key, buf_slice(value), r, exptime, base_on_stored);
+		cas_replace(&rewrite->cas, env, rewrite->lane->waiter.key, buf_slice(value), r,
+			exptime, base_on_stored);
 	}
 }
 
 static void base_read(struct waiter *waiter, const struct result *r)
 {
-	found((struct base_rewrite *)((char *)waiter - offsetof(struct base_rewrite, cas.waiter)), r);
+	found((struct base_rewrite *)((char *)waiter - offsetof(struct base_rewrite, cas.waiter)),
+		r);
 }
 
 static void base_on_stored(struct cas *cas, const struct result *r)
@@ -114,22 +119,26 @@ static void base_on_stored(struct cas *cas, const struct result *r)
 	}
 }
 
-void base_rewrite_head(struct base_rewrite *rewrite, struct lane *lane, struct slice prefix, struct slice replacement,
-	const struct result *read, lane_after *after)
+void base_rewrite_head(struct base_rewrite *rewrite, struct lane *lane, struct slice prefix,
+	struct slice replacement, const struct result *read, lane_after *after)
 {
-	*rewrite = (struct base_rewrite){ .lane = lane, .old = prefix, .replacement = replacement, .after = after };
+	*rewrite = (struct base_rewrite){
+		.lane = lane, .old = prefix, .replacement = replacement, .after = after
+	};
 	if (read)
 		found(rewrite, read);
 	else
 		read_base(rewrite);
 }
 
-void base_rewrite_anywhere(
-	struct base_rewrite *rewrite, struct lane *lane, struct slice old, struct slice replacement, lane_after *after)
+void base_rewrite_anywhere(struct base_rewrite *rewrite, struct lane *lane, struct slice old,
+	struct slice replacement, lane_after *after)
 {
-	*rewrite = (struct base_rewrite){
-		.lane = lane, .old = old, .replacement = replacement, .anywhere = true, .after = after
-	};
+	*rewrite = (struct base_rewrite){ .lane = lane,
+		.old = old,
+		.replacement = replacement,
+		.anywhere = true,
+		.after = after };
 	read_base(rewrite);
 }
 
@@ -146,13 +155,16 @@ void base_commit_start(struct lane *lane)
 }
 
 /* The outcome's result carries the time to live of the base. */
-static void base_on_committed(struct lane *lane, enum outcome_status status, const struct result *failure)
+static void base_on_committed(
+	struct lane *lane, enum outcome_status status, const struct result *failure)
 {
 	struct base_rewrite *rewrite = lane->work;
 	struct result base = { .status = RESULT_HIT, .ttl = rewrite->cas.ttl };
 
 	lane->work = NULL;
-	lane_end_all(lane, &(struct outcome){ .status = status, .result = status == OUTCOME_FAILED ? failure : &base });
+	lane_end_all(lane,
+		&(struct outcome){
+			.status = status, .result = status == OUTCOME_FAILED ? failure : &base });
 	pool_put(lane_env(lane)->pool, rewrite, sizeof(*rewrite));
 	lane_next(lane);
 }

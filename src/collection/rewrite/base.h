@@ -28,14 +28,14 @@ struct base_rewrite {
  * if the base does not begin with the prefix, or if each attempt lost a race. `read` is a reply
  * with value, CAS token and time to live to start from; if it is NULL, the base is read first.
  */
-void base_rewrite_head(struct base_rewrite *rewrite, struct lane *lane, struct slice prefix, struct slice replacement,
-	const struct result *read, lane_after *after);
+void base_rewrite_head(struct base_rewrite *rewrite, struct lane *lane, struct slice prefix,
+	struct slice replacement, const struct result *read, lane_after *after);
 
 /*
  * The same for `old` at any position in the base. The replacement must have the same
  * meaning at any position.
  */
-void base_rewrite_anywhere(
-	struct base_rewrite *rewrite, struct lane *lane, struct slice old, struct slice replacement, lane_after *after);
+void base_rewrite_anywhere(struct base_rewrite *rewrite, struct lane *lane, struct slice old,
+	struct slice replacement, lane_after *after);
 
 #endif

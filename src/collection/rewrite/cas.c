@@ -11,12 +11,13 @@ enum { TRIES_MAX = 8 };
 typedef void waiter_done(struct waiter *waiter, const struct result *r);
 static waiter_done cas_on_look, cas_on_clock, cas_on_answer;
 typedef void cas_next(struct cas *cas);
-static cas_next cas_measure, cas_on_measured, write_item, cas_on_written, read_clock_for_date, cas_touch_with_date,
-	cas_on_touched;
+static cas_next cas_measure, cas_on_measured, write_item, cas_on_written, read_clock_for_date,
+	cas_touch_with_date, cas_on_touched;
 
 /* --- calls --- */
 
-static void send_call(struct cas *cas, struct waiter *waiter, struct slice key, struct call call, waiter_done *done)
+static void send_call(struct cas *cas, struct waiter *waiter, struct slice key, struct call call,
+	waiter_done *done)
 {
 	call.key = key;
 	call.server = CALL_ANY_SERVER;
@@ -111,8 +112,9 @@ void cas_send(struct cas *cas, struct env *env, struct call call, struct slice l
 	cas_measure(cas);
 }
 
-void cas_replace(struct cas *cas, struct env *env, struct slice key, struct slice value, const struct result *read,
-	int64_t exptime, void (*done)(struct cas *cas, const struct result *r))
+void cas_replace(struct cas *cas, struct env *env, struct slice key, struct slice value,
+	const struct result *read, int64_t exptime,
+	void (*done)(struct cas *cas, const struct result *r))
 {
 	struct call call = {
 		.verb = CALL_CAS,
@@ -156,7 +158,8 @@ static void cas_on_measured(struct cas *cas)
 
 	if (cas->last.status != RESULT_HIT)
 		finish_cas(cas, cas->last.status);
-	else if ((cas->looked.status != RESULT_HIT || cas->looked.ttl != ttl) && ++cas->tries < TRIES_MAX)
+	else if ((cas->looked.status != RESULT_HIT || cas->looked.ttl != ttl) &&
+		++cas->tries < TRIES_MAX)
 		cas_measure(cas);
 	else if (!date_of(cas, ttl, &cas->call.exptime))
 		finish_cas(cas, RESULT_MISS);
@@ -194,7 +197,8 @@ static int64_t end_of(const struct cas *cas, int64_t exptime)
 
 static void write_item(struct cas *cas)
 {
-	cas->first = cas->given = (struct cas_life){ cas->ttl, cas->since, end_of(cas, cas->call.exptime) };
+	cas->first = cas->given =
+		(struct cas_life){ cas->ttl, cas->since, end_of(cas, cas->call.exptime) };
 	cas->next = cas_on_written;
 	send_write(cas);
 }
@@ -296,8 +300,8 @@ static bool shows(const struct cas *cas, struct cas_life life)
  */
 static bool undid_touch(const struct cas *cas)
 {
-	return cas->looked.status == RESULT_HIT && !shows(cas, cas->given) && !shows(cas, cas->former) &&
-		!shows(cas, cas->first);
+	return cas->looked.status == RESULT_HIT && !shows(cas, cas->given) &&
+		!shows(cas, cas->former) && !shows(cas, cas->first);
 }
 
 /* Repeats a touch that ours undid. The write is done, even if a touch failed. */

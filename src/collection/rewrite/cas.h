@@ -72,7 +72,8 @@ void cas_send(struct cas *cas, struct env *env, struct call call, struct slice l
  * The same: replaces the item that `read` is a reply about by `value`, and keeps its flags.
  * `exptime` is that of read->ttl.
  */
-void cas_replace(struct cas *cas, struct env *env, struct slice key, struct slice value, const struct result *read,
-	int64_t exptime, void (*done)(struct cas *cas, const struct result *r));
+void cas_replace(struct cas *cas, struct env *env, struct slice key, struct slice value,
+	const struct result *read, int64_t exptime,
+	void (*done)(struct cas *cas, const struct result *r));
 
 #endif

@@ -48,9 +48,11 @@ struct base base_sort_whole(const struct lane *lane, const struct result *r)
 
 void base_expire(struct lane *lane, const struct result *read, lane_step *step)
 {
-	struct call call = {
-		.verb = CALL_CAS, .value = SLICE(""), .exptime = -1, .number = read->cas, .connection = read->connection
-	};
+	struct call call = { .verb = CALL_CAS,
+		.value = SLICE(""),
+		.exptime = -1,
+		.number = read->cas,
+		.connection = read->connection };
 
 	lane_call(lane, call, step);
 }
@@ -68,7 +70,9 @@ void opening_read(struct opening *o)
 {
 	o->ahead = false;
 	lane_call(o->lane,
-		(struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_CAS | WANT_TTL, .only_reads = !o->rewrites },
+		(struct call){ .verb = CALL_GET,
+			.want = WANT_VALUE | WANT_CAS | WANT_TTL,
+			.only_reads = !o->rewrites },
 		o->found);
 }
 

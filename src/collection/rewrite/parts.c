@@ -127,7 +127,8 @@ static void parts_on_answer(struct waiter *waiter, const struct result *r)
 	part->connection = r->connection;
 	if (result_failed(r)) {
 		failure_keep(&s->failure, r);
-	} else if (r->status == RESULT_MISS || (r->status == RESULT_HIT && !oplog_matches(part->check, r->value))) {
+	} else if (r->status == RESULT_MISS ||
+		(r->status == RESULT_HIT && !oplog_matches(part->check, r->value))) {
 		note_missing(part);
 	} else if (r->status == RESULT_HIT) {
 		buf_add_slice(&part->data, r->value);
@@ -206,7 +207,8 @@ void parts_call_all(struct lanes *lanes, struct slice key, struct slice refs, st
 	if (buf_size(&indexes)) {
 		lanes->background++;
 		parts_call(parts_create(lanes, key, buf_slice(&indexes)),
-			(struct call){ .verb = CALL_GET, .want = WANT_VALUE, .account = call.account },
+			(struct call){
+				.verb = CALL_GET, .want = WANT_VALUE, .account = call.account },
 			parts_on_indexes, all);
 	} else {
 		make_list(all, key);
@@ -233,7 +235,8 @@ static void call_behind(struct lanes *lanes, struct slice key, struct slice ids,
 	parts_call(parts_create(lanes, key, ids), call, parts_on_end, NULL);
 }
 
-static void call_all_behind(struct lanes *lanes, struct slice key, struct slice refs, struct call call)
+static void call_all_behind(
+	struct lanes *lanes, struct slice key, struct slice refs, struct call call)
 {
 	if (refs.n == 0)
 		return;
@@ -256,8 +259,8 @@ static struct call touch_call(const struct env *env, int64_t exptime)
 	return (struct call){ .verb = CALL_TOUCH, .exptime = ttl_of_part(env, exptime) };
 }
 
-void parts_touch_all(struct lanes *lanes, struct slice key, struct slice refs, int64_t exptime, struct account *account,
-	void (*done)(struct parts *parts), void *arg)
+void parts_touch_all(struct lanes *lanes, struct slice key, struct slice refs, int64_t exptime,
+	struct account *account, void (*done)(struct parts *parts), void *arg)
 {
 	struct call call = touch_call(lanes->env, exptime);
 
@@ -277,7 +280,9 @@ struct part_write {
 void part_writer_init(struct part_writer *w, struct lanes *lanes, struct slice key, int64_t exptime,
 	void (*answered_)(void *arg), void *arg)
 {
-	*w = (struct part_writer){ .lanes = lanes, .key = key, .exptime = exptime, .answered = answered_, .arg = arg };
+	*w = (struct part_writer){
+		.lanes = lanes, .key = key, .exptime = exptime, .answered = answered_, .arg = arg
+	};
 	w->started = lanes->env->now;
 	w->behind = rules_behind(rules_collection(lanes->env->rules, key));
 	large_mark(lanes->env->large, key);
@@ -315,7 +320,8 @@ void part_writer_add(struct part_writer *w, struct slice id, struct slice data)
 
 	*p++ = '.';
 	p = slice_write(p, id);
-	write->waiter = (struct waiter){ parts_on_written, slice_of(write->key, (size_t)(p - write->key)) };
+	write->waiter =
+		(struct waiter){ parts_on_written, slice_of(write->key, (size_t)(p - write->key)) };
 	write->writer = w;
 	write->size = size;
 	buf_add_word(&w->ids, id);
@@ -345,7 +351,8 @@ static bool ttl_differs(const struct part_writer *w, int64_t ttl)
 		: ttl_is_date(w->exptime)  ? w->exptime - env->unix_time
 					   : w->exptime - (int64_t)((env->now - w->started) / 1000);
 
-	return expected != ttl && (expected == TTL_NEVER || ttl == TTL_NEVER || llabs(expected - ttl) > NEAR);
+	return expected != ttl &&
+		(expected == TTL_NEVER || ttl == TTL_NEVER || llabs(expected - ttl) > NEAR);
 }
 
 void part_writer_follow(const struct part_writer *w, int64_t ttl)
@@ -353,7 +360,8 @@ void part_writer_follow(const struct part_writer *w, int64_t ttl)
 	int64_t exptime;
 
 	if (ttl_differs(w, ttl) && ttl_exptime(w->lanes->env, ttl, &exptime))
-		call_behind(w->lanes, w->key, buf_slice(&w->ids), touch_call(w->lanes->env, exptime));
+		call_behind(
+			w->lanes, w->key, buf_slice(&w->ids), touch_call(w->lanes->env, exptime));
 }
 
 void part_writer_forget(const struct part_writer *w)

@@ -70,10 +70,12 @@ static inline struct account *lane_account(const struct lane *lane)
 }
 
 /*
- * Sends `call` (GET, TOUCH or DELETE) for each part, in the turns of call.account, with a limited number of calls in flight.
- * `done` is called once, never within this function. Requires at least one part.
+ * Sends `call` (GET, TOUCH or DELETE) for each part, in the turns of call.account, with a
+ * limited number of calls in flight. `done` is called once, never within this function.
+ * Requires at least one part.
  */
-void parts_call(struct parts *parts, struct call call, void (*done)(struct parts *parts), void *arg);
+void parts_call(
+	struct parts *parts, struct call call, void (*done)(struct parts *parts), void *arg);
 
 /*
  * Sends `call` for all parts that the references of a base lead to; reads the indexes of runs
@@ -91,8 +93,8 @@ void parts_forget_all(struct lanes *lanes, struct slice key, struct slice refs);
  * Touches all parts that the references lead to, so that they outlive a base with `exptime`.
  * Works like parts_call_all.
  */
-void parts_touch_all(struct lanes *lanes, struct slice key, struct slice refs, int64_t exptime, struct account *account,
-	void (*done)(struct parts *parts), void *arg);
+void parts_touch_all(struct lanes *lanes, struct slice key, struct slice refs, int64_t exptime,
+	struct account *account, void (*done)(struct parts *parts), void *arg);
 
 /* Writes the parts of one collection. */
 struct part_writer {

@@ -47,8 +47,8 @@ static struct slice last_member(struct slice text)
  * Writes the next slice of a range, after the slices in `text`. The text is complete with
  * `count` members, of which `written` are already counted, or with `bytes`; 0 for no limit.
  */
-static enum written write_slice(
-	struct set_view *v, struct set_range range, uint64_t count, uint64_t *written, size_t bytes, struct buf *text)
+static enum written write_slice(struct set_view *v, struct set_range range, uint64_t count,
+	uint64_t *written, size_t bytes, struct buf *text)
 {
 	enum walk_step step = WALK_WANTED;
 	char after[MEMBER_MAX];
@@ -73,7 +73,8 @@ static enum written write_slice(
 		return WRITTEN_WANTS;
 	if (step == WALK_END)
 		return WRITTEN_ALL;
-	return *written == count || (bytes && buf_size(text) >= bytes) ? WRITTEN_LIMIT : WRITTEN_SLICE;
+	return *written == count || (bytes && buf_size(text) >= bytes) ? WRITTEN_LIMIT
+								       : WRITTEN_SLICE;
 }
 
 static bool answer_range(struct set_view *v, struct set_request *r)
@@ -250,7 +251,8 @@ static bool repeat_from_all(struct set_view *v, struct set_request *r)
 		uint32_t offset;
 		if (set_view_is_over(v, WALK_STEPS))
 			return false;
-		memcpy(&offset, buf_slice(&r->offsets).p + random_next(&r->next) % members * sizeof(offset),
+		memcpy(&offset,
+			buf_slice(&r->offsets).p + random_next(&r->next) % members * sizeof(offset),
 			sizeof(offset));
 		rest = slice_skip(text, offset);
 		write_member(r, &r->text, slice_token(&rest));
@@ -296,7 +298,8 @@ static bool select_from_all(struct set_view *v, struct set_request *r)
 }
 
 /* Returns the n-th entry of a run, or NULL if it must be loaded. */
-static const struct table_cursor *nth_of_run(struct set_view *v, size_t run, uint64_t n, struct table_cursor *cursor)
+static const struct table_cursor *nth_of_run(
+	struct set_view *v, size_t run, uint64_t n, struct table_cursor *cursor)
 {
 	const struct fences *fences = NULL;
 	const struct table *table;
@@ -491,7 +494,8 @@ bool set_answer(struct set_view *v, struct set_request *request)
 	if (request->verb == SET_HAS)
 		return request->answered = answer_has(v, request);
 	/* The number of members of a set that is one log is known. */
-	if (request->verb == SET_COUNT && v->run_count == 0 && v->head.member_count == 0 && is_of_all(&request->range))
+	if (request->verb == SET_COUNT && v->run_count == 0 && v->head.member_count == 0 &&
+		is_of_all(&request->range))
 		return request->answered = count_all(v, request, &request->number);
 	v->resized = true;
 	request->answered = memos_find(&v->memos, request);

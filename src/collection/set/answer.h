@@ -14,7 +14,8 @@
  * v->wants are loaded. If there are no wants either, the parts in memory contradict the
  * references, and no further call can succeed. Progress is kept in the view and in the request.
  */
-bool set_answer(struct set_view *v, struct set_request *request) __attribute__((warn_unused_result));
+bool set_answer(struct set_view *v, struct set_request *request)
+	__attribute__((warn_unused_result));
 
 /* Returns the bytes of memory that an unfinished answer uses. */
 size_t set_answer_memory(const struct set_view *v, const struct set_request *request);
@@ -24,7 +25,10 @@ static inline size_t set_answer_steps(const struct set_request *request)
 {
 	enum { LEAST = 16, BYTES = 512 /* copied in one step */ };
 
-	return LEAST + (buf_size(&request->text) + (request->shared ? buf_size(&request->shared->text) : 0)) / BYTES;
+	return LEAST +
+		(buf_size(&request->text) +
+			(request->shared ? buf_size(&request->shared->text) : 0)) /
+		BYTES;
 }
 
 /* Answers a request from a fold of the whole set. */

@@ -48,7 +48,8 @@ struct cache_entry *cache_find(struct cache *cache, struct slice key, uint64_t h
 	struct cache_entry *entry = cache->buckets[hash % BUCKETS];
 
 	while (entry &&
-		(entry->hash != hash || entry->key_size != key.n || word_compare(entry->key, key.p, key.n) != 0))
+		(entry->hash != hash || entry->key_size != key.n ||
+			word_compare(entry->key, key.p, key.n) != 0))
 		entry = entry->next;
 	return entry;
 }
@@ -154,7 +155,8 @@ void cache_close(struct cache *cache, struct cache_entry *entry)
 		shrink(cache);
 }
 
-void cache_keep(struct cache *cache, struct slice key, struct slice id, bool table, struct slice data)
+void cache_keep(
+	struct cache *cache, struct slice key, struct slice id, bool table, struct slice data)
 {
 	struct cache_entry *entry = cache_find(cache, key, cache_hash(cache, key));
 

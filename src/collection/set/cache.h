@@ -58,7 +58,8 @@ void cache_close(struct cache *cache, struct cache_entry *entry);
  * set_view_keep. Evicts the least recently used views and parts to make room. So a set that is
  * only written loses its entry eventually.
  */
-void cache_keep(struct cache *cache, struct slice key, struct slice id, bool table, struct slice data);
+void cache_keep(
+	struct cache *cache, struct slice key, struct slice id, bool table, struct slice data);
 
 /* Drops an entry that is not pinned. */
 void cache_drop(struct cache *cache, struct cache_entry *entry);

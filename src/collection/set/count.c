@@ -48,7 +48,8 @@ static void next_run(struct set_counting *c)
  * Stores the number of entries of a run below a bound or, if `through`, at most equal to it.
  * False if a part is wanted.
  */
-static bool rank_in_run(struct set_view *v, size_t run, struct slice bound, bool through, uint64_t *out)
+static bool rank_in_run(
+	struct set_view *v, size_t run, struct slice bound, bool through, uint64_t *out)
 {
 	size_t number = set_view_table_of(v, run, bound);
 	const struct table *table = number == SIZE_MAX ? NULL : set_view_table(v, run, number);
@@ -57,7 +58,8 @@ static bool rank_in_run(struct set_view *v, size_t run, struct slice bound, bool
 	if (!table)
 		return false;
 	*out = v->runs[run].ref.indexed ? set_view_index(v, run)->list[number].before : 0;
-	if (table_seek(&cursor, table, bound) && through && slice_equal(table_member(&cursor), bound))
+	if (table_seek(&cursor, table, bound) && through &&
+		slice_equal(table_member(&cursor), bound))
 		++*out;
 	*out += cursor.at;
 	return true;
@@ -78,23 +80,26 @@ static void count_oldest(struct set_view *v, const struct set_range *range, stru
 }
 
 /* Counts by how much an entry changes the number of members of the layers below. */
-static void count_entry(struct set_view *v, const struct table_cursor *entry, struct set_counting *c)
+static void count_entry(
+	struct set_view *v, const struct table_cursor *entry, struct set_counting *c)
 {
 	enum set_found below = set_view_below(v, c->at.run, table_member(entry));
 
 	if (below == SET_WANTED)
 		note_want(c);
 	else
-		c->at.sum += (below != SET_IN && !entry->removed) - (below == SET_IN && entry->removed);
+		c->at.sum +=
+			(below != SET_IN && !entry->removed) - (below == SET_IN && entry->removed);
 }
 
 enum counted { COUNTED, COUNTED_TO_THE_END, COUNTED_SLICE };
 
-static enum counted count_table(
-	struct set_view *v, const struct table *table, const struct set_range *range, struct set_counting *c)
+static enum counted count_table(struct set_view *v, const struct table *table,
+	const struct set_range *range, struct set_counting *c)
 {
 	struct table_cursor cursor;
-	bool more = c->at.entry ? table_nth(&cursor, table, c->at.entry) : table_seek(&cursor, table, range->from);
+	bool more = c->at.entry ? table_nth(&cursor, table, c->at.entry)
+				: table_seek(&cursor, table, range->from);
 
 	for (; more; more = table_next(&cursor)) {
 		int side = side_of(range, table_member(&cursor));
@@ -117,7 +122,8 @@ static enum counted count_table(
 static bool count_run(struct set_view *v, const struct set_range *range, struct set_counting *c)
 {
 	size_t run = c->at.run, first = set_view_table_of(v, run, range->from);
-	const struct fences *fences = first != SIZE_MAX && v->runs[run].ref.indexed ? set_view_index(v, run) : NULL;
+	const struct fences *fences =
+		first != SIZE_MAX && v->runs[run].ref.indexed ? set_view_index(v, run) : NULL;
 
 	if (first == SIZE_MAX) {
 		note_want(c);
@@ -128,7 +134,8 @@ static bool count_run(struct set_view *v, const struct set_range *range, struct 
 	for (; c->at.table < v->runs[run].ref.tables; c->at.table++, c->at.entry = 0) {
 		const struct table *table;
 		enum counted counted;
-		if (fences && range->has_to && member_compare(fences->list[c->at.table].first, range->to) > 0)
+		if (fences && range->has_to &&
+			member_compare(fences->list[c->at.table].first, range->to) > 0)
 			break;
 		table = set_view_table(v, run, c->at.table);
 		if (!table) {
@@ -210,7 +217,8 @@ static bool count_overlay(struct set_view *v, const struct set_range *range, int
 			if (there && set_view_is_over(v, LOOKUP_STEPS))
 				return false;
 		}
-		*out += (m->live && v->below[i] != BELOW_IN) - (!m->live && v->below[i] == BELOW_IN);
+		*out += (m->live && v->below[i] != BELOW_IN) -
+			(!m->live && v->below[i] == BELOW_IN);
 	}
 	return there;
 }
@@ -223,7 +231,8 @@ static bool count_overlay(struct set_view *v, const struct set_range *range, int
  */
 static bool walk_runs(struct set_view *v)
 {
-	struct set_range range = { .from = buf_slice(&v->walked), .after = buf_size(&v->walked) > 0 };
+	struct set_range range = { .from = buf_slice(&v->walked),
+		.after = buf_size(&v->walked) > 0 };
 	char last[MEMBER_MAX];
 	struct walk walk;
 	struct slice member = slice_of(last, 0);
@@ -276,7 +285,8 @@ static bool count_below(struct set_view *v, struct set_counting *c)
 	}
 	for (; v->counted_runs < v->run_count; v->counted_runs++) {
 		if (c->at.run != v->counted_runs)
-			*c = (struct set_counting){ .version = v->version, .at = { .run = v->counted_runs } };
+			*c = (struct set_counting){ .version = v->version,
+				.at = { .run = v->counted_runs } };
 		if (!count_run(v, &everything, c))
 			return false;
 		if (c->wanted)
@@ -294,7 +304,8 @@ static struct set_counting *counting(const struct set_view *v, struct set_reques
 	return &r->counting;
 }
 
-static bool count_layers(struct set_view *v, const struct set_range *range, struct set_counting *c, uint64_t *out)
+static bool count_layers(
+	struct set_view *v, const struct set_range *range, struct set_counting *c, uint64_t *out)
 {
 	int64_t overlay;
 	bool there;

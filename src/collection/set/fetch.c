@@ -38,13 +38,15 @@
  */
 enum { COMPARE_MIN = 512, CALM = 2, PRESENCE_EVERY_MS = 60 * 1000 };
 
-static lane_step fetch_on_token_read, fetch_on_base_read, fetch_fold, fetch_answer, fetch_on_view_updated;
+static lane_step fetch_on_token_read, fetch_on_base_read, fetch_fold, fetch_answer,
+	fetch_on_view_updated;
 static lane_after fetch_on_reads_done;
 static void fetch_on_loaded(struct parts *parts), fetch_on_parts_checked(struct parts *parts),
 	fetch_on_list_read(struct parts *parts);
 static void take_list(struct lane *lane, struct slice segments);
 
-static void fetch_finish(struct lane *lane, enum outcome_status status, const struct result *failure)
+static void fetch_finish(
+	struct lane *lane, enum outcome_status status, const struct result *failure)
 {
 	struct fetch *f = lane->work;
 
@@ -81,14 +83,19 @@ static bool is_current(const struct set_view *view, const struct result *r)
 
 static bool should_compare_token(const struct cache_entry *entry)
 {
-	return entry->view.known && !entry->churning && !entry->suspect && buf_size(&entry->view.base) >= COMPARE_MIN;
+	return entry->view.known && !entry->churning && !entry->suspect &&
+		buf_size(&entry->view.base) >= COMPARE_MIN;
 }
 
-void fetch_begin(struct fetch *f, struct lane *lane, struct set_request *only, bool rewrites, lane_after *after)
+void fetch_begin(struct fetch *f, struct lane *lane, struct set_request *only, bool rewrites,
+	lane_after *after)
 {
 	lane_count_reads(lane);
 	*f = (struct fetch){
-		.open = { .lane = lane, .rewrites = rewrites, .found = fetch_on_base_read, .ended = fetch_finish },
+		.open = { .lane = lane,
+			.rewrites = rewrites,
+			.found = fetch_on_base_read,
+			.ended = fetch_finish },
 		.only = only,
 		.after = after,
 	};
@@ -96,14 +103,16 @@ void fetch_begin(struct fetch *f, struct lane *lane, struct set_request *only, b
 	f->entry = cache_open(lane->lanes->cache, lane->waiter.key, lane->hash);
 	f->entry->view.env = lane_env(lane);
 	/* The connection to a server with parts of the set may have been lost meanwhile. */
-	f->entry->suspect |=
-		rules_behind(lane->rule) && f->entry->view.run_count && f->entry->connects != lane_env(lane)->connects;
+	f->entry->suspect |= rules_behind(lane->rule) && f->entry->view.run_count &&
+		f->entry->connects != lane_env(lane)->connects;
 	f->entry->connects = lane_env(lane)->connects;
 	lane->work = f;
 	if (!rewrites && lane->reads_along && lane_await_behind(lane, fetch_on_base_read))
 		lane->reads_along = false;
 	else if (!rewrites && should_compare_token(f->entry))
-		lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_CAS | WANT_TTL, .only_reads = true },
+		lane_call(lane,
+			(struct call){
+				.verb = CALL_GET, .want = WANT_CAS | WANT_TTL, .only_reads = true },
 			fetch_on_token_read);
 	else
 		opening_start(&f->open);
@@ -158,7 +167,8 @@ static void fetch_on_view_updated(struct lane *lane, const struct result *r)
 	 * The server may have been restarted or replaced: it may lack parts that the
 	 * view has in memory.
 	 */
-	f->entry->suspect |= view->run_count && view->connection && view->connection != r->connection;
+	f->entry->suspect |=
+		view->run_count && view->connection && view->connection != r->connection;
 	view->cas = r->cas;
 	view->connection = r->connection;
 	/* After a lost race the key may hold a different collection. */
@@ -174,13 +184,16 @@ static void fetch_on_view_updated(struct lane *lane, const struct result *r)
 		parts_destroy(f->parts);
 		f->parts = parts_create_of_list(lane->lanes, lane->waiter.key, view->split.refs);
 		parts_call(f->parts,
-			(struct call){ .verb = CALL_GET, .want = WANT_VALUE, .account = lane_account(lane) },
+			(struct call){ .verb = CALL_GET,
+				.want = WANT_VALUE,
+				.account = lane_account(lane) },
 			fetch_on_list_read, lane);
 	} else if (f->entry->suspect && view->run_count) {
 		parts_destroy(f->parts);
 		f->parts = NULL;
 		parts_call_all(lane->lanes, lane->waiter.key, view->split.refs,
-			(struct call){ .verb = CALL_GET, .account = lane_account(lane) }, fetch_on_parts_checked, lane);
+			(struct call){ .verb = CALL_GET, .account = lane_account(lane) },
+			fetch_on_parts_checked, lane);
 	} else {
 		f->entry->suspect = false;
 		fetch_answer(lane, NULL);
@@ -254,7 +267,9 @@ static void load(struct lane *lane)
 	parts_destroy(f->parts);
 	f->parts = parts_create(lane->lanes, lane->waiter.key, buf_slice(&ids));
 	buf_free(&ids);
-	parts_call(f->parts, (struct call){ .verb = CALL_GET, .want = WANT_VALUE, .account = lane_account(lane) },
+	parts_call(f->parts,
+		(struct call){
+			.verb = CALL_GET, .want = WANT_VALUE, .account = lane_account(lane) },
 		fetch_on_loaded, lane);
 }
 
@@ -301,7 +316,8 @@ static void check_presence(struct lanes *lanes, struct slice key, struct cache_e
 		return;
 	entry->asking = true;
 	lanes->background++;
-	parts_call_all(lanes, key, entry->view.split.refs, (struct call){ .verb = CALL_GET }, fetch_on_present, NULL);
+	parts_call_all(lanes, key, entry->view.split.refs, (struct call){ .verb = CALL_GET },
+		fetch_on_present, NULL);
 }
 
 static void answered(struct lane *lane)
@@ -312,7 +328,8 @@ static void answered(struct lane *lane)
 	if (!f->is_list && f->open.read.ttl != TTL_UNKNOWN)
 		request_compaction(lane, view);
 	if (!f->is_list && lane_is_measured(lane))
-		lane_measured_runs(lane, view->head.live + view->overlay.live, buf_size(&view->base), view->split.refs);
+		lane_measured_runs(lane, view->head.live + view->overlay.live,
+			buf_size(&view->base), view->split.refs);
 	check_presence(lane->lanes, lane->waiter.key, f->entry);
 	fetch_finish(lane, f->only && f->only->too_large ? OUTCOME_OVERFLOW : OUTCOME_DONE, NULL);
 }
@@ -456,8 +473,8 @@ static void take_list(struct lane *lane, struct slice segments)
 	buf_add_slice(&all, segments);
 	buf_add_slice(&all, view->split.log);
 	good = !rule->max ||
-		segmented_list_limit_log(buf_slice(&all), (uint64_t)rule->max, rule->newest == NEWEST_FIRST,
-			lane_env(lane)->seed, &kept);
+		segmented_list_limit_log(buf_slice(&all), (uint64_t)rule->max,
+			rule->newest == NEWEST_FIRST, lane_env(lane)->seed, &kept);
 	buf_free(&f->list_base);
 	f->list_base = view->base;
 	view->base = BUF_EMPTY;
@@ -501,13 +518,16 @@ static void fetch_on_list_read(struct parts *parts)
 
 void fetch_start(struct lane *lane)
 {
-	fetch_begin(pool_get(lane_env(lane)->pool, sizeof(struct fetch)), lane, NULL, false, fetch_on_reads_done);
+	fetch_begin(pool_get(lane_env(lane)->pool, sizeof(struct fetch)), lane, NULL, false,
+		fetch_on_reads_done);
 }
 
-static void fetch_on_reads_done(struct lane *lane, enum outcome_status status, const struct result *failure)
+static void fetch_on_reads_done(
+	struct lane *lane, enum outcome_status status, const struct result *failure)
 {
 	struct fetch *f = lane->work;
-	struct outcome outcome = { .status = status, .result = status == OUTCOME_DONE ? &f->open.read : failure };
+	struct outcome outcome = { .status = status,
+		.result = status == OUTCOME_DONE ? &f->open.read : failure };
 
 	fetch_end(f, lane, &outcome);
 	pool_put(lane_env(lane)->pool, f, sizeof(*f));

@@ -40,7 +40,8 @@ struct fetch {
  * answered, or the failure, and must call fetch_end. For a rewrite, the base is read even if
  * the view may be current, unless it was read ahead: then f->open.ahead is true.
  */
-void fetch_begin(struct fetch *f, struct lane *lane, struct set_request *only, bool rewrites, lane_after *after);
+void fetch_begin(struct fetch *f, struct lane *lane, struct set_request *only, bool rewrites,
+	lane_after *after);
 
 /*
  * Ends the batch, releases the view, and frees the memory of the read. Drops the view after an

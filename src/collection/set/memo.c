@@ -4,9 +4,9 @@ static bool is_equal(const struct set_memo *memo, const struct set_request *r)
 {
 	struct slice bounds = buf_slice(&memo->bounds);
 
-	return memo->known && memo->verb == r->verb && memo->count == r->count && memo->after == r->range.after &&
-		memo->has_to == r->range.has_to && memo->from_size == r->range.from.n &&
-		bounds.n == r->range.from.n + r->range.to.n &&
+	return memo->known && memo->verb == r->verb && memo->count == r->count &&
+		memo->after == r->range.after && memo->has_to == r->range.has_to &&
+		memo->from_size == r->range.from.n && bounds.n == r->range.from.n + r->range.to.n &&
 		slice_equal(slice_of(bounds.p, memo->from_size), r->range.from) &&
 		slice_equal(slice_skip(bounds, memo->from_size), r->range.to);
 }

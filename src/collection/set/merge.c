@@ -1,7 +1,7 @@
 /*
  * Merges runs outside of the lane, so that commands are not delayed:
  *
- *     start_merge -> read indexes -> read tables, for each stream as needed -> merge -> write a new run
+ *     start_merge -> read indexes -> read tables as needed -> merge -> write a new run
  *           -> commit, as an operation of the lane -> delete the merged runs
  *
  * The work is done in slices, and the merge yields to other work between them.
@@ -123,8 +123,8 @@ bool merge_plan(const struct oplog_run *runs, size_t count, size_t *from, size_t
 }
 
 /* Parses the runs in `block`, starting at offset `from`. */
-static size_t list_runs(
-	struct slice block, size_t from, struct oplog_run runs[MERGE_RUNS_MAX], size_t ends[MERGE_RUNS_MAX])
+static size_t list_runs(struct slice block, size_t from, struct oplog_run runs[MERGE_RUNS_MAX],
+	size_t ends[MERGE_RUNS_MAX])
 {
 	struct slice rest = slice_skip(block, from);
 	size_t count = 0;
@@ -134,7 +134,8 @@ static size_t list_runs(
 	return count;
 }
 
-size_t merge_list(struct slice block, struct oplog_run runs[MERGE_RUNS_MAX], size_t ends[MERGE_RUNS_MAX])
+size_t merge_list(
+	struct slice block, struct oplog_run runs[MERGE_RUNS_MAX], size_t ends[MERGE_RUNS_MAX])
 {
 	return list_runs(block, sizeof(OPLOG_SET_MARK) - 1, runs, ends);
 }
@@ -192,8 +193,8 @@ static struct merge *find_merge(const struct lanes *lanes, struct slice key)
 	return m;
 }
 
-static struct merge *start_merge(struct lanes *lanes, struct slice key, struct slice block, size_t kept, size_t count,
-	bool oldest, int64_t exptime)
+static struct merge *start_merge(struct lanes *lanes, struct slice key, struct slice block,
+	size_t kept, size_t count, bool oldest, int64_t exptime)
 {
 	struct merge *m = xcalloc(1, sizeof(*m) + key.n);
 	struct slice refs;
@@ -227,27 +228,29 @@ void merge_consider(struct lanes *lanes, struct slice key, struct slice block, i
 	struct oplog_run runs[MERGE_RUNS_MAX];
 	size_t ends[MERGE_RUNS_MAX], count = merge_list(block, runs, ends), from, to;
 
-	if (!merge_plan(runs, count, &from, &to) || lanes->merge_count >= lanes->env->options->merges ||
-		find_merge(lanes, key))
+	if (!merge_plan(runs, count, &from, &to) ||
+		lanes->merge_count >= lanes->env->options->merges || find_merge(lanes, key))
 		return;
-	start_merge(lanes, key, slice_of(block.p, ends[to - 1]), from ? ends[from - 1] : sizeof(OPLOG_SET_MARK) - 1,
-		to - from, from == 0, exptime);
+	start_merge(lanes, key, slice_of(block.p, ends[to - 1]),
+		from ? ends[from - 1] : sizeof(OPLOG_SET_MARK) - 1, to - from, from == 0, exptime);
 }
 
 /*
  * The loaded references have no removals, so the position of their runs does not matter, not
  * even when the set is completed.
  */
-void merge_consider_loaded(struct lanes *lanes, struct slice key, struct slice refs, int64_t exptime)
+void merge_consider_loaded(
+	struct lanes *lanes, struct slice key, struct slice refs, int64_t exptime)
 {
 	struct oplog_run runs[MERGE_RUNS_MAX];
 	size_t ends[MERGE_RUNS_MAX], count = list_runs(refs, 0, runs, ends), from, to, begin;
 
-	if (!merge_plan(runs, count, &from, &to) || lanes->merge_count >= lanes->env->options->merges ||
-		find_merge(lanes, key))
+	if (!merge_plan(runs, count, &from, &to) ||
+		lanes->merge_count >= lanes->env->options->merges || find_merge(lanes, key))
 		return;
 	begin = from ? ends[from - 1] : 0;
-	start_merge(lanes, key, slice_of(refs.p + begin, ends[to - 1] - begin), 0, to - from, false, exptime);
+	start_merge(lanes, key, slice_of(refs.p + begin, ends[to - 1] - begin), 0, to - from, false,
+		exptime);
 }
 
 /* Returns whether it merges all runs that the set had when it started. */
@@ -256,7 +259,8 @@ static bool merges_all(const struct merge *m)
 	return m->oldest && m->kept == sizeof(OPLOG_SET_MARK) - 1;
 }
 
-void merge_force(struct lanes *lanes, struct slice key, struct slice block, int64_t exptime, struct op *op)
+void merge_force(
+	struct lanes *lanes, struct slice key, struct slice block, int64_t exptime, struct op *op)
 {
 	struct oplog_run runs[MERGE_RUNS_MAX];
 	size_t ends[MERGE_RUNS_MAX], count = merge_list(block, runs, ends);
@@ -268,9 +272,10 @@ void merge_force(struct lanes *lanes, struct slice key, struct slice block, int6
 	}
 	/* A new merge calls back only after a call, so `op` can be queued after start_merge(). */
 	if (!m)
-		m = start_merge(lanes, key, slice_of(block.p, ends[count - 1]), sizeof(OPLOG_SET_MARK) - 1, count, true,
-			exptime);
-	if (merges_all(m) && slice_equal(buf_slice(&m->block), slice_of(block.p, count ? ends[count - 1] : 0)))
+		m = start_merge(lanes, key, slice_of(block.p, ends[count - 1]),
+			sizeof(OPLOG_SET_MARK) - 1, count, true, exptime);
+	if (merges_all(m) &&
+		slice_equal(buf_slice(&m->block), slice_of(block.p, count ? ends[count - 1] : 0)))
 		STAILQ_INSERT_TAIL(&m->waiting, op, link);
 	else
 		STAILQ_INSERT_TAIL(&m->later, op, link);
@@ -292,7 +297,8 @@ static void merge_on_index(struct waiter *waiter, const struct result *r)
 	if (r->status == RESULT_HIT)
 		set_data(&in->index, r->value);
 	if (r->status != RESULT_HIT || check_of(r->value) != in->run.check ||
-		!fences_read(&in->fences, buf_slice(&in->index)) || in->fences.count != in->run.tables)
+		!fences_read(&in->fences, buf_slice(&in->index)) ||
+		in->fences.count != in->run.tables)
 		m->abandoned = true;
 	else
 		in->reused = xcalloc(in->fences.count, sizeof(*in->reused));
@@ -309,8 +315,10 @@ static void take_table(struct merge *m, struct merge_input *in)
 /* Takes the table from the view if it is there: then it was already checked. */
 static bool take_from_view(struct merge *m, struct merge_input *in)
 {
-	struct cache_entry *entry = cache_find(m->lanes->cache, key_of(m), cache_hash(m->lanes->cache, key_of(m)));
-	struct slice data = entry ? set_view_table_data(&entry->view, &in->run, in->next) : slice_of("", 0);
+	struct cache_entry *entry =
+		cache_find(m->lanes->cache, key_of(m), cache_hash(m->lanes->cache, key_of(m)));
+	struct slice data =
+		entry ? set_view_table_data(&entry->view, &in->run, in->next) : slice_of("", 0);
 
 	if (!data.n)
 		return false;
@@ -351,7 +359,8 @@ static bool reuse(struct merge *m, struct merge_input *in)
 	const struct fence *fence = &in->fences.list[in->next];
 	struct slice to = in->next + 1 < in->fences.count ? fence[1].first : slice_of(NULL, 0);
 
-	if ((m->oldest && fence->removals) || !table_merge_alone(&m->streams, (size_t)(in - m->inputs), to) ||
+	if ((m->oldest && fence->removals) ||
+		!table_merge_alone(&m->streams, (size_t)(in - m->inputs), to) ||
 		!run_writer_reuse(&m->writer, fence))
 		return false;
 	in->reused[in->next++] = true;
@@ -373,7 +382,8 @@ static void feed_input(struct merge *m, struct merge_input *in)
  */
 static size_t slice_size(struct merge *m)
 {
-	uint64_t now = m->lanes->env->now, slice = SLICE_LEAST + (now - m->last_slice) * SLICE_EACH_MS;
+	uint64_t now = m->lanes->env->now,
+		 slice = SLICE_LEAST + (now - m->last_slice) * SLICE_EACH_MS;
 
 	m->last_slice = now;
 	return slice < SLICE_MOST ? (size_t)slice : SLICE_MOST;
@@ -486,7 +496,8 @@ bool merge_again(struct lanes *lanes, struct op *op, bool lost)
 	*retry = (struct retry){ { .done = merge_on_pause_over }, lanes, op };
 	lanes->background++;
 	env->later(env, &retry->waiter,
-		(unsigned)(random_next(&env->random) % (1u << (op->rounds < DOUBLED_MAX ? op->rounds : DOUBLED_MAX))));
+		(unsigned)(random_next(&env->random) %
+			(1u << (op->rounds < DOUBLED_MAX ? op->rounds : DOUBLED_MAX))));
 	return true;
 }
 
@@ -503,7 +514,8 @@ static void retry_or_end(struct lanes *lanes, struct op_queue *ops, enum outcome
 
 static void end_merge(struct merge *m, enum outcome_status status)
 {
-	struct op_queue waiting = STAILQ_HEAD_INITIALIZER(waiting), later = STAILQ_HEAD_INITIALIZER(later);
+	struct op_queue waiting = STAILQ_HEAD_INITIALIZER(waiting),
+			later = STAILQ_HEAD_INITIALIZER(later);
 	struct lanes *lanes = m->lanes;
 	bool all = merges_all(m);
 	struct op *op;

@@ -16,13 +16,15 @@ void merge_consider(struct lanes *lanes, struct slice key, struct slice block, i
  * The same for the references to the loaded part of a set whose load is not complete:
  * see text/lease.h.
  */
-void merge_consider_loaded(struct lanes *lanes, struct slice key, struct slice refs, int64_t exptime);
+void merge_consider_loaded(
+	struct lanes *lanes, struct slice key, struct slice refs, int64_t exptime);
 
 /*
  * Merges all runs, and owns the COMPACT `op` until its `done`. If a merge is in progress, `op`
  * is submitted again after it.
  */
-void merge_force(struct lanes *lanes, struct slice key, struct slice block, int64_t exptime, struct op *op);
+void merge_force(
+	struct lanes *lanes, struct slice key, struct slice block, int64_t exptime, struct op *op);
 
 /*
  * Submits a client's COMPACT once more. If it has `lost` a race to another proxy or thread,
@@ -48,6 +50,7 @@ enum { MERGE_RUNS_MAX = 512 };
  * Parses the runs of a well-formed block, and stores the offset at which each reference ends in
  * it in `ends`. Returns the number of runs.
  */
-size_t merge_list(struct slice block, struct oplog_run runs[MERGE_RUNS_MAX], size_t ends[MERGE_RUNS_MAX]);
+size_t merge_list(
+	struct slice block, struct oplog_run runs[MERGE_RUNS_MAX], size_t ends[MERGE_RUNS_MAX]);
 
 #endif

@@ -39,7 +39,9 @@ struct pop {
 static void end_pop(struct lane *lane, enum outcome_status status, const struct result *failure)
 {
 	struct pop *pop = lane->work;
-	const struct outcome outcome = { .status = status, .result = failure, .log = buf_slice(&pop->chosen.text) };
+	const struct outcome outcome = {
+		.status = status, .result = failure, .log = buf_slice(&pop->chosen.text)
+	};
 
 	fetch_end(&pop->fetch, lane, &outcome);
 	set_request_free(&pop->chosen);
@@ -74,7 +76,8 @@ static void request_compaction_of_list(struct lane *lane, struct slice value)
 {
 	struct oplog_base base;
 
-	if (oplog_split(value, &base) && base.is_list && base.log.n > lane_env(lane)->options->base_size)
+	if (oplog_split(value, &base) && base.is_list &&
+		base.log.n > lane_env(lane)->options->base_size)
 		lane_request_compaction(lane);
 }
 
@@ -84,14 +87,16 @@ static void choose_others(struct pop *pop)
 	pop->chosen = choice(pop->fetch.open.lane);
 }
 
-static void pop_on_chosen(struct lane *lane, enum outcome_status status, const struct result *failure)
+static void pop_on_chosen(
+	struct lane *lane, enum outcome_status status, const struct result *failure)
 {
 	struct pop *pop = lane->work;
 	const struct result *read = &pop->fetch.open.read;
 	struct buf value = BUF_EMPTY;
 	int64_t exptime;
 
-	if (pop->fetch.open.ahead && (buf_size(&pop->chosen.text) == 0 || !can_rewrite(lane, read))) {
+	if (pop->fetch.open.ahead &&
+		(buf_size(&pop->chosen.text) == 0 || !can_rewrite(lane, read))) {
 		choose_others(pop);
 		opening_read(&pop->fetch.open);
 	} else if (status != OUTCOME_DONE || buf_size(&pop->chosen.text) == 0) {
@@ -105,8 +110,8 @@ static void pop_on_chosen(struct lane *lane, enum outcome_status status, const s
 		buf_add_slice(&value, buf_slice(&pop->chosen.text));
 		request_compaction_of_list(lane, buf_slice(&value));
 		lane_charge(lane, buf_size(&value));
-		cas_replace(
-			&pop->cas, lane_env(lane), lane->waiter.key, buf_slice(&value), read, exptime, pop_on_popped);
+		cas_replace(&pop->cas, lane_env(lane), lane->waiter.key, buf_slice(&value), read,
+			exptime, pop_on_popped);
 		ahead_rewrites(lane, exptime);
 		buf_free(&value);
 	}
@@ -136,11 +141,13 @@ struct claim {
 	struct cas cas;
 };
 
-static void end_claim(struct lane *lane, enum outcome_status status, uint64_t number, const struct result *failure)
+static void end_claim(struct lane *lane, enum outcome_status status, uint64_t number,
+	const struct result *failure)
 {
 	struct claim *claim = lane->work;
 
-	fetch_end(&claim->fetch, lane, &(struct outcome){ .status = status, .number = number, .result = failure });
+	fetch_end(&claim->fetch, lane,
+		&(struct outcome){ .status = status, .number = number, .result = failure });
 	set_request_free(&claim->asked);
 	pool_put(lane_env(lane)->pool, claim, sizeof(*claim));
 	lane_next(lane);
@@ -153,7 +160,8 @@ static struct set_request question(const struct lane *lane)
 {
 	struct slice token = lane_first(lane)->log;
 
-	return (struct set_request){ .verb = SET_TEST, .members = slice_of(token.p + 1, token.n - 2) };
+	return (struct set_request){ .verb = SET_TEST,
+		.members = slice_of(token.p + 1, token.n - 2) };
 }
 
 void claim_start(struct lane *lane)
@@ -201,14 +209,15 @@ static void add_member(struct lane *lane)
 		buf_add_slice(&value, lane_first(lane)->log);
 		lane_grew(lane, buf_size(&value));
 		lane_charge(lane, buf_size(&value));
-		cas_replace(&claim->cas, lane_env(lane), lane->waiter.key, buf_slice(&value), read, exptime,
-			pop_on_claimed);
+		cas_replace(&claim->cas, lane_env(lane), lane->waiter.key, buf_slice(&value), read,
+			exptime, pop_on_claimed);
 		ahead_rewrites(lane, exptime);
 		buf_free(&value);
 	}
 }
 
-static void pop_on_lookup(struct lane *lane, enum outcome_status status, const struct result *failure)
+static void pop_on_lookup(
+	struct lane *lane, enum outcome_status status, const struct result *failure)
 {
 	struct claim *claim = lane->work;
 	const struct op *op = lane_first(lane);
@@ -218,7 +227,8 @@ static void pop_on_lookup(struct lane *lane, enum outcome_status status, const s
 		ask_again(claim);
 		opening_read(&claim->fetch.open);
 	} else if (status == OUTCOME_MISSING && !claim->fetch.loading) {
-		lane_call(lane, (struct call){ .verb = CALL_ADD, .value = op->log, .exptime = op->ttl },
+		lane_call(lane,
+			(struct call){ .verb = CALL_ADD, .value = op->log, .exptime = op->ttl },
 			pop_on_claim_end);
 	} else if (status != OUTCOME_DONE) {
 		end_claim(lane, status, 0, failure);

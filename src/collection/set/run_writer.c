@@ -30,7 +30,8 @@ void run_writer_fini(struct run_writer *w)
 }
 
 /* Also keeps the part in the view: a proxy that reads the set will need it. */
-static void write_part(struct run_writer *w, enum oplog_kind kind, char id[OPLOG_ID], struct slice data)
+static void write_part(
+	struct run_writer *w, enum oplog_kind kind, char id[OPLOG_ID], struct slice data)
 {
 	struct lanes *lanes = w->parts.lanes;
 
@@ -76,7 +77,7 @@ void run_writer_add(struct run_writer *w, struct slice member, bool removed)
 	if (w->table.count == 0) {
 		w->first_size = w->run.tables == 0 ? 0
 			: w->reused                ? member.n
-						   : fence_size(slice_of(w->last, w->last_size), member);
+				    : fence_size(slice_of(w->last, w->last_size), member);
 		w->reused = false;
 		memcpy(w->first, member.p, w->first_size);
 	}

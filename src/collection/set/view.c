@@ -18,7 +18,8 @@ enum { SPARE_AGE = 4 };
 static size_t part_memory(const struct set_part *part)
 {
 	size_t ranks = part->ranks ? table_restarts(&part->table) : part->fences.count;
-	return sizeof(*part) + part->data.cap + part->fences.count * sizeof(struct fence) + ranks * sizeof(uint64_t);
+	return sizeof(*part) + part->data.cap + part->fences.count * sizeof(struct fence) +
+		ranks * sizeof(uint64_t);
 }
 
 void set_part_drop(struct set_part *part)
@@ -52,14 +53,16 @@ static void make_spare(struct set_slot *slot)
 typedef bool open_table(struct table *t, struct slice data);
 
 /* `open` is table_open or table_trust for a table, NULL for an index. */
-static struct set_part *open_part(struct set_view *v, struct slice id, open_table *open, struct slice data)
+static struct set_part *open_part(
+	struct set_view *v, struct slice id, open_table *open, struct slice data)
 {
 	struct set_part *part = xcalloc(1, sizeof(*part));
 
 	memcpy(part->id, id.p, OPLOG_ID);
 	part->view = v;
 	buf_add_slice(&part->data, data);
-	if (open ? !open(&part->table, buf_slice(&part->data)) : !fences_read(&part->fences, buf_slice(&part->data))) {
+	if (open ? !open(&part->table, buf_slice(&part->data))
+		 : !fences_read(&part->fences, buf_slice(&part->data))) {
 		buf_free(&part->data);
 		free(part);
 		return NULL;
@@ -144,7 +147,8 @@ static bool make_slots(struct set_view *v, struct set_run *run, const struct fen
  */
 static bool matches(struct set_view *v, struct set_run *run, const struct set_part *part)
 {
-	return run->ref.indexed ? make_slots(v, run, &part->fences) : part->table.count == run->ref.entries;
+	return run->ref.indexed ? make_slots(v, run, &part->fences)
+				: part->table.count == run->ref.entries;
 }
 
 /* Frees the runs. Their parts become spare. */
@@ -242,7 +246,8 @@ static void drop_runs(struct set_view *v)
 
 static void want(struct set_view *v, size_t run, int64_t table)
 {
-	struct set_slot *slot = table == SET_INDEX ? &v->runs[run].index : &v->runs[run].tables[table];
+	struct set_slot *slot =
+		table == SET_INDEX ? &v->runs[run].index : &v->runs[run].tables[table];
 
 	if (slot->wanted)
 		return;
@@ -279,11 +284,13 @@ bool set_view_load(struct set_view *v, const struct set_want *want, struct slice
 	}
 	if (check_of(data) != (fence ? fence->check : run->ref.check))
 		return false;
-	part = open_part(v, fence ? slice_of(fence->id, OPLOG_ID) : run->ref.id, is_index ? NULL : table_open, data);
+	part = open_part(v, fence ? slice_of(fence->id, OPLOG_ID) : run->ref.id,
+		is_index ? NULL : table_open, data);
 	if (!part)
 		return false;
 	put_part(is_index ? &run->index : &run->tables[want->table], part);
-	if (fence ? fences_hold(&run->index.part->fences, (size_t)want->table, &part->table) : matches(v, run, part))
+	if (fence ? fences_hold(&run->index.part->fences, (size_t)want->table, &part->table)
+		  : matches(v, run, part))
 		return true;
 	set_part_drop(part);
 	return false;
@@ -325,11 +332,13 @@ const struct table *set_view_table(struct set_view *v, size_t run, size_t table)
 	return &slot->part->table;
 }
 
-struct slice set_view_table_data(const struct set_view *v, const struct oplog_run *ref, size_t table)
+struct slice set_view_table_data(
+	const struct set_view *v, const struct oplog_run *ref, size_t table)
 {
 	for (size_t i = 0; i < v->run_count; i++) {
 		const struct set_run *run = &v->runs[i];
-		if (oplog_same_run(&run->ref, ref) && run->tables && table < run->ref.tables && run->tables[table].part)
+		if (oplog_same_run(&run->ref, ref) && run->tables && table < run->ref.tables &&
+			run->tables[table].part)
 			return buf_slice(&run->tables[table].part->data);
 	}
 	return slice_of("", 0);
@@ -358,7 +367,8 @@ static bool excludes(const struct set_view *v, size_t run, uint64_t hash)
 {
 	const struct set_run *r = &v->runs[run];
 
-	return r->filtered == r->ref.tables && !filter_may_hold(r->filter, filter_words(r->ref.entries), hash);
+	return r->filtered == r->ref.tables &&
+		!filter_may_hold(r->filter, filter_words(r->ref.entries), hash);
 }
 
 /* Prefetches the cache line that `excludes` reads. */
@@ -522,7 +532,8 @@ static size_t runs_that_stay(const struct set_view *v, const struct oplog_base *
 	struct oplog_run run;
 	size_t i = 0;
 
-	while (i < v->run_count && oplog_next_run(&refs, &run) && oplog_same_run(&run, &v->runs[i].ref))
+	while (i < v->run_count && oplog_next_run(&refs, &run) &&
+		oplog_same_run(&run, &v->runs[i].ref))
 		i++;
 	return i;
 }
@@ -601,7 +612,8 @@ void set_view_compacted(struct set_view *v, struct slice base)
 		return;
 	buf_reserve(&copy, base.n + base.n / 2 + 1);
 	buf_add_slice(&copy, base);
-	if (!fold_take_encoded(&v->overlay, slice_skip(buf_slice(&copy), v->split.head.n + v->split.block.n))) {
+	if (!fold_take_encoded(&v->overlay,
+		    slice_skip(buf_slice(&copy), v->split.head.n + v->split.block.n))) {
 		buf_free(&copy);
 		return;
 	}
@@ -617,7 +629,8 @@ void set_view_compacted(struct set_view *v, struct slice base)
  * Returns SET_IN if a run has an entry of the member; stores in `removed` whether
  * that is a removal.
  */
-static enum set_found look_in_run(struct set_view *v, size_t run, struct slice member, uint64_t hash, bool *removed)
+static enum set_found look_in_run(
+	struct set_view *v, size_t run, struct slice member, uint64_t hash, bool *removed)
 {
 	/* Filters do not pay off for the oldest run, which has most of the members. */
 	bool filters = run > 0;
@@ -636,7 +649,8 @@ static enum set_found look_in_run(struct set_view *v, size_t run, struct slice m
 }
 
 /* Continues after a want, so that all wants are noted at once. */
-static enum set_found look_in_runs(struct set_view *v, size_t runs, struct slice member, uint64_t hash)
+static enum set_found look_in_runs(
+	struct set_view *v, size_t runs, struct slice member, uint64_t hash)
 {
 	bool removed = false, wanted = false;
 
@@ -695,9 +709,10 @@ double set_view_waste(const struct set_view *v)
 
 size_t set_view_memory(const struct set_view *v)
 {
-	size_t memory = v->base.cap + fold_memory(&v->overlay) + fold_memory(&v->head) + v->sorted_overlay.cap +
-		v->sorted_head.cap + v->below_size + v->unfinished.cap + (v->text ? v->text->text.cap : 0) +
-		v->memos.memory + v->run_count * sizeof(*v->runs);
+	size_t memory = v->base.cap + fold_memory(&v->overlay) + fold_memory(&v->head) +
+		v->sorted_overlay.cap + v->sorted_head.cap + v->below_size + v->unfinished.cap +
+		(v->text ? v->text->text.cap : 0) + v->memos.memory +
+		v->run_count * sizeof(*v->runs);
 
 	for (size_t i = 0; i < v->run_count; i++)
 		memory += v->runs[i].tables ? v->runs[i].ref.tables * sizeof(struct set_slot) : 0;

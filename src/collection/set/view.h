@@ -107,7 +107,8 @@ const struct fences *set_view_index(struct set_view *v, size_t run);
 const struct table *set_view_table(struct set_view *v, size_t run, size_t table);
 
 /* Returns the bytes of a table of a run, borrowed from the view; empty if not in memory. */
-struct slice set_view_table_data(const struct set_view *v, const struct oplog_run *ref, size_t table);
+struct slice set_view_table_data(
+	const struct set_view *v, const struct oplog_run *ref, size_t table);
 
 /* Returns the only table of a run that can hold a member; SIZE_MAX if the index must be loaded. */
 size_t set_view_table_of(struct set_view *v, size_t run, struct slice member);

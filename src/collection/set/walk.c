@@ -27,7 +27,9 @@ static bool sort_fold(struct set_view *v, const struct fold *fold, bool removals
 static bool sort_folds(struct set_view *v, bool overlay)
 {
 	return sort_fold(v, &v->head, false, &v->sorted_head) &&
-		(!overlay || sort_fold(v, &v->overlay, v->run_count || v->head.member_count, &v->sorted_overlay));
+		(!overlay ||
+			sort_fold(v, &v->overlay, v->run_count || v->head.member_count,
+				&v->sorted_overlay));
 }
 
 static void feed_sorted(struct walk *w, size_t stream, struct buf *text, struct table *table)
@@ -62,7 +64,8 @@ static bool look_ahead(struct walk *w, size_t run, uint64_t expect)
 	return there;
 }
 
-bool walk_begin(struct walk *w, struct set_view *v, const struct set_range *range, uint64_t expect, bool overlay)
+bool walk_begin(struct walk *w, struct set_view *v, const struct set_range *range, uint64_t expect,
+	bool overlay)
 {
 	uint64_t entries = 1;
 	bool there = true;
@@ -74,7 +77,8 @@ bool walk_begin(struct walk *w, struct set_view *v, const struct set_range *rang
 		entries += v->runs[i].ref.entries;
 	for (size_t i = 0; i < v->run_count; i++) {
 		uint64_t share = v->runs[i].ref.entries;
-		there &= look_ahead(w, i, expect && expect < entries ? expect * share / entries : share);
+		there &= look_ahead(
+			w, i, expect && expect < entries ? expect * share / entries : share);
 	}
 	if (!there || !sort_folds(v, overlay))
 		return false;
@@ -96,7 +100,8 @@ static bool feed_stream(struct walk *w, size_t stream)
 	size_t run = stream - 1;
 	const struct table *table;
 
-	if (stream == 0 || stream > w->view->run_count || w->next[run] == w->view->runs[run].ref.tables) {
+	if (stream == 0 || stream > w->view->run_count ||
+		w->next[run] == w->view->runs[run].ref.tables) {
 		table_merge_end(&w->merge, stream);
 		return true;
 	}

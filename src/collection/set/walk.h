@@ -29,7 +29,8 @@ enum walk_step { WALK_MEMBER, WALK_END, WALK_WANTED };
  * must be loaded first, or if the slice is over. walk_end must follow in any case. Borrows `v`
  * and `range` until then.
  */
-bool walk_begin(struct walk *w, struct set_view *v, const struct set_range *range, uint64_t expect, bool overlay);
+bool walk_begin(struct walk *w, struct set_view *v, const struct set_range *range, uint64_t expect,
+	bool overlay);
 void walk_end(struct walk *w);
 
 /* Stores the next member in `member`; it is valid until the next step. */

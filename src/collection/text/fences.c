@@ -53,7 +53,8 @@ bool fences_read(struct fences *f, struct slice data)
 	for (; good && p < end; f->count++) {
 		struct fence *fence = &f->list[f->count];
 		good = read_one(&p, end, fence) &&
-			(f->count ? member_compare(fence[-1].first, fence->first) < 0 : fence->first.n == 0);
+			(f->count ? member_compare(fence[-1].first, fence->first) < 0
+				  : fence->first.n == 0);
 		fence->before = f->entries;
 		f->entries += fence->entries;
 		f->removals += fence->removals;
@@ -78,7 +79,8 @@ size_t fences_find(const struct fences *f, struct slice member)
 {
 	size_t low = 0, high = f->count;
 
-	ranks_narrow(f->ranks, slice_of(f->list[f->count > 1].first.p, f->common), member, &low, &high);
+	ranks_narrow(
+		f->ranks, slice_of(f->list[f->count > 1].first.p, f->common), member, &low, &high);
 	while (high > low + 1) {
 		size_t middle = low + (high - low) / 2;
 		if (member_compare(f->list[middle].first, member) <= 0)
@@ -94,7 +96,8 @@ bool fences_hold(const struct fences *f, size_t i, const struct table *t)
 	struct table_cursor c;
 
 	return t->count == f->list[i].entries && table_first(&c, t) &&
-		member_compare(table_member(&c), f->list[i].first) >= 0 && table_nth(&c, t, t->count - 1) &&
+		member_compare(table_member(&c), f->list[i].first) >= 0 &&
+		table_nth(&c, t, t->count - 1) &&
 		(i + 1 == f->count || member_compare(table_member(&c), f->list[i + 1].first) < 0);
 }
 
@@ -105,7 +108,8 @@ void fences_begin(struct buf *out)
 
 void fences_add(struct buf *out, const struct fence *fence)
 {
-	char *start = buf_reserve(out, OPLOG_ID + CHECK + 4 * VARINT_MAX + fence->first.n), *p = start;
+	char *start = buf_reserve(out, OPLOG_ID + CHECK + 4 * VARINT_MAX + fence->first.n),
+	     *p = start;
 
 	p = slice_write(p, slice_of(fence->id, OPLOG_ID));
 	p = little_write(p, fence->check, CHECK);

@@ -20,7 +20,8 @@ static inline size_t filter_words(size_t count)
 
 static inline uint64_t filter_bits(uint64_t hash)
 {
-	return UINT64_C(1) << (hash & 63) | UINT64_C(1) << (hash >> 6 & 63) | UINT64_C(1) << (hash >> 12 & 63);
+	return UINT64_C(1) << (hash & 63) | UINT64_C(1) << (hash >> 6 & 63) |
+		UINT64_C(1) << (hash >> 12 & 63);
 }
 
 /* The upper half of the hash, scaled to `words`, avoids a division. */

@@ -85,8 +85,8 @@ static void grow_slots(struct fold *f)
 }
 
 /* Returns the slot of a member in a table, or the empty slot for it. Requires an empty slot. */
-static struct fold_slot *find_in(
-	const struct fold *f, struct fold_slot *slots, size_t count, const char *p, size_t n, uint32_t hash)
+static struct fold_slot *find_in(const struct fold *f, struct fold_slot *slots, size_t count,
+	const char *p, size_t n, uint32_t hash)
 {
 	size_t at = hash & (count - 1);
 
@@ -101,7 +101,8 @@ static struct fold_slot *find_in(
 }
 
 /* Returns the slot of a member, or the empty slot for it. */
-static inline struct fold_slot *find_slot(const struct fold *f, const char *p, size_t n, uint32_t hash)
+static inline struct fold_slot *find_slot(
+	const struct fold *f, const char *p, size_t n, uint32_t hash)
 {
 	struct fold_slot *slot = find_in(f, f->slots, f->slot_count, p, n, hash), *old;
 
@@ -111,7 +112,8 @@ static inline struct fold_slot *find_slot(const struct fold *f, const char *p, s
 	return old->index ? old : slot;
 }
 
-static void new_member(struct fold *f, struct fold_slot *slot, const char *p, size_t n, uint32_t hash)
+static void new_member(
+	struct fold *f, struct fold_slot *slot, const char *p, size_t n, uint32_t hash)
 {
 	if (f->member_count == f->member_capacity) {
 		f->member_capacity = f->member_capacity ? f->member_capacity * 2 : MEMBERS_MIN;
@@ -189,7 +191,8 @@ bool fold_take_encoded(struct fold *f, struct slice log)
 
 size_t fold_memory(const struct fold *f)
 {
-	return f->member_capacity * sizeof(*f->members) + (f->slot_count + f->old_count) * sizeof(*f->slots);
+	return f->member_capacity * sizeof(*f->members) +
+		(f->slot_count + f->old_count) * sizeof(*f->slots);
 }
 
 bool fold_log(struct fold *f, struct slice log)
@@ -324,6 +327,7 @@ size_t fold_log_size(const struct fold *f, bool removals)
 
 void fold_encode(const struct fold *f, bool removals, struct buf *out)
 {
-	(void)write_fold(f, 0, f->member_count, buf_reserve(out, fold_log_size(f, removals)), true, removals);
+	(void)write_fold(f, 0, f->member_count, buf_reserve(out, fold_log_size(f, removals)), true,
+		removals);
 	buf_commit(out, fold_log_size(f, removals));
 }

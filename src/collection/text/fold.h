@@ -75,7 +75,8 @@ bool fold_contains(const struct fold *f, struct slice member);
  */
 size_t fold_joined_size(const struct fold *f);
 void fold_join(const struct fold *f, struct buf *out);
-bool fold_join_portion(const struct fold *f, size_t *at, struct buf *out) __attribute__((warn_unused_result));
+bool fold_join_portion(const struct fold *f, size_t *at, struct buf *out)
+	__attribute__((warn_unused_result));
 enum { FOLD_JOINED = 2048 };
 
 /*

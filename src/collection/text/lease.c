@@ -24,7 +24,8 @@ static struct slice take_runs(struct slice *rest)
 static bool is_token(struct slice token)
 {
 	for (size_t i = 0; i < token.n; i++) {
-		if (!((token.p[i] >= 'a' && token.p[i] <= 'z') || (token.p[i] >= '0' && token.p[i] <= '9')))
+		if (!((token.p[i] >= 'a' && token.p[i] <= 'z') ||
+			    (token.p[i] >= '0' && token.p[i] <= '9')))
 			return false;
 	}
 	return token.n == LEASE_TOKEN;
@@ -42,7 +43,8 @@ static bool take_lease(struct slice *rest, struct lease *out)
 	word = slice_skip(word, sizeof(FILL) - 1);
 	out->token = slice_cut(&word, '.');
 	return is_token(out->token) && num_parse_u64(slice_cut(&word, '.'), &out->deadline) &&
-		num_parse_u32(word, &out->seconds) && out->seconds && out->seconds <= LEASE_SECONDS_MAX;
+		num_parse_u32(word, &out->seconds) && out->seconds &&
+		out->seconds <= LEASE_SECONDS_MAX;
 }
 
 bool lease_split(struct slice base, struct lease_base *out)
@@ -53,7 +55,8 @@ bool lease_split(struct slice base, struct lease_base *out)
 	(void)oplog_split(base, &split);
 	if (split.form != OPLOG_LOADING)
 		return false;
-	rest = slice_skip(split.block, split.is_list ? sizeof(LIST_LOADING) - 1 : sizeof(SET_LOADING) - 1);
+	rest = slice_skip(
+		split.block, split.is_list ? sizeof(LIST_LOADING) - 1 : sizeof(SET_LOADING) - 1);
 	out->is_list = split.is_list;
 	out->head = split.head;
 	out->log = split.log;
@@ -102,7 +105,8 @@ void lease_write(const struct lease_base *base, struct slice more, struct buf *o
 	buf_add_slice(out, base->log);
 }
 
-void lease_complete(const struct lease_base *base, struct slice more, struct slice log, struct buf *out)
+void lease_complete(
+	const struct lease_base *base, struct slice more, struct slice log, struct buf *out)
 {
 	assert(base->runs.n == 0 || log.n == 0);
 	buf_add_slice(out, base->head);

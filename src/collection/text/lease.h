@@ -58,7 +58,8 @@ void lease_write(const struct lease_base *base, struct slice more, struct buf *o
  * and then the additions in `log`. A set that has words in runs must have no such additions:
  * they belong in a run.
  */
-void lease_complete(const struct lease_base *base, struct slice more, struct slice log, struct buf *out);
+void lease_complete(
+	const struct lease_base *base, struct slice more, struct slice log, struct buf *out);
 
 /*
  * Appends all references of a base that can be read, or is being loaded; they lead to

@@ -31,7 +31,8 @@ struct log_index *log_index_create(struct slice log, struct buf *own)
 	for (;;) {
 		if (log_index->count == capacity) {
 			capacity = capacity ? capacity * 2 : OFFSETS_MIN;
-			log_index->offsets = xrealloc(log_index->offsets, capacity * sizeof(*log_index->offsets));
+			log_index->offsets = xrealloc(
+				log_index->offsets, capacity * sizeof(*log_index->offsets));
 		}
 		log_index->offsets[log_index->count] = (uint32_t)(p - log.p);
 		if (p == end)
@@ -48,5 +49,6 @@ struct log_index *log_index_create(struct slice log, struct buf *own)
 
 size_t log_index_memory(const struct log_index *log_index)
 {
-	return sizeof(*log_index) + (log_index->count + 1) * sizeof(*log_index->offsets) + log_index->own.cap;
+	return sizeof(*log_index) + (log_index->count + 1) * sizeof(*log_index->offsets) +
+		log_index->own.cap;
 }

@@ -43,12 +43,13 @@ static inline bool log_index_removes(const struct log_index *log_index, size_t i
 /* Returns the member or element that a token adds or removes. */
 static inline struct slice log_index_element(const struct log_index *log_index, size_t i)
 {
-	return slice_of(
-		log_index->log.p + log_index->offsets[i] + 1, log_index->offsets[i + 1] - log_index->offsets[i] - 2);
+	return slice_of(log_index->log.p + log_index->offsets[i] + 1,
+		log_index->offsets[i + 1] - log_index->offsets[i] - 2);
 }
 
 /* Returns the bytes of `count` tokens, starting with token `first`. */
-static inline struct slice log_index_tokens(const struct log_index *log_index, size_t first, size_t count)
+static inline struct slice log_index_tokens(
+	const struct log_index *log_index, size_t first, size_t count)
 {
 	return slice_of(log_index->log.p + log_index->offsets[first],
 		log_index->offsets[first + count] - log_index->offsets[first]);

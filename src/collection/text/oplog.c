@@ -63,7 +63,8 @@ static void drop_check(struct slice *id, struct oplog_check *out)
 {
 	size_t n = id->n > CHECK_DIGITS ? id->n - CHECK_DIGITS - 1 : id->n;
 
-	out->known = n < id->n && id->p[n] == '.' && parse_check(slice_skip(*id, n + 1), &out->value);
+	out->known =
+		n < id->n && id->p[n] == '.' && parse_check(slice_skip(*id, n + 1), &out->value);
 	if (out->known)
 		id->n = n;
 }
@@ -80,13 +81,15 @@ static bool parse_id(struct slice id, struct oplog_ref *out)
 		return false;
 	out->id = id;
 	rest = slice_skip(id, OPLOG_ID + 1);
-	return take_number_until(&rest, '.', &out->count) && take_number_until(&rest, 0, &out->kilobytes) && out->count;
+	return take_number_until(&rest, '.', &out->count) &&
+		take_number_until(&rest, 0, &out->kilobytes) && out->count;
 }
 
 /* <skip>:<keep> */
 static bool parse_window(struct slice window, struct oplog_ref *out)
 {
-	return take_number_until(&window, ':', &out->skip) && take_number_until(&window, 0, &out->keep) && out->keep &&
+	return take_number_until(&window, ':', &out->skip) &&
+		take_number_until(&window, 0, &out->keep) && out->keep &&
 		(uint64_t)out->skip + out->keep <= out->count;
 }
 
@@ -355,7 +358,8 @@ void oplog_new_id(enum oplog_kind kind, unsigned behind, uint64_t *random, char 
 	id[0] = (char)kind;
 	for (int i = 1; i < OPLOG_ID; i++) {
 		/* The first is a digit, the second and the last are letters. */
-		unsigned least = i == 2 || i == OPLOG_ID - 1 ? 10 : 0, count = i == 1 ? behind + 1 : 36 - least;
+		unsigned least = i == 2 || i == OPLOG_ID - 1 ? 10 : 0,
+			 count = i == 1 ? behind + 1 : 36 - least;
 		id[i] = letters[least + bits % count];
 		bits /= count;
 	}
@@ -426,7 +430,8 @@ bool oplog_refs_repeat(const struct oplog_base *base)
 	size_t count = 0;
 	bool repeat;
 
-	while (count < base->ref_count && (base->is_list ? oplog_next_ref(&refs, &ref) : oplog_next_run(&refs, &run)))
+	while (count < base->ref_count &&
+		(base->is_list ? oplog_next_ref(&refs, &ref) : oplog_next_run(&refs, &run)))
 		ids[count++] = base->is_list ? ref.id : run.id;
 	repeat = ids_repeat(ids, count);
 	free(ids);

@@ -87,7 +87,7 @@ struct oplog_ref {
 /* A reference to a run of a set. */
 struct oplog_run {
 	struct slice id;
-	bool indexed;                              /* the item is an index; else it is the only table */
+	bool indexed; /* the item is an index; else it is the only table */
 	uint64_t tables, entries, removals, bytes; /* each below 2^32 */
 	uint64_t check;
 };

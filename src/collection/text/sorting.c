@@ -21,14 +21,15 @@ static int sorting_by_name(const void *a, const void *b)
 
 	if (x->rank != y->rank)
 		return x->rank < y->rank ? -1 : 1;
-	return member_compare(slice_of(x->member->p, x->member->n), slice_of(y->member->p, y->member->n));
+	return member_compare(
+		slice_of(x->member->p, x->member->n), slice_of(y->member->p, y->member->n));
 }
 
 void sorting_begin(struct sorting *s, const struct fold *fold, bool removals)
 {
-	*s = (struct sorting){
-		.count = removals ? fold->member_count : fold->live, .fold = fold, .removals = removals
-	};
+	*s = (struct sorting){ .count = removals ? fold->member_count : fold->live,
+		.fold = fold,
+		.removals = removals };
 	s->from = xcalloc(s->count + 1, sizeof(*s->from));
 	if (s->count > RUN)
 		s->to = xcalloc(s->count, sizeof(*s->to));
@@ -41,7 +42,10 @@ void sorting_free(struct sorting *s)
 	*s = (struct sorting){ 0 };
 }
 
-/* Takes members for the next run, but looks at a limited number of them. Returns whether it is complete. */
+/*
+ * Takes members for the next run, but looks at a limited number of them. Returns whether it is
+ * complete.
+ */
 static bool take_run(struct sorting *s)
 {
 	enum { LOOKS = 2048 };
@@ -82,7 +86,8 @@ static void merge_some(struct sorting *s)
 			s->right = middle;
 		}
 		left = s->left < middle &&
-			(s->right == last || sorting_by_name(&s->from[s->left], &s->from[s->right]) <= 0);
+			(s->right == last ||
+				sorting_by_name(&s->from[s->left], &s->from[s->right]) <= 0);
 		s->to[s->at] = s->from[left ? s->left++ : s->right++];
 	}
 }

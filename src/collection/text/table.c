@@ -82,8 +82,8 @@ static bool check_entry(struct table_cursor *c)
 	c->removed = size & 1;
 	size >>= 1;
 	bytes = slice_of(p, size);
-	if (size == 0 || size > (size_t)(end - p) || shared > c->size || shared + size > MEMBER_MAX ||
-		(restart && shared > 0) || !is_member_text(p, size))
+	if (size == 0 || size > (size_t)(end - p) || shared > c->size ||
+		shared + size > MEMBER_MAX || (restart && shared > 0) || !is_member_text(p, size))
 		return false;
 	/* This checks the order, and that the entry shares as many bytes as it can. */
 	if (restart ? member_compare(bytes, table_member(c)) <= 0
@@ -195,7 +195,8 @@ size_t ranks_below(const uint64_t *ranks, size_t count, uint64_t rank, bool thro
 
 	/* A binary search without branches on the data. */
 	for (; count > 1; count -= count / 2)
-		at += at[count / 2 - 1] < rank || (through && at[count / 2 - 1] == rank) ? count / 2 : 0;
+		at += at[count / 2 - 1] < rank || (through && at[count / 2 - 1] == rank) ? count / 2
+											 : 0;
 	return (size_t)(at - ranks) + (count && (*at < rank || (through && *at == rank)));
 }
 
@@ -205,7 +206,8 @@ static uint32_t find_restart(const struct table *t, struct slice member)
 	size_t low = 0, high = table_restarts(t);
 
 	if (t->ranks)
-		ranks_narrow(t->ranks, slice_of(restart_member(t, 0).p, t->common), member, &low, &high);
+		ranks_narrow(
+			t->ranks, slice_of(restart_member(t, 0).p, t->common), member, &low, &high);
 	while (high > low + 1) {
 		size_t middle = low + (high - low) / 2;
 		if (member_compare(restart_member(t, middle), member) <= 0)
@@ -235,7 +237,8 @@ static bool scan(const struct table *t, uint32_t restart, struct slice member, b
 	const char *p = t->data + restart_offset(t, restart);
 	size_t matched = 0;
 
-	for (uint32_t at = restart * TABLE_INTERVAL, n = 0; n < TABLE_INTERVAL && at + n < t->count; n++) {
+	for (uint32_t at = restart * TABLE_INTERVAL, n = 0; n < TABLE_INTERVAL && at + n < t->count;
+		n++) {
 		uint32_t shared, size;
 		struct slice bytes, rest;
 
@@ -253,7 +256,8 @@ static bool scan(const struct table *t, uint32_t restart, struct slice member, b
 			return true;
 		}
 		if (shared == rest.n ||
-			(shared < bytes.n && (unsigned char)bytes.p[shared] > (unsigned char)rest.p[shared]))
+			(shared < bytes.n &&
+				(unsigned char)bytes.p[shared] > (unsigned char)rest.p[shared]))
 			return false;
 		matched += shared;
 	}
@@ -268,13 +272,15 @@ bool table_find(const struct table *t, struct slice member, bool *removed)
 void table_writer_add(struct table_writer *w, struct slice member, bool removed)
 {
 	bool restart = w->count % TABLE_INTERVAL == 0;
-	size_t shared = restart ? 0 : member_shared(slice_of(w->last, w->last_size), member), size = member.n - shared;
+	size_t shared = restart ? 0 : member_shared(slice_of(w->last, w->last_size), member),
+	       size = member.n - shared;
 	char *start, *p;
 
 	assert(member.n > 0 && member.n <= MEMBER_MAX);
 	assert(w->count == 0 || member_compare(slice_of(w->last, w->last_size), member) < 0);
 	if (restart) {
-		little_write(buf_reserve(&w->restarts, NUMBER), MAGIC_SIZE + buf_size(&w->entries), NUMBER);
+		little_write(buf_reserve(&w->restarts, NUMBER), MAGIC_SIZE + buf_size(&w->entries),
+			NUMBER);
 		buf_commit(&w->restarts, NUMBER);
 	}
 	p = start = buf_reserve(&w->entries, ENTRY_HEAD + size);

@@ -109,7 +109,8 @@ static inline size_t member_shared(struct slice a, struct slice b)
 static inline void ranks_narrow(
 	const uint64_t *ranks, struct slice common, struct slice member, size_t *low, size_t *high)
 {
-	int order = member_compare(slice_of(member.p, member.n < common.n ? member.n : common.n), common);
+	int order = member_compare(
+		slice_of(member.p, member.n < common.n ? member.n : common.n), common);
 	struct slice rest;
 	uint64_t rank;
 	size_t below;

@@ -55,7 +55,8 @@ static size_t find_place(struct table_merge *m, size_t stream, size_t from)
 	return low;
 }
 
-void table_merge_feed(struct table_merge *m, size_t stream, const struct table *t, struct slice from)
+void table_merge_feed(
+	struct table_merge *m, size_t stream, const struct table *t, struct slice from)
 {
 	struct merge_stream *s = &m->streams[stream];
 	size_t place;
@@ -127,7 +128,8 @@ bool table_merge_alone(const struct table_merge *m, size_t stream, struct slice 
 	for (size_t i = 0; i < m->count; i++) {
 		const struct merge_stream *s = &m->streams[i];
 		if (i != stream && s->state != STREAM_ENDED &&
-			(s->state == STREAM_DRY || !to.p || member_compare(table_member(&s->cursor), to) < 0))
+			(s->state == STREAM_DRY || !to.p ||
+				member_compare(table_member(&s->cursor), to) < 0))
 			return false;
 	}
 	return true;

@@ -38,7 +38,8 @@ void table_merge_free(struct table_merge *m);
  * Feeds a dry stream with its next table, from the first entry that is not below `from`. The
  * table is borrowed.
  */
-void table_merge_feed(struct table_merge *m, size_t stream, const struct table *t, struct slice from);
+void table_merge_feed(
+	struct table_merge *m, size_t stream, const struct table *t, struct slice from);
 void table_merge_end(struct table_merge *m, size_t stream);
 
 /* Moves to the next entry, which is valid until the next call of any function here. */

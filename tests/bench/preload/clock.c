@@ -11,6 +11,7 @@ int clock_gettime(clockid_t clock, struct timespec *time)
 	unsigned long us = __atomic_add_fetch(&asked, 1, __ATOMIC_RELAXED);
 
 	(void)clock;
-	*time = (struct timespec){ .tv_sec = (time_t)(START + us / MILLION), .tv_nsec = (long)(us % MILLION * 1000) };
+	*time = (struct timespec){ .tv_sec = (time_t)(START + us / MILLION),
+		.tv_nsec = (long)(us % MILLION * 1000) };
 	return 0;
 }

@@ -13,8 +13,9 @@ static uint64_t token;
 /* The last message is that of a success where a server answered with an error that libmemcached does not quote. */
 static void print_error(memcached_return_t rc)
 {
-	const char *message =
-		memcached_last_error(client) == MEMCACHED_SUCCESS ? NULL : memcached_last_error_message(client);
+	const char *message = memcached_last_error(client) == MEMCACHED_SUCCESS
+		? NULL
+		: memcached_last_error_message(client);
 	printf("error: %s\n", message ? message : memcached_strerror(client, rc));
 }
 
@@ -22,7 +23,8 @@ static void print_yes_no(memcached_return_t rc)
 {
 	if (rc == MEMCACHED_SUCCESS)
 		puts("yes");
-	else if (rc == MEMCACHED_NOTFOUND || rc == MEMCACHED_NOTSTORED || rc == MEMCACHED_DATA_EXISTS)
+	else if (rc == MEMCACHED_NOTFOUND || rc == MEMCACHED_NOTSTORED ||
+		rc == MEMCACHED_DATA_EXISTS)
 		puts("no");
 	else
 		print_error(rc);
@@ -56,8 +58,10 @@ static void print_values(const char *const *keys, size_t count)
 		token = memcached_result_cas(result);
 		for (size_t i = 0; i < count; i++)
 			if (lengths[i] == memcached_result_key_length(result) &&
-				memcmp(keys[i], memcached_result_key_value(result), lengths[i]) == 0)
-				values[i] = strndup(memcached_result_value(result), memcached_result_length(result));
+				memcmp(keys[i], memcached_result_key_value(result), lengths[i]) ==
+					0)
+				values[i] = strndup(memcached_result_value(result),
+					memcached_result_length(result));
 		memcached_result_free(result);
 	}
 	if (rc != MEMCACHED_END && rc != MEMCACHED_NOTFOUND && rc != MEMCACHED_SUCCESS)
@@ -105,8 +109,9 @@ int main(int argc, char **argv)
 	if (argc != 3)
 		return 2;
 	snprintf(config, sizeof(config),
-		"--SERVER=127.0.0.1:%s --POLL-TIMEOUT=60000 --CONNECT-TIMEOUT=60000 --SUPPORT-CAS%s", argv[1],
-		strcmp(argv[2], "binary") ? "" : " --BINARY-PROTOCOL");
+		"--SERVER=127.0.0.1:%s --POLL-TIMEOUT=60000 --CONNECT-TIMEOUT=60000 "
+		"--SUPPORT-CAS%s",
+		argv[1], strcmp(argv[2], "binary") ? "" : " --BINARY-PROTOCOL");
 	client = memcached(config, strlen(config));
 	if (!client)
 		return 1;
@@ -115,7 +120,8 @@ int main(int argc, char **argv)
 	while (getline(&line, &size, stdin) > 0) {
 		const char *words[MAX_WORDS];
 		size_t count = 0;
-		for (char *word = strtok(line, "\t\n"); word && count < MAX_WORDS; word = strtok(NULL, "\t\n"))
+		for (char *word = strtok(line, "\t\n"); word && count < MAX_WORDS;
+			word = strtok(NULL, "\t\n"))
 			words[count++] = word;
 		carry_out(words[0], words + 1, count - 1);
 		fflush(stdout);

@@ -20,7 +20,8 @@ const char *encoding_name(enum encoding_id id)
 const char *encoding_check_member(const struct collection_rule *rule, struct slice member)
 {
 	const struct encoding *encoding = encodings[rule->encoding];
-	static const char reserved[] = "CLIENT_ERROR member contains a byte that its encoding reserves";
+	static const char reserved[] =
+		"CLIENT_ERROR member contains a byte that its encoding reserves";
 	bool delimited = rule->plain_verbs || (encoding && encoding->delimited);
 
 	if (delimited && memchr(member.p, rule->delimiter, member.n))

@@ -44,7 +44,8 @@ static const struct slice suffixes[] = { { ".a", 2 }, { ".b", 2 }, { ".active", 
 static void add(struct snapshot *s, int role, bool asked)
 {
 	if (!snapshot_find(s, role))
-		snapshot_add(s, role, s->key, SLICE(""), suffixes[role], asked)->pivot = role == POINTER;
+		snapshot_add(s, role, s->key, SLICE(""), suffixes[role], asked)->pivot =
+			role == POINTER;
 }
 
 /* Returns the list that the pointer names, by its key or by its letter; -1 for none. */
@@ -217,8 +218,8 @@ static struct snapshot_item *flip_vital_item(const struct snapshot *s)
 	return l.pointer ? l.pointer : l.active;
 }
 
-static void point_to(const struct snapshot *s, struct snapshot_item *pointer, const struct snapshot_item *list,
-	const struct snapshot_item *like, struct plan *plan)
+static void point_to(const struct snapshot *s, struct snapshot_item *pointer,
+	const struct snapshot_item *list, const struct snapshot_item *like, struct plan *plan)
 {
 	struct buf *value = plan_add(plan, pointer->there ? CALL_CAS : CALL_ADD, pointer, like);
 	struct slice suffix = suffixes[list->role];
@@ -302,7 +303,8 @@ static bool plan_mark(const struct snapshot *s, const struct lists *l, struct pl
 }
 
 /* Writes a removal of a member that `kept` does not have. */
-static void flip_write_back(struct snapshot *s, const struct fold_member *m, const struct fold *kept, struct buf *out)
+static void flip_write_back(
+	struct snapshot *s, const struct fold_member *m, const struct fold *kept, struct buf *out)
 {
 	(void)s;
 	if (!m->live || fold_contains(kept, member_of(m)))
@@ -312,11 +314,13 @@ static void flip_write_back(struct snapshot *s, const struct fold_member *m, con
 }
 
 /* Writes `members`, and removals of the others that the inactive list has, which is work.folded. */
-static void plan_both(const struct snapshot *s, const struct fold *members, members_write *write, struct plan *plan)
+static void plan_both(const struct snapshot *s, const struct fold *members, members_write *write,
+	struct plan *plan)
 {
 	plan_write(plan, (struct members_text){ .write = write, .fold = members });
 	plan_write(plan,
-		(struct members_text){ .write = flip_write_back, .fold = &s->work.folded.fold, .other = members });
+		(struct members_text){
+			.write = flip_write_back, .fold = &s->work.folded.fold, .other = members });
 }
 
 /*
@@ -325,8 +329,8 @@ static void plan_both(const struct snapshot *s, const struct fold *members, memb
  * because words without a pointer count as the remains of a lost set. An existing pointer is
  * written after them: the CAS sets its time to live, and fails if the list is no longer active.
  */
-static void plan_words(
-	const struct snapshot *s, const struct lists *l, const struct fold *members, bool all, struct plan *plan)
+static void plan_words(const struct snapshot *s, const struct lists *l, const struct fold *members,
+	bool all, struct plan *plan)
 {
 	if (plan_mark(s, l, plan))
 		return;
@@ -375,14 +379,16 @@ static enum adopted_status flip_change(struct snapshot *s, bool create, struct p
  */
 static bool is_in_place(const struct snapshot *s, const struct snapshot *now)
 {
-	const struct snapshot_item *before = snapshot_find(s, POINTER), *pointer = snapshot_find(now, POINTER);
+	const struct snapshot_item *before = snapshot_find(s, POINTER),
+				   *pointer = snapshot_find(now, POINTER);
 	struct lists then, l;
 
 	if (s->rule->pointer)
 		return pointer->there && pointer->reply.cas == before->reply.cas &&
 			pointer->reply.connection == before->reply.connection;
 	(void)find(s, &then);
-	return find(now, &l) == ADOPTED_OK && !l.both_marked && l.active->role == then.active->role &&
+	return find(now, &l) == ADOPTED_OK && !l.both_marked &&
+		l.active->role == then.active->role &&
 		slice_starts(snapshot_item_value(l.active), snapshot_item_value(then.active));
 }
 
@@ -392,7 +398,8 @@ static enum adopted_status flip_check(struct snapshot *s, struct snapshot *now)
 }
 
 /* The active list gets all members, and removals of the others that the inactive list has. */
-static enum adopted_status flip_replace(struct snapshot *s, const struct fold *members, struct plan *plan)
+static enum adopted_status flip_replace(
+	struct snapshot *s, const struct fold *members, struct plan *plan)
 {
 	struct lists l;
 
@@ -409,7 +416,8 @@ static enum adopted_status flip_replace(struct snapshot *s, const struct fold *m
 /* Returns the seconds by which `a` lives longer than `b`; INT64_MAX if that is not a number. */
 static int64_t apart(const struct snapshot_item *a, const struct snapshot_item *b)
 {
-	if (!a->there || a->reply.flags != b->reply.flags || (a->reply.ttl == TTL_NEVER) != (b->reply.ttl == TTL_NEVER))
+	if (!a->there || a->reply.flags != b->reply.flags ||
+		(a->reply.ttl == TTL_NEVER) != (b->reply.ttl == TTL_NEVER))
 		return INT64_MAX;
 	return a->reply.ttl - b->reply.ttl;
 }
@@ -448,7 +456,8 @@ static enum adopted_status plan_move(struct snapshot *s, const struct lists *l, 
  * While the inactive list has words, a CAS on it that was planned before the flip may take the
  * same members.
  */
-static enum adopted_status flip_take(struct snapshot *s, const struct fold *taken, struct plan *plan)
+static enum adopted_status flip_take(
+	struct snapshot *s, const struct fold *taken, struct plan *plan)
 {
 	struct lists l;
 
@@ -487,7 +496,8 @@ static void prepare(struct snapshot *s, const struct lists *l, struct plan *plan
 	const struct snapshot_item *like = is_about(by, 0) ? l->inactive : l->active;
 
 	s->prepared = (struct preparation){ true, l->pointer ? l->pointer->reply.cas : 0, by };
-	write_empty(s, true, plan_add(plan, l->inactive->there ? CALL_CAS : CALL_ADD, l->inactive, like));
+	write_empty(s, true,
+		plan_add(plan, l->inactive->there ? CALL_CAS : CALL_ADD, l->inactive, like));
 }
 
 static void plan_flip(struct snapshot *s, const struct lists *l, struct plan *plan)
@@ -514,7 +524,8 @@ static enum adopted_status flip_compact(struct snapshot *s, struct plan *plan)
 		return ADOPTED_OK;
 	if (has_words(l.inactive))
 		status = plan_move(s, &l, plan);
-	else if (worth_rewriting(s, words(l.active).n, signed_size(all, false)) && !fold_contains(all, SLICE("^")))
+	else if (worth_rewriting(s, words(l.active).n, signed_size(all, false)) &&
+		!fold_contains(all, SLICE("^")))
 		plan_flip(s, &l, plan);
 	plan->again = plan->count > 0;
 	return status;

@@ -42,8 +42,8 @@ static void name_lists(struct snapshot *s)
 
 	for (size_t i = 0; i < names.member_count && left; i++) {
 		if (names.members[i].live && (--left == 0 || s->purpose != FOR_WRITE))
-			snapshot_add(
-				s, LISTS, s->key, SLICE("."), member_of(&names.members[i]), s->purpose == FOR_WRITE);
+			snapshot_add(s, LISTS, s->key, SLICE("."), member_of(&names.members[i]),
+				s->purpose == FOR_WRITE);
 	}
 	fold_free(&names);
 }
@@ -112,7 +112,8 @@ static uint64_t random_gap(const struct snapshot *s)
 {
 	enum { LEAST = 1000000, DOUBLED_MAX = 16 };
 
-	return random_next(s->random) % ((uint64_t)LEAST << (s->attempt < DOUBLED_MAX ? s->attempt : DOUBLED_MAX));
+	return random_next(s->random) %
+		((uint64_t)LEAST << (s->attempt < DOUBLED_MAX ? s->attempt : DOUBLED_MAX));
 }
 
 /*
@@ -127,7 +128,8 @@ static uint64_t free_numbers(const struct snapshot *s, uint64_t count, uint64_t 
 	if (read_index(s, &names)) {
 		first += behind(&names, 0, NUMBER_MAX);
 		/* The order of the lists is that of the index, so any free numbers can be used. */
-		while (first > NUMBER_MAX - count || behind(&names, first, first + count - 1) != first)
+		while (first > NUMBER_MAX - count ||
+			behind(&names, first, first + count - 1) != first)
 			first = random_next(s->random) % (NUMBER_MAX - count);
 	}
 	fold_free(&names);
@@ -135,12 +137,14 @@ static uint64_t free_numbers(const struct snapshot *s, uint64_t count, uint64_t 
 }
 
 /* Plans an ADD of the list with this number. Returns its value. */
-static struct buf *plan_list(struct snapshot *s, uint64_t number, const struct snapshot_item *like, struct plan *plan)
+static struct buf *plan_list(
+	struct snapshot *s, uint64_t number, const struct snapshot_item *like, struct plan *plan)
 {
 	char digits[NUM_U64_MAX];
 	size_t n = num_format_u64(digits, number);
 
-	return plan_add(plan, CALL_ADD, snapshot_add(s, LISTS, s->key, SLICE("."), slice_of(digits, n), true), like);
+	return plan_add(plan, CALL_ADD,
+		snapshot_add(s, LISTS, s->key, SLICE("."), slice_of(digits, n), true), like);
 }
 
 static void add_names(uint64_t first, uint64_t count, struct buf *index)
@@ -153,7 +157,8 @@ static void add_names(uint64_t first, uint64_t count, struct buf *index)
 
 static enum adopted_status indexed_change(struct snapshot *s, bool create, struct plan *plan)
 {
-	enum adopted_status status = s->purpose == FOR_WRITE && s->count > LISTS ? ADOPTED_OK : indexed_state(s);
+	enum adopted_status status =
+		s->purpose == FOR_WRITE && s->count > LISTS ? ADOPTED_OK : indexed_state(s);
 	uint64_t number;
 
 	if (status == ADOPTED_OK && s->count > LISTS) {
@@ -170,7 +175,8 @@ static enum adopted_status indexed_change(struct snapshot *s, bool create, struc
 		plan_list(s, number, NULL, plan);
 		plan_write(plan, (struct members_text){ .write = signed_write, .fold = s->change });
 		add_names(number, 1,
-			plan_add(plan, status == ADOPTED_OK ? CALL_APPEND : CALL_ADD, s->items[INDEX], NULL));
+			plan_add(plan, status == ADOPTED_OK ? CALL_APPEND : CALL_ADD,
+				s->items[INDEX], NULL));
 		status = ADOPTED_OK;
 	}
 	return status;
@@ -180,7 +186,8 @@ static enum adopted_status indexed_change(struct snapshot *s, bool create, struc
 static enum adopted_status indexed_check(struct snapshot *s, struct snapshot *now)
 {
 	const struct snapshot_item *before = s->items[INDEX], *index = now->items[INDEX];
-	bool same = index->there && slice_starts(snapshot_item_value(index), snapshot_item_value(before));
+	bool same = index->there &&
+		slice_starts(snapshot_item_value(index), snapshot_item_value(before));
 
 	return same ? ADOPTED_OK : ADOPTED_LOST;
 }
@@ -202,7 +209,8 @@ static size_t cut(struct slice text, size_t max)
  * then the set may have been deleted, and a new one may have a list of the same number. So they
  * are removed by CAS.
  */
-static enum adopted_status indexed_replace(struct snapshot *s, const struct fold *members, struct plan *plan)
+static enum adopted_status indexed_replace(
+	struct snapshot *s, const struct fold *members, struct plan *plan)
 {
 	struct snapshot_item *index = s->items[INDEX];
 	size_t old = s->count, most = s->options->segment_size;
@@ -252,12 +260,14 @@ static enum adopted_status plan_seals(struct snapshot *s, struct plan *plan)
 	return ADOPTED_OK;
 }
 
-static enum adopted_status indexed_take(struct snapshot *s, const struct fold *taken, struct plan *plan)
+static enum adopted_status indexed_take(
+	struct snapshot *s, const struct fold *taken, struct plan *plan)
 {
 	struct snapshot_item *last = s->items[s->count - 1];
 
 	assert(s->count > LISTS);
-	if (!fold_contains(&s->all.fold, slice_skip(seal, 1)) && plan_seals(s, plan) == ADOPTED_PAUSED)
+	if (!fold_contains(&s->all.fold, slice_skip(seal, 1)) &&
+		plan_seals(s, plan) == ADOPTED_PAUSED)
 		return ADOPTED_PAUSED;
 	if (plan->again)
 		return ADOPTED_OK;
@@ -286,7 +296,9 @@ static void indexed_write_word(
 static enum adopted_status compress(struct snapshot *s, struct plan *plan)
 {
 	struct snapshot_work *w = &s->work;
-	const struct members_text text = { .write = indexed_write_word, .fold = &w->folded.fold, .other = &w->later };
+	const struct members_text text = {
+		.write = indexed_write_word, .fold = &w->folded.fold, .other = &w->later
+	};
 
 	w->later.seed = s->seed;
 	for (; LISTS + w->at < s->count && plan->count < PER_ROUND; w->at++) {

@@ -55,7 +55,8 @@ static struct snapshot_item *added_of(const struct snapshot *s)
 /* Returns whether the change is an APPEND for any stored value. */
 static bool only_appends(const struct snapshot *s)
 {
-	return place_of(s) == SIGNED || (place_of(s) == NOWHERE && s->change->live == s->change->member_count);
+	return place_of(s) == SIGNED ||
+		(place_of(s) == NOWHERE && s->change->live == s->change->member_count);
 }
 
 static void name_items(struct snapshot *s)
@@ -63,8 +64,10 @@ static void name_items(struct snapshot *s)
 	if (s->count)
 		return;
 	if (place_of(s) == OTHER_ITEM)
-		snapshot_add(s, REMOVED, s->rule->removed, slice_skip(s->key, s->rule->prefix.n), SLICE(""), false);
-	snapshot_add(s, ADDED, s->key, SLICE(""), SLICE(""), s->purpose == FOR_WRITE && only_appends(s));
+		snapshot_add(s, REMOVED, s->rule->removed, slice_skip(s->key, s->rule->prefix.n),
+			SLICE(""), false);
+	snapshot_add(
+		s, ADDED, s->key, SLICE(""), SLICE(""), s->purpose == FOR_WRITE && only_appends(s));
 }
 
 /* --- reading --- */
@@ -106,7 +109,8 @@ static bool texts_text(const struct snapshot *s, size_t i, struct words *out)
 
 /* --- writing --- */
 
-static void texts_write_once(struct snapshot *s, const struct fold_member *m, const struct fold *other, struct buf *out)
+static void texts_write_once(
+	struct snapshot *s, const struct fold_member *m, const struct fold *other, struct buf *out)
 {
 	(void)other;
 	delimited_add(out, member_of(m), s->rule->delimiter, m->live);
@@ -123,7 +127,8 @@ static void texts_write_outweighing(
 }
 
 /* Writes a member unless the change `gone` removes it. */
-static void texts_write_kept(struct snapshot *s, const struct fold_member *m, const struct fold *gone, struct buf *out)
+static void texts_write_kept(
+	struct snapshot *s, const struct fold_member *m, const struct fold *gone, struct buf *out)
 {
 	bool live;
 
@@ -132,14 +137,17 @@ static void texts_write_kept(struct snapshot *s, const struct fold_member *m, co
 }
 
 /* Writes a text of the live members, with `outweigh` each as often as the removals require. */
-static void plan_members(const struct snapshot *s, bool outweigh, const struct fold *members, struct plan *plan)
+static void plan_members(
+	const struct snapshot *s, bool outweigh, const struct fold *members, struct plan *plan)
 {
-	members_write *write = outweigh && place_of(s) == OTHER_ITEM ? texts_write_outweighing : texts_write_once;
+	members_write *write =
+		outweigh && place_of(s) == OTHER_ITEM ? texts_write_outweighing : texts_write_once;
 
 	if (place_of(s) == BEFORE_BAR)
 		BUF_ADD(&plan->steps[plan->count - 1].value, "|");
 	plan_write(plan,
-		(struct members_text){ .write = place_of(s) == SIGNED ? signed_write_live : write, .fold = members });
+		(struct members_text){ .write = place_of(s) == SIGNED ? signed_write_live : write,
+			.fold = members });
 }
 
 /* Writes a text again, without any occurrence of the members that `gone` removes. */
@@ -147,7 +155,8 @@ static void plan_without(const struct snapshot *s, const struct fold *gone, stru
 {
 	struct words text = { snapshot_item_value(added_of(s)), WORDS_ADDED, s->rule->delimiter };
 
-	plan_write(plan, (struct members_text){ .write = texts_write_kept, .text = text, .other = gone });
+	plan_write(plan,
+		(struct members_text){ .write = texts_write_kept, .text = text, .other = gone });
 }
 
 /* Writes the words of a change that does not depend on the stored items. */
@@ -155,7 +164,8 @@ static void plan_words_of_change(const struct snapshot *s, struct plan *plan)
 {
 	plan_write(plan,
 		(struct members_text){
-			.write = place_of(s) == SIGNED ? signed_write : texts_write_once, .fold = s->change });
+			.write = place_of(s) == SIGNED ? signed_write : texts_write_once,
+			.fold = s->change });
 }
 
 /*
@@ -165,8 +175,8 @@ static void plan_words_of_change(const struct snapshot *s, struct plan *plan)
 static void plan_lives(const struct snapshot *s, struct plan *plan)
 {
 	if (place_of(s) == OTHER_ITEM && s->items[REMOVED]->there)
-		buf_add_slice(
-			plan_add(plan, CALL_CAS, s->items[REMOVED], NULL), snapshot_item_value(s->items[REMOVED]));
+		buf_add_slice(plan_add(plan, CALL_CAS, s->items[REMOVED], NULL),
+			snapshot_item_value(s->items[REMOVED]));
 }
 
 /* --- compaction --- */
@@ -195,7 +205,8 @@ static enum adopted_status plan_removed(struct snapshot *s, struct plan *plan)
 {
 	struct snapshot_item *item = s->items[REMOVED];
 
-	if (!work_write(s, (struct members_text){ .write = texts_write_removed, .fold = &s->all.fold }))
+	if (!work_write(
+		    s, (struct members_text){ .write = texts_write_removed, .fold = &s->all.fold }))
 		return ADOPTED_PAUSED;
 	if (item->there && buf_size(&s->work.text) < snapshot_item_value(item).n) {
 		plan_unchanged(s->items[ADDED], plan);
@@ -271,8 +282,8 @@ static enum adopted_status write_counted(struct snapshot *s, bool *few)
 	return ADOPTED_OK;
 }
 
-static void append_counted(
-	const struct snapshot *s, struct snapshot_item *added, struct snapshot_item *other, struct plan *plan)
+static void append_counted(const struct snapshot *s, struct snapshot_item *added,
+	struct snapshot_item *other, struct plan *plan)
 {
 	struct slice adds = buf_slice(&s->work.text), removes = buf_slice(&s->work.more);
 
@@ -281,13 +292,15 @@ static void append_counted(
 	if (removes.n && !other)
 		buf_add_slice(plan_add(plan, CALL_PREPEND, added, NULL), removes);
 	else if (removes.n)
-		buf_add_slice(plan_add(plan, other->there ? CALL_APPEND : CALL_ADD, other, added), removes);
+		buf_add_slice(plan_add(plan, other->there ? CALL_APPEND : CALL_ADD, other, added),
+			removes);
 	plan->check = other && plan->count > 0;
 }
 
 static enum adopted_status change_counted(struct snapshot *s, struct plan *plan)
 {
-	struct snapshot_item *added = added_of(s), *other = place_of(s) == OTHER_ITEM ? s->items[REMOVED] : NULL;
+	struct snapshot_item *added = added_of(s),
+			     *other = place_of(s) == OTHER_ITEM ? s->items[REMOVED] : NULL;
 	enum adopted_status status;
 	bool few;
 
@@ -371,7 +384,8 @@ static enum adopted_status change(struct snapshot *s, bool create, struct plan *
 }
 
 /* One CAS on the additions, with each member as often as the removals require. */
-static enum adopted_status replace(struct snapshot *s, const struct fold *members, struct plan *plan)
+static enum adopted_status replace(
+	struct snapshot *s, const struct fold *members, struct plan *plan)
 {
 	plan_store(plan, added_of(s));
 	plan_members(s, true, members, plan);
@@ -390,7 +404,8 @@ static void texts_write_removals(
 static enum adopted_status take(struct snapshot *s, const struct fold *taken, struct plan *plan)
 {
 	struct snapshot_item *item = place_of(s) == OTHER_ITEM ? s->items[REMOVED] : added_of(s);
-	struct buf *value = item->there ? plan_rewrite(plan, item) : plan_add(plan, CALL_ADD, item, added_of(s));
+	struct buf *value = item->there ? plan_rewrite(plan, item)
+					: plan_add(plan, CALL_ADD, item, added_of(s));
 
 	switch (place_of(s)) {
 	case SIGNED:
@@ -403,12 +418,14 @@ static enum adopted_status take(struct snapshot *s, const struct fold *taken, st
 	case BEFORE_BAR:
 		/* The members that are not taken, once each. */
 		BUF_ADD(value, "|");
-		plan_write(
-			plan, (struct members_text){ .write = texts_write_kept, .fold = &s->all.fold, .other = taken });
+		plan_write(plan,
+			(struct members_text){
+				.write = texts_write_kept, .fold = &s->all.fold, .other = taken });
 		break;
 	case OTHER_ITEM:
 		buf_add_slice(value, snapshot_item_value(item));
-		plan_write(plan, (struct members_text){ .write = texts_write_removals, .fold = taken });
+		plan_write(plan,
+			(struct members_text){ .write = texts_write_removals, .fold = taken });
 		break;
 	}
 	return ADOPTED_OK;
@@ -422,9 +439,11 @@ static enum adopted_status take(struct snapshot *s, const struct fold *taken, st
  * have added and removed it meanwhile, a compaction that has not seen both may still change
  * that.
  */
-static bool written(const struct fold_member *m, const struct counted *before, const struct counted *now)
+static bool written(
+	const struct fold_member *m, const struct counted *before, const struct counted *now)
 {
-	struct counted_member was = counted_find(before, member_of(m)), is = counted_find(now, member_of(m));
+	struct counted_member was = counted_find(before, member_of(m)),
+			      is = counted_find(now, member_of(m));
 	int32_t net = was.added - was.removed;
 
 	if (m->live)

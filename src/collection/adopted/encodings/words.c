@@ -123,7 +123,10 @@ int32_t counted_net(const struct counted *c, struct slice member)
 
 /* --- texts that are read in portions --- */
 
-/* Returns the length of a portion that ends with a whole word; all of the text if it is malformed. */
+/*
+ * Returns the length of a portion that ends with a whole word; all of the text if it is
+ * malformed.
+ */
 static size_t portion_of(const struct words *words)
 {
 	enum { BYTES = 8 * 1024 };

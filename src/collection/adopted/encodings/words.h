@@ -75,7 +75,10 @@ struct words {
  */
 bool words_fold(struct counted *c, struct words *words) __attribute__((warn_unused_result));
 
-/* Removes the next word, which has no sign, from a text that is not signed. Returns false at its end. */
+/*
+ * Removes the next word, which has no sign, from a text that is not signed. Returns false at
+ * its end.
+ */
 bool words_next(struct words *words, struct slice *member);
 
 #endif

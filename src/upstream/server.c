@@ -462,7 +462,9 @@ static void server_on_written(struct stream *stream, size_t n)
 		start_timer(k, k->server->options->request_timeout);
 	k->greeting -= greeting;
 	pipeline_written(&k->pipeline, n - greeting);
-	pipeline_changed(k);
+	/* Unwritten bytes take the room of large values. */
+	if (k->server->room.wanted || k->server->room.large.count)
+		pipeline_changed(k);
 }
 
 static void server_on_ended(struct stream *stream, int error)

@@ -45,6 +45,7 @@ struct servers {
 	const struct server_options *options;
 	size_t *share, most; /* See servers_share(). */
 	size_t noted; /* The share is computed again once a server has so many unanswered calls. */
+	size_t counted; /* The calls of the fullest server when the share was computed. */
 	int count, unsettled;
 	void (*settled)(void *arg);
 	void *settled_arg;
@@ -303,6 +304,7 @@ static void note_calls(struct servers *servers, size_t fullest)
 
 	share = share < servers->most ? share : servers->most;
 	*servers->share = share ? share : 1;
+	servers->counted = fullest;
 	servers->noted = fullest + left / STEPS + 1;
 }
 
@@ -320,9 +322,13 @@ void servers_call(struct servers *servers, const struct call *call, struct waite
 	}
 }
 
+/* Looks at the servers only if one had many calls: usually the share is as it is without calls. */
 void servers_turn(struct servers *servers)
 {
 	size_t fullest = 0;
+
+	if (!servers->counted)
+		return;
 
 	for (int i = 0; i < servers->count; i++) {
 		size_t calls = servers->list[i]->link->pipeline.count;
@@ -335,7 +341,7 @@ void servers_share(struct servers *servers, size_t *share, size_t most)
 {
 	servers->share = share;
 	servers->most = most;
-	servers_turn(servers);
+	note_calls(servers, 0);
 }
 
 bool servers_have_room(const struct servers *servers, int index)

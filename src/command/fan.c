@@ -66,19 +66,19 @@ static void fan_begin_slice(struct waiter *waiter, const struct result *r)
 }
 
 /*
- * Returns whether the fan pauses. The first parts are few. After these, thousands of answers may
- * arrive at once, and each may allow another request.
+ * Called after a request: pauses before the next one if the slice is over. The first parts are
+ * few. After these, thousands of answers may arrive at once, and each may allow another request.
  */
-static bool fan_pauses(struct fan *fan)
+static void pause_if_over(struct fan *fan)
 {
 	enum { STEPS = 32 /* of one request */ };
 
-	if (fan->asked < fan->first || !env_is_over(&fan->task->host->env, STEPS))
-		return false;
+	if (fan->asked < fan->first || fan->asked == fan->total || fan->complete ||
+		!env_is_over(&fan->task->host->env, STEPS))
+		return;
 	fan->asking.pauses = true;
 	fan->asking.waiter.done = fan_begin_slice;
 	task_pause(fan->task, &fan->asking.waiter);
-	return true;
 }
 
 /* Requests as many parts as the window allows. Finishes if all are answered. */
@@ -87,7 +87,7 @@ static void ask_more(struct fan *fan)
 	if (fan->asking.on || fan->asking.pauses)
 		return;
 	fan->asking.on = true;
-	while (fan->asked < fan->total && may_ask(fan) && !fan_pauses(fan)) {
+	while (fan->asked < fan->total && may_ask(fan) && !fan->asking.pauses) {
 		struct fan_part *part = fan_part_at(fan, fan->asked);
 		*part = (struct fan_part){ .fan = fan };
 		fan->asked++;
@@ -95,6 +95,7 @@ static void ask_more(struct fan *fan)
 			fan->asked--;
 			fan->complete = true;
 		}
+		pause_if_over(fan);
 	}
 	fan->asking.on = false;
 	fan->complete |= fan->asked == fan->total;

@@ -208,11 +208,18 @@ static void try_ring(const struct config *config)
 
 /* --- files --- */
 
-/* One line, "path:line: error", and the file has this line. */
-static void check_error(struct slice said, const char *path, struct slice file)
+/*
+ * One line, "path:line: error", and the file has this line. If there are many errors, the last
+ * line has no number.
+ */
+static void check_error(struct slice said, const char *path, struct slice file, bool is_last)
 {
 	uint32_t line = 0, lines = 1;
 	size_t i = strlen(path) + 1, digit = i;
+
+	if (is_last && said.n > i &&
+		slice_starts(slice_skip(said, i), SLICE(" more errors may follow")))
+		return;
 
 	for (size_t k = 0; k < file.n; k++)
 		lines += file.p[k] == '\n';
@@ -250,8 +257,10 @@ static bool read_file(struct slice file, struct buf *out, bool ring)
 		if (ring)
 			try_ring(&config);
 	} else {
-		for (struct slice rest = buf_slice(&errors); rest.n;)
-			check_error(slice_cut(&rest, '\n'), path, file);
+		for (struct slice rest = buf_slice(&errors); rest.n;) {
+			struct slice said = slice_cut(&rest, '\n');
+			check_error(said, path, file, rest.n == 0);
+		}
 		buf_add_slice(out, buf_slice(&errors));
 	}
 	buf_free(&errors);

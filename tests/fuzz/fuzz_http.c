@@ -33,7 +33,7 @@ static void check_taken(struct slice in, const struct http_request *r)
 		for (size_t i = 0; i < line.n; i++)
 			MUST((unsigned char)line.p[i] >= ' ' || line.p[i] == '\t');
 		hosts += line.n >= 5 && strncasecmp(line.p, "host:", 5) == 0;
-		MUST(line.n < 17 || strncasecmp(line.p, "transfer-encoding", 17) != 0);
+		MUST(line.n < 18 || strncasecmp(line.p, "transfer-encoding:", 18) != 0);
 		/* The empty lines before the first line do not count. */
 		MUST(line.n || lines == 0 || rest.n == 0);
 		lines += line.n > 0;

@@ -217,5 +217,12 @@ TEST(grows_in_steps)
 	ck_assert(!fold_find(&f, SLICE("1"), &at));
 	fold_add(&f, SLICE("1"));
 	ck_assert_uint_eq(f.member_count, 1);
+	/* Emptied while it grows: nothing is left of the smaller table. */
+	for (size_t i = 0; !f.old; i++)
+		fold_add(&f, slice_of(names[i], strlen(names[i])));
+	fold_reset(&f);
+	ck_assert_ptr_null(f.old);
+	for (size_t i = 0; i < MEMBERS / 4; i++)
+		ck_assert(!fold_find(&f, slice_of(names[i], strlen(names[i])), &at));
 	fold_free(&f);
 }

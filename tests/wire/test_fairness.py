@@ -306,6 +306,7 @@ class Writes(WireTest):
 
         def calls():
             return stat(watcher, "stats upstream", f"{self.servers[0].name}:calls")
+        self.assertEqual(watcher.set("k", b"x"), "STORED")      # the server is up
         most = kernel_holds() // self.SIZE + self.FEW
         conns = [self.connect(self.proxy) for _ in range(2 * most)]
         with self.servers[0].process.paused():

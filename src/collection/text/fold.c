@@ -20,18 +20,26 @@ struct fold_slot {
 	uint32_t hash, index;
 };
 
+static void drop_old(struct fold *f)
+{
+	free(f->old);
+	f->old = NULL;
+	f->old_count = f->moved = 0;
+}
+
 static void free_slots(struct fold *f)
 {
+	drop_old(f);
 	free(f->slots);
-	free(f->old);
-	f->slots = f->old = NULL;
-	f->slot_count = f->old_count = f->moved = 0;
+	f->slots = NULL;
+	f->slot_count = 0;
 }
 
 void fold_reset(struct fold *f)
 {
 	enum { MANY = 64 * 1024 /* slots; new memory is cheaper than clearing more */ };
 
+	drop_old(f);
 	if (f->slot_count > MANY)
 		free_slots(f);
 	else if (f->slots && f->member_count)
@@ -58,11 +66,8 @@ static void move_slots(struct fold *f, size_t n)
 			at = (at + 1) & (f->slot_count - 1);
 		f->slots[at] = *old;
 	}
-	if (f->moved < f->old_count)
-		return;
-	free(f->old);
-	f->old = NULL;
-	f->old_count = f->moved = 0;
+	if (f->moved == f->old_count)
+		drop_old(f);
 }
 
 /*

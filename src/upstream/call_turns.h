@@ -26,7 +26,7 @@ struct call_turns {
 	struct turns turns;
 	struct call_turn *current; /* The queue that has its turn; NULL: none. */
 	size_t count;              /* Number of queued calls. */
-	size_t background;         /* Those of background work. */
+	size_t background;         /* Number of queued background calls. */
 	struct account own;        /* Stands for background work. */
 };
 

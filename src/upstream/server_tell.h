@@ -11,7 +11,7 @@
 
 struct greeting;
 
-/* What was reported about a server, in the log and to other workers. */
+/* The last reports about a server, in the log and to other workers. */
 struct server_told {
 	struct news_entry *news;
 	bool lost;         /* The loss of the connection was reported to `news`. */

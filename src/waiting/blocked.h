@@ -41,7 +41,7 @@ struct wait_place {
 struct wait_places {
 	STAILQ_ENTRY(wait_places) link; /* In the list of those to remove. */
 	struct blocked *owner;          /* NULL if it has left. */
-	size_t count, joined;           /* The number of places; of those that were queued. */
+	size_t count, joined;           /* Number of places, and of queued places. */
 	struct wait_place at[];
 };
 

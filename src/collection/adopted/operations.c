@@ -49,7 +49,7 @@ struct flow {
 	adopted_next *read;    /* called after each read: makes the plan */
 };
 
-static adopted_next operations_make_room;
+static adopted_next operation_make_room;
 
 static void operation_read_first(struct adopted *c)
 {
@@ -70,7 +70,7 @@ static void start(struct adopted *c)
  * Plans again from a new snapshot, unless there were too many attempts. A write that was
  * planned without reading its items now reads all of them.
  */
-static void operations_read_again(struct adopted *c)
+static void operation_read_again(struct adopted *c)
 {
 	enum purpose purpose = c->flow->purpose == FOR_WRITE ? FOR_ALL : c->flow->purpose;
 
@@ -79,10 +79,10 @@ static void operations_read_again(struct adopted *c)
 }
 
 /* Called after a lost race: plans again. */
-static void operations_on_lost(struct adopted *c)
+static void operation_on_lost(struct adopted *c)
 {
 	c->s.attempt++;
-	operations_read_again(c);
+	operation_read_again(c);
 }
 
 /* --- a collection with a missing item --- */
@@ -93,7 +93,7 @@ static bool needs_one(const struct adopted *c)
 	return c->kind == OP_READ || c->kind == OP_POP || c->kind == OP_COMPACT;
 }
 
-static void operations_on_cleared(struct adopted *c)
+static void operation_on_cleared(struct adopted *c)
 {
 	c->lane->lanes->stats.incomplete_sets++;
 	if (adopted_retry(c))
@@ -114,7 +114,7 @@ static void clear(struct adopted *c)
 	}
 	if (c->encoding->clear)
 		c->encoding->clear(&c->s, &c->plan);
-	adopted_run(c, operations_on_cleared, operations_on_lost);
+	adopted_run(c, operation_on_cleared, operation_on_lost);
 }
 
 /*
@@ -140,7 +140,7 @@ static bool ended(struct adopted *c, enum adopted_status status)
 
 /* --- after a plan was carried out --- */
 
-static void operations_on_done(struct adopted *c)
+static void operation_on_done(struct adopted *c)
 {
 	adopted_end(c, c->missing ? OUTCOME_MISSING : OUTCOME_DONE);
 }
@@ -153,33 +153,33 @@ static void finish(struct adopted *c)
 	adopted_end(c, OUTCOME_DONE);
 }
 
-static void operations_on_checked(struct adopted *c)
+static void operation_on_checked(struct adopted *c)
 {
 	enum adopted_status status = c->encoding->check(&c->s, &c->now);
 
 	if (status == ADOPTED_PAUSED)
-		adopted_pause(c, operations_on_checked);
+		adopted_pause(c, operation_on_checked);
 	else if (status == ADOPTED_OK)
 		finish(c);
 	else
-		operations_on_lost(c);
+		operation_on_lost(c);
 }
 
-static void operations_on_planned_run(struct adopted *c)
+static void operation_on_planned_run(struct adopted *c)
 {
 	if (c->plan.check)
-		adopted_read(c, &c->now, FOR_CHECK, operations_on_checked);
+		adopted_read(c, &c->now, FOR_CHECK, operation_on_checked);
 	else if (!c->plan.again)
 		finish(c);
 	else if (c->kind == OP_APPEND)
-		operations_read_again(c);
+		operation_read_again(c);
 	else
-		operations_on_lost(c);
+		operation_on_lost(c);
 }
 
 /* --- change --- */
 
-/* Folds the log in c->unread, and those of the operations after c->gathered. Then calls c->then. */
+/* Folds c->unread and the logs of the operations after c->gathered, then calls c->then. */
 static void operation_gather(struct adopted *c)
 {
 	enum { BYTES = 8 /* read in one step */ };
@@ -202,7 +202,7 @@ static void operation_gather(struct adopted *c)
 	c->then(c);
 }
 
-/* Folds a log and, unless `op` is NULL, those of the later operations of the batch. */
+/* Folds a log and, unless `op` is NULL, the logs of the later operations of the batch. */
 static void begin_gathering(
 	struct adopted *c, struct slice log, const struct op *op, adopted_next *then)
 {
@@ -226,31 +226,31 @@ static void operation_prepare_change(struct adopted *c)
 	gather_all(c, operation_read_first);
 }
 
-static void operations_on_change_lost(struct adopted *c)
+static void operation_on_change_lost(struct adopted *c)
 {
 	bool full = c->full && c->s.purpose == FOR_ALL && c->s.attempt > 2;
 
 	c->s.attempt++;
 	if (!full)
-		operations_read_again(c);
+		operation_read_again(c);
 	else if (adopted_retry(c))
-		adopted_read(c, &c->s, FOR_REWRITE, operations_make_room);
+		adopted_read(c, &c->s, FOR_REWRITE, operation_make_room);
 }
 
 /* Compacts an item that is full. */
-static void operations_make_room(struct adopted *c)
+static void operation_make_room(struct adopted *c)
 {
 	if (!snapshot_fold(&c->s) ||
 		(c->s.status == ADOPTED_OK &&
 			c->encoding->compact(&c->s, &c->plan) == ADOPTED_PAUSED))
-		adopted_pause(c, operations_make_room);
+		adopted_pause(c, operation_make_room);
 	else if (c->plan.count == 0)
 		adopted_end(c, OUTCOME_TOO_LARGE);
 	else
-		adopted_run(c, operations_read_again, operations_on_change_lost);
+		adopted_run(c, operation_read_again, operation_on_change_lost);
 }
 
-static void operations_on_change_read(struct adopted *c)
+static void operation_on_change_read(struct adopted *c)
 {
 	enum adopted_status status =
 		c->encoding->change(&c->s, lane_first(c->lane)->create, &c->plan);
@@ -260,13 +260,13 @@ static void operations_on_change_read(struct adopted *c)
 			adopted_end(c, OUTCOME_MISSING);
 			return;
 		}
-		gather_all(c, operations_on_change_read);
+		gather_all(c, operation_on_change_read);
 		return;
 	}
 	if (status == ADOPTED_NEEDS_ALL)
-		adopted_read(c, &c->s, FOR_ALL, operations_on_change_read);
+		adopted_read(c, &c->s, FOR_ALL, operation_on_change_read);
 	else if (!ended(c, status))
-		adopted_run(c, operations_on_planned_run, operations_on_change_lost);
+		adopted_run(c, operation_on_planned_run, operation_on_change_lost);
 }
 
 /* --- answer --- */
@@ -324,7 +324,7 @@ static bool answer(struct adopted *c, struct set_request *request)
 }
 
 /* Each operation is finished before the next one takes memory for its answer. */
-static void operations_answer_batch(struct lane *lane, const struct result *r)
+static void operation_answer_batch(struct lane *lane, const struct result *r)
 {
 	struct adopted *c = lane->work;
 	struct result main = main_item(c)->reply;
@@ -332,25 +332,25 @@ static void operations_answer_batch(struct lane *lane, const struct result *r)
 	(void)r;
 	main.cas = snapshot_cas(&c->s);
 	for (lane_drop_abandoned(lane); lane_first(lane); lane_drop_abandoned(lane)) {
-		bool operations_on_done = answer(c, lane_first(lane)->set);
+		bool operation_on_done = answer(c, lane_first(lane)->set);
 		const struct set_request *asked = lane_first(lane)->set;
 		size_t steps = set_answer_steps(asked);
-		if (operations_on_done)
+		if (operation_on_done)
 			lane_end_first(lane,
 				&(struct outcome){ .status = asked->too_large ? OUTCOME_OVERFLOW
 									      : OUTCOME_DONE,
 					.result = &main });
 		else
 			lane_use(lane, set_answer_memory(&c->view, asked));
-		if ((!operations_on_done || lane_is_over(lane, steps)) && lane_first(lane)) {
-			lane_pause(lane, operations_answer_batch);
+		if ((!operation_on_done || lane_is_over(lane, steps)) && lane_first(lane)) {
+			lane_pause(lane, operation_answer_batch);
 			return;
 		}
 	}
 	adopted_end(c, OUTCOME_DONE);
 }
 
-static void operations_answer_all(struct adopted *c)
+static void operation_answer_all(struct adopted *c)
 {
 	enum { LEAST = 512 };
 
@@ -366,7 +366,7 @@ static void operations_answer_all(struct adopted *c)
 		snapshot_can_be_rewritten(&c->s))
 		lane_request_compaction(c->lane);
 	lend(c);
-	operations_answer_batch(c->lane, NULL);
+	operation_answer_batch(c->lane, NULL);
 }
 
 /* --- replace --- */
@@ -386,7 +386,7 @@ static void plan_log(struct adopted *c, struct slice log)
 			.text = { .text = log, .kind = WORDS_LOG } });
 }
 
-static void operations_on_replace_read(struct adopted *c)
+static void operation_on_replace_read(struct adopted *c)
 {
 	enum adopted_status status = fold_all(c);
 	enum outcome_status condition;
@@ -406,7 +406,7 @@ static void operations_on_replace_read(struct adopted *c)
 		status = c->encoding->replace(&c->s, &c->change, &c->plan);
 	}
 	if (!ended(c, status))
-		adopted_run(c, operations_on_planned_run, operations_on_lost);
+		adopted_run(c, operation_on_planned_run, operation_on_lost);
 }
 
 /* --- take --- */
@@ -415,7 +415,7 @@ static void operation_take(struct adopted *c)
 {
 	c->next = operation_take;
 	if (!ended(c, c->encoding->take(&c->s, &c->change, &c->plan)))
-		adopted_run(c, operations_on_planned_run, operations_on_lost);
+		adopted_run(c, operation_on_planned_run, operation_on_lost);
 }
 
 /* Chooses the members to take. */
@@ -446,7 +446,7 @@ static void operation_choose(struct adopted *c)
 	begin_gathering(c, buf_slice(&c->text), NULL, operation_take);
 }
 
-static void operations_on_take_read(struct adopted *c)
+static void operation_on_take_read(struct adopted *c)
 {
 	if (!ended(c, fold_all(c)))
 		operation_choose(c);
@@ -454,23 +454,23 @@ static void operations_on_take_read(struct adopted *c)
 
 /* --- compact --- */
 
-static void operations_prepare_compact(struct adopted *c)
+static void operation_prepare_compact(struct adopted *c)
 {
 	c->lane->compaction_requested = false;
 	c->s.forced = lane_first(c->lane)->all;
 	operation_read_first(c);
 }
 
-static void operations_on_compact_run(struct adopted *c)
+static void operation_on_compact_run(struct adopted *c)
 {
 	c->lane->lanes->stats.compactions++;
 	if (c->plan.again)
-		operations_read_again(c);
+		operation_read_again(c);
 	else
 		adopted_end(c, OUTCOME_DONE);
 }
 
-static void operations_on_compact_read(struct adopted *c)
+static void operation_on_compact_read(struct adopted *c)
 {
 	if (ended(c, fold_all(c)) ||
 		(snapshot_can_be_rewritten(&c->s) &&
@@ -479,18 +479,18 @@ static void operations_on_compact_read(struct adopted *c)
 	if (c->plan.count == 0)
 		adopted_end(c, OUTCOME_DONE);
 	else
-		adopted_run(c, operations_on_compact_run, operations_on_lost);
+		adopted_run(c, operation_on_compact_run, operation_on_lost);
 }
 
 /* --- pushes to a list --- */
 
 /* A push that was not stored did not take effect, so it may be retried. */
-static void operations_on_push_lost(struct adopted *c)
+static void operation_on_push_lost(struct adopted *c)
 {
 	if (c->full && c->s.attempt > 1)
 		adopted_end(c, OUTCOME_TOO_LARGE);
 	else
-		operations_on_lost(c);
+		operation_on_lost(c);
 }
 
 static void plan_push(struct adopted *c, enum call_verb verb)
@@ -498,11 +498,11 @@ static void plan_push(struct adopted *c, enum call_verb verb)
 	lane_merge_log(c->lane);
 	plan_add(&c->plan, verb, c->s.items[0], NULL);
 	plan_log(c, lane_log(c->lane));
-	adopted_run(c, operations_on_done, operations_on_push_lost);
+	adopted_run(c, operation_on_done, operation_on_push_lost);
 }
 
 /* The first snapshot, FOR_WRITE, names the item without reading it. */
-static void operations_on_push_read(struct adopted *c)
+static void operation_on_push_read(struct adopted *c)
 {
 	if (c->s.purpose == FOR_WRITE || c->s.items[0]->there)
 		plan_push(c, lane_first(c->lane)->front ? CALL_PREPEND : CALL_APPEND);
@@ -514,13 +514,13 @@ static void operations_on_push_read(struct adopted *c)
 
 /* --- lists --- */
 
-static void operations_answer_list(struct adopted *c)
+static void operation_answer_list(struct adopted *c)
 {
 	lane_answer_lists(c->lane, buf_slice(&c->text), &c->s.items[0]->reply);
 	adopted_end(c, OUTCOME_DONE);
 }
 
-static void operations_answer_reads(struct lane *lane, const struct result *r)
+static void operation_answer_reads(struct lane *lane, const struct result *r)
 {
 	struct adopted *c = lane->work;
 
@@ -529,7 +529,7 @@ static void operations_answer_reads(struct lane *lane, const struct result *r)
 		    lane, segmented_list_read_slice, &c->list, &c->text, &c->s.items[0]->reply))
 		adopted_end(c, OUTCOME_DONE);
 	else
-		lane_pause(lane, operations_answer_reads);
+		lane_pause(lane, operation_answer_reads);
 }
 
 static void operation_rewrite_list(struct adopted *c)
@@ -545,7 +545,7 @@ static void operation_rewrite_list(struct adopted *c)
 			return;
 		}
 	}
-	adopted_run(c, operations_answer_list, operations_on_lost);
+	adopted_run(c, operation_answer_list, operation_on_lost);
 }
 
 /* Carries out the requests after c->gathered, one by one. */
@@ -564,7 +564,7 @@ static void operation_change_list(struct adopted *c)
 		}
 	}
 	if (!c->changed) {
-		operations_answer_list(c);
+		operation_answer_list(c);
 		return;
 	}
 	c->reached = 0;
@@ -580,7 +580,7 @@ static void carry_out_list(struct adopted *c)
 	c->gathered = NULL;
 	c->changed = false;
 	if (lane_reads_list(c->lane))
-		operations_answer_reads(c->lane, NULL);
+		operation_answer_reads(c->lane, NULL);
 	else
 		operation_change_list(c);
 }
@@ -608,7 +608,7 @@ static void operation_read_elements(struct adopted *c)
 		carry_out_list(c);
 }
 
-static void operations_on_list_read(struct adopted *c)
+static void operation_on_list_read(struct adopted *c)
 {
 	const struct snapshot_item *item = c->s.items[0];
 
@@ -658,7 +658,7 @@ static void plan_step_for(struct adopted *c, struct snapshot_item *item)
 }
 
 /* Additions and removals change the main item only. */
-static void operations_on_touch_checked(struct adopted *c)
+static void operation_on_touch_checked(struct adopted *c)
 {
 	const struct snapshot_item *main = main_item(c);
 
@@ -668,22 +668,22 @@ static void operations_on_touch_checked(struct adopted *c)
 		if (item->there &&
 			(!before->there ||
 				(item->reply.cas != before->reply.cas && before != main))) {
-			operations_on_lost(c);
+			operation_on_lost(c);
 			return;
 		}
 	}
-	operations_on_done(c);
+	operation_on_done(c);
 }
 
-static void operations_on_round_run(struct adopted *c)
+static void operation_on_round_run(struct adopted *c)
 {
 	if (c->kind == OP_TOUCH && c->encoding->vital_item && !c->missing)
-		adopted_read(c, &c->now, FOR_ALL, operations_on_touch_checked);
+		adopted_read(c, &c->now, FOR_ALL, operation_on_touch_checked);
 	else
-		operations_on_done(c);
+		operation_on_done(c);
 }
 
-static void operations_run_round(struct adopted *c)
+static void operation_run_round(struct adopted *c)
 {
 	size_t end = 3 * c->s.count;
 
@@ -694,18 +694,18 @@ static void operations_run_round(struct adopted *c)
 		if (item)
 			plan_step_for(c, item);
 	}
-	adopted_run(c, c->reached < end ? operations_run_round : operations_on_round_run,
-		operations_on_done);
+	adopted_run(c, c->reached < end ? operation_run_round : operation_on_round_run,
+		operation_on_done);
 }
 
 /*
  * Another delete was first. Its proxy may have been killed, so the remaining items
  * are removed anyway.
  */
-static void operations_deleted_before(struct adopted *c)
+static void operation_deleted_before(struct adopted *c)
 {
 	c->missing = true;
-	operations_run_round(c);
+	operation_run_round(c);
 }
 
 /* Of several concurrent deletes, the one that removes this item has deleted the collection. */
@@ -715,18 +715,18 @@ static void delete_first(struct adopted *c, struct snapshot_item *item)
 	plan_step_for(c, item);
 	c->plan.must = true;
 	item->there = false;
-	adopted_run(c, operations_run_round,
-		c->plan.steps[0].expire ? operations_on_lost : operations_deleted_before);
+	adopted_run(c, operation_run_round,
+		c->plan.steps[0].expire ? operation_on_lost : operation_deleted_before);
 }
 
-static void operations_on_delete_read(struct adopted *c)
+static void operation_on_delete_read(struct adopted *c)
 {
 	struct snapshot_item *first =
 		c->encoding->vital_item ? c->encoding->vital_item(&c->s) : item_under_key(c);
 	enum adopted_status status;
 
 	if (!snapshot_fold(&c->s)) {
-		adopted_pause(c, operations_on_delete_read);
+		adopted_pause(c, operation_on_delete_read);
 		return;
 	}
 	status = c->s.status;
@@ -738,22 +738,22 @@ static void operations_on_delete_read(struct adopted *c)
 		status == ADOPTED_MISSING || (status == ADOPTED_LOST && c->encoding->vital_item);
 	c->reached = 0;
 	if (status == ADOPTED_MISSING && c->encoding->vital_item)
-		operations_on_done(c);
+		operation_on_done(c);
 	else if (first->there)
 		delete_first(c, first);
 	else
-		operations_run_round(c);
+		operation_run_round(c);
 }
 
-static void operations_on_touch_read(struct adopted *c)
+static void operation_on_touch_read(struct adopted *c)
 {
 	if (!snapshot_fold(&c->s)) {
-		adopted_pause(c, operations_on_touch_read);
+		adopted_pause(c, operation_on_touch_read);
 		return;
 	}
 	c->missing = c->s.status == ADOPTED_MISSING;
 	c->reached = 0;
-	operations_run_round(c);
+	operation_run_round(c);
 }
 
 /* --- all --- */
@@ -761,19 +761,19 @@ static void operations_on_touch_read(struct adopted *c)
 void adopted_start(struct lane *lane, enum op_kind kind)
 {
 	static const struct flow push = { lane_count_appends, NULL, FOR_WRITE,
-		operations_on_push_read };
+		operation_on_push_read };
 	static const struct flow flows[] = {
 		[OP_APPEND] = { lane_count_appends, operation_prepare_change, FOR_WRITE,
-			operations_on_change_read },
-		[OP_READ] = { lane_count_reads, NULL, FOR_ALL, operations_answer_all },
+			operation_on_change_read },
+		[OP_READ] = { lane_count_reads, NULL, FOR_ALL, operation_answer_all },
 		[OP_REPLACE] = { NULL, operation_prepare_change, FOR_REWRITE,
-			operations_on_replace_read },
-		[OP_POP] = { NULL, NULL, FOR_REWRITE, operations_on_take_read },
-		[OP_COMPACT] = { NULL, operations_prepare_compact, FOR_REWRITE,
-			operations_on_compact_read },
-		[OP_LIST] = { NULL, NULL, FOR_REWRITE, operations_on_list_read },
-		[OP_TOUCH] = { NULL, NULL, FOR_ALL, operations_on_touch_read },
-		[OP_DELETE] = { NULL, NULL, FOR_ALL, operations_on_delete_read },
+			operation_on_replace_read },
+		[OP_POP] = { NULL, NULL, FOR_REWRITE, operation_on_take_read },
+		[OP_COMPACT] = { NULL, operation_prepare_compact, FOR_REWRITE,
+			operation_on_compact_read },
+		[OP_LIST] = { NULL, NULL, FOR_REWRITE, operation_on_list_read },
+		[OP_TOUCH] = { NULL, NULL, FOR_ALL, operation_on_touch_read },
+		[OP_DELETE] = { NULL, NULL, FOR_ALL, operation_on_delete_read },
 	};
 	struct adopted *c = adopted_create(lane, kind);
 

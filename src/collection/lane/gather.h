@@ -11,7 +11,7 @@
 
 /*
  * Moves the operations of the next batch from the queue, which must not be empty, to `batch`:
- * the first one of the client at the front, and those that can be carried out with it, first of
+ * the first one of the client at the front, and all operations that can share its batch, first of
  * the same client, then of all others. This ends the client's turn. A batch of appends has at
  * most `bytes` of log, but the first append is always taken.
  *

@@ -49,8 +49,8 @@ void lanes_submit(struct lanes *lanes, struct op *op);
 
 /*
  * Sends a plain call of a client at once if its key has no operations in flight, else after
- * those of the same client. `call` is borrowed until the return. The waiter and its key must
- * stay valid until the result arrives; see env.call.
+ * the queued operations of the same client. `call` is borrowed until the return. The waiter and
+ * its key must stay valid until the result arrives; see env.call.
  */
 void lanes_call(struct lanes *lanes, struct account *account, const struct call *call,
 	struct waiter *waiter);

@@ -1,6 +1,6 @@
 /*
- * The queued operations of a lane. The operations of one client keep their order, and those of
- * different clients have none. So each client has a queue of its own, and the lane takes its
+ * The queued operations of a lane. The operations of one client keep their order, and
+ * there is no order between clients. So each client has a queue of its own, and the lane takes its
  * batches from clients in turns: a client with one operation waits for at most one batch of
  * each other client, however many operations they have queued.
  *

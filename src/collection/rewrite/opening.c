@@ -46,17 +46,6 @@ struct base base_sort_whole(const struct lane *lane, const struct result *r)
 	return base;
 }
 
-void base_expire(struct lane *lane, const struct result *read, lane_step *step)
-{
-	struct call call = { .verb = CALL_CAS,
-		.value = SLICE(""),
-		.exptime = -1,
-		.number = read->cas,
-		.connection = read->connection };
-
-	lane_call(lane, call, step);
-}
-
 void opening_start(struct opening *o)
 {
 	o->ahead = o->rewrites && ahead_has(o->lane);
@@ -110,7 +99,13 @@ static void opening_on_removed(struct lane *lane, const struct result *r)
 
 void opening_remove(struct opening *o, const struct result *r)
 {
-	base_expire(o->lane, r, opening_on_removed);
+	lane_call(o->lane,
+		(struct call){ .verb = CALL_CAS,
+			.value = SLICE(""),
+			.exptime = -1,
+			.number = r->cas,
+			.connection = r->connection },
+		opening_on_removed);
 }
 
 void opening_give_up(struct opening *o, const struct result *r)

@@ -1,5 +1,6 @@
 /*
- * Opens the base of a set or list: what it is, and how a machine that needs its members reads it:
+ * Opens the base of a set or list: determines what it is, and reads it for a machine that needs
+ * its members:
  *
  *     read the base -> `found` -> lost a race: opening_lost -> `found`
  *                              -> a part is missing: opening_again -> `found`
@@ -42,12 +43,6 @@ bool base_is_possible(struct slice value);
 struct base base_sort(const struct lane *lane, const struct result *r);
 struct base base_sort_whole(const struct lane *lane, const struct result *r);
 
-/*
- * Removes the base that `read` is a reply about, by a CAS with an exptime in the past. If the
- * base has changed since, it is not removed.
- */
-void base_expire(struct lane *lane, const struct result *read, lane_step *step);
-
 /* A machine's reading of the base. It is the first member of lane->work. */
 struct opening {
 	struct lane *lane;
@@ -77,9 +72,10 @@ void opening_again(struct opening *o);
 void opening_lost(struct opening *o);
 
 /*
- * opening_remove removes the base that `r` is a reply about, and ends with MISSING, or reads the
- * base again if it has changed meanwhile. opening_give_up does this with a base that lacks a
- * part, but keeps the base if another server may have the part.
+ * opening_remove removes the base that `r` is a reply about, by a CAS with an exptime in the
+ * past, and ends with MISSING. If the base has changed meanwhile, it reads it again.
+ * opening_give_up does this with a base that lacks a part, but keeps the base if another server
+ * may have the part.
  */
 void opening_remove(struct opening *o, const struct result *r);
 void opening_give_up(struct opening *o, const struct result *r);

@@ -1,0 +1,196 @@
+#include "collection/copies/copy.h"
+
+#include <string.h>
+
+#include "collection/copies/stamp.h"
+#include "collection/text/date.h"
+#include "collection/text/oplog.h"
+
+#define MARK OPLOG_WIDE_SET_MARK
+#define GONE "~g "
+#define CLOSE "~e "
+/* ~, a letter, a stamp, a space. */
+enum { STAMPED = 2 + STAMP_DIGITS + 1 };
+
+/* Removes `~<letter><stamp> ` from the front, and returns the stamp; 0 if it is something else. */
+static uint64_t take_stamp(struct slice *rest, char letter)
+{
+	const char *p = rest->p;
+	uint64_t stamp;
+
+	if (rest->n < STAMPED || p[0] != '~' || p[1] != letter || p[STAMPED - 1] != ' ')
+		return 0;
+	stamp = stamp_parse(p + 2);
+	if (stamp)
+		*rest = slice_skip(*rest, STAMPED);
+	return stamp;
+}
+
+static void add_stamp(struct buf *out, const char *mark, uint64_t stamp)
+{
+	buf_add(out, mark, 2);
+	stamp_add(out, stamp);
+	BUF_ADD(out, " ");
+}
+
+static bool take_text(struct slice *rest, struct slice text)
+{
+	if (!slice_starts(*rest, text))
+		return false;
+	*rest = slice_skip(*rest, text.n);
+	return true;
+}
+
+/* Returns the start of the first `~e `; NULL if there is none. */
+static const char *find_close(struct slice text)
+{
+	const char *end = text.p + text.n;
+
+	for (const char *p = text.p; (size_t)(end - p) >= sizeof(CLOSE) - 1; p++) {
+		p = slice_find(p, end, '~');
+		if (slice_starts(slice_of(p, (size_t)(end - p)), SLICE(CLOSE)) &&
+			(p == text.p || p[-1] == ' '))
+			return p;
+	}
+	return NULL;
+}
+
+bool copy_parse(struct slice base, struct copy *out)
+{
+	struct slice rest = base;
+	const char *close;
+
+	*out = (struct copy){ .closed = base };
+	if (!take_text(&rest, SLICE(MARK)))
+		return true;
+	out->horizon = take_stamp(&rest, 'o');
+	if (!out->horizon)
+		return true;
+	out->fill = take_stamp(&rest, 'f');
+	out->gone = take_text(&rest, SLICE(GONE));
+	close = find_close(rest);
+	if (!close)
+		return false;
+	out->closed = slice_of(rest.p, (size_t)(close - rest.p));
+	out->log = slice_skip(rest, out->closed.n + sizeof(CLOSE) - 1);
+	return !out->gone || !out->closed.n;
+}
+
+void copy_add_closed(struct buf *out, const struct copy *copy)
+{
+	if (copy->horizon) {
+		BUF_ADD(out, MARK);
+		add_stamp(out, "~o", copy->horizon);
+	}
+	if (copy->fill)
+		add_stamp(out, "~f", copy->fill);
+	if (copy->gone)
+		BUF_ADD(out, GONE);
+	buf_add_slice(out, copy->closed);
+}
+
+void copy_end_closed(struct buf *out, const struct copy *copy)
+{
+	if (copy->horizon)
+		BUF_ADD(out, CLOSE);
+}
+
+void copy_start_group(struct buf *out, uint64_t stamp, bool creates)
+{
+	add_stamp(out, creates ? "~c" : "~s", stamp);
+}
+
+void copy_end_group(struct buf *out)
+{
+	BUF_ADD(out, CLOSE);
+}
+
+void copy_add_group(struct buf *out, uint64_t stamp, bool creates, struct slice words)
+{
+	copy_start_group(out, stamp, creates);
+	buf_add_slice(out, words);
+	copy_end_group(out);
+}
+
+/* Enters the group at the front of the log. Returns false if there is none. */
+static bool enter_group(struct copy_reader *reader, struct copy_word *out)
+{
+	uint64_t stamp = take_stamp(&reader->rest, 's');
+	bool creates = !stamp;
+
+	if (!stamp)
+		stamp = take_stamp(&reader->rest, 'c');
+	if (!stamp)
+		return false;
+	*out = (struct copy_word){ .stamp = stamp, .starts = true, .creates = creates };
+	reader->stamp = stamp;
+	reader->largest = stamp > reader->largest ? stamp : reader->largest;
+	reader->is_stray = false;
+	return true;
+}
+
+/* Words in no group that follow each other have one stamp, so that their order counts. */
+static void stamp_word(struct copy_reader *reader, struct copy_word *out)
+{
+	out->stamp = reader->stamp;
+	if (reader->stamp)
+		return;
+	out->starts = !reader->is_stray;
+	reader->largest += out->starts;
+	reader->is_stray = true;
+	out->stamp = reader->largest;
+}
+
+enum copy_read copy_next(struct copy_reader *reader, struct copy_word *out)
+{
+	const char *p, *end, *after;
+
+	if (reader->stamp && take_text(&reader->rest, SLICE(CLOSE)))
+		reader->stamp = 0;
+	if (!reader->rest.n)
+		return reader->stamp ? COPY_MALFORMED : COPY_END;
+	if (!reader->stamp && enter_group(reader, out))
+		return COPY_WORD;
+	p = reader->rest.p;
+	end = p + reader->rest.n;
+	after = *p == '~' ? date_end(p, end) : oplog_token_end(p, end);
+	if (!after)
+		return COPY_MALFORMED;
+	*out = (struct copy_word){ .token = slice_of(p, (size_t)(after - p) - 1) };
+	stamp_word(reader, out);
+	reader->rest = slice_skip(reader->rest, (size_t)(after - p));
+	return COPY_WORD;
+}
+
+struct slice copy_member(struct slice token)
+{
+	enum { DATE_MARK = 2 };
+	struct slice member = slice_skip(token, 1);
+
+	/* All dates of a base are one member, whose name is no word. */
+	if (token.p[0] == '~')
+		return SLICE("~ ");
+	member.n = (size_t)(slice_find(member.p, member.p + member.n, DATE_MARK) - member.p);
+	return member;
+}
+
+bool copy_is_believed(const struct copy *copy, uint64_t absence)
+{
+	return copy->horizon >= absence && copy->horizon >= copy->fill;
+}
+
+bool copy_pair_is_whole(
+	const struct copy *a, const struct copy *b, const uint64_t absences[static 2])
+{
+	uint64_t horizon;
+	bool lacks_a, lacks_b;
+
+	if (!a || !b)
+		return (!a || copy_is_believed(a, absences[0])) &&
+			(!b || copy_is_believed(b, absences[1]));
+	horizon = a->horizon > b->horizon ? a->horizon : b->horizon;
+	lacks_a = absences[0] > horizon;
+	lacks_b = absences[1] > horizon;
+	return !(((lacks_a || a->fill > horizon) && b->fill > horizon) ||
+		(a->fill > horizon && lacks_b));
+}

@@ -1,0 +1,236 @@
+/* The rules of copies.h, over the code under test; some mutations are in here. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "copies.h"
+
+bool copies_has(struct slice base)
+{
+	return base.p != NULL;
+}
+
+static struct copy parse(struct slice base)
+{
+	struct copy copy;
+
+	if (!copy_parse(base, &copy))
+		abort();
+	return copy;
+}
+
+static struct slice run_join(struct copies_world *w, const struct copy *a, const struct copy *b,
+	uint64_t horizon, uint64_t fill, struct copy *result, bool *exists)
+{
+	struct copy_join join;
+	struct slice out;
+	enum copy_read read;
+
+	copy_join_begin(&join, a, b, horizon, fill, w->seed);
+	while ((read = copy_join_step(&join)) == COPY_WORD)
+		;
+	if (read == COPY_MALFORMED)
+		abort();
+	out = copies_keep(w, buf_slice(&join.out));
+	*exists = join.exists;
+	copy_join_free(&join);
+	*result = parse(out);
+	return out;
+}
+
+/* The join of two bases, of which one may be missing. */
+static struct slice join_bases(struct copies_world *w, struct slice a, struct slice b,
+	uint64_t horizon, uint64_t fill, struct copy *result, bool *exists)
+{
+	struct copy x = parse(copies_has(a) ? a : b), y;
+	uint64_t h;
+
+	if (!copies_has(a) || !copies_has(b) || w->mutation == COPIES_POSITION)
+		return run_join(w, &x, NULL, horizon, fill, result, exists);
+	y = parse(b);
+	if (w->mutation == COPIES_LOW_H) {
+		h = x.horizon;
+		x.horizon = y.horizon;
+		y.horizon = h;
+	}
+	return run_join(w, &x, &y, horizon, fill, result, exists);
+}
+
+struct slice copies_join(
+	struct copies_world *w, struct slice a, struct slice b, uint64_t horizon, uint64_t fill)
+{
+	struct copy result;
+	bool exists;
+
+	return join_bases(w, a, b, horizon, fill, &result, &exists);
+}
+
+/* Applies the tokens of a closed part, or of a log whose order decides. */
+static void apply(struct copies_set *set, struct slice text)
+{
+	struct slice token;
+
+	while ((token = slice_token(&text)).n) {
+		unsigned bit = 1u << ((unsigned)(token.p[1] - 'a') & 31);
+		if (token.p[0] == '@')
+			set->table = atoi(token.p + 2);
+		if (token.p[0] != '+' && token.p[0] != '-')
+			continue;
+		set->adds = token.p[0] == '+' ? set->adds | bit : set->adds & ~bit;
+		set->removes = token.p[0] == '-' ? set->removes | bit : set->removes & ~bit;
+	}
+}
+
+struct copies_set copies_fold(struct copies_world *w, struct slice a, struct slice b)
+{
+	struct copies_set set = { .table = -1 };
+	struct copy result;
+
+	if (!copies_has(a) && !copies_has(b))
+		return set;
+	join_bases(w, a, b, 0, 0, &result, &set.exists);
+	apply(&set, result.closed);
+	if (w->mutation == COPIES_POSITION)
+		result.log = parse(copies_has(a) ? a : b).log;
+	apply(&set, result.log);
+	return set;
+}
+
+unsigned copies_members(const struct copies_set *set, unsigned table)
+{
+	return ((set->table >= 0 ? table : 0) | set->adds) & ~set->removes;
+}
+
+bool copies_believed(struct copies_op *op, int server, struct slice base)
+{
+	struct copies_proxy *p = &op->w->proxies[op->proxy];
+	struct copy copy = parse(base);
+
+	return op->w->mutation == COPIES_ONE_READ || copy_is_believed(&copy, p->absences[server]);
+}
+
+bool copies_miss_believed(struct copies_op *op, int server)
+{
+	uint64_t absence = op->w->proxies[op->proxy].absences[server];
+
+	return !absence || op->w->mutation == COPIES_MISS_ALONE ||
+		absence + stamp_at(COPIES_REPAIRED) <= copies_now(op);
+}
+
+bool copies_whole(struct copies_op *op)
+{
+	struct copies_proxy *p = &op->w->proxies[op->proxy];
+	struct copy copies[2];
+	bool has[2];
+
+	for (int y = 0; y < 2; y++) {
+		has[y] = copies_has(op->bases[y]);
+		if (has[y])
+			copies[y] = parse(op->bases[y]);
+	}
+	if (op->w->mutation == COPIES_EMPTY_MISS && (!has[0] || !has[1]))
+		return true;
+	return copy_pair_is_whole(
+		has[0] ? &copies[0] : NULL, has[1] ? &copies[1] : NULL, p->absences);
+}
+
+struct slice copies_gone(struct copies_world *w, uint64_t horizon, uint64_t fill)
+{
+	struct copy copy = { .horizon = horizon, .fill = fill, .gone = true };
+	struct buf out = BUF_EMPTY;
+	struct slice kept;
+
+	copy_add_closed(&out, &copy);
+	copy_end_closed(&out, &copy);
+	kept = copies_keep(w, buf_slice(&out));
+	buf_free(&out);
+	return kept;
+}
+
+struct slice copies_base(struct copies_world *w, uint64_t horizon, uint64_t fill, int table,
+	unsigned members, struct slice former)
+{
+	struct buf closed = BUF_EMPTY, out = BUF_EMPTY;
+	struct copy copy = { .horizon = horizon, .fill = fill };
+	struct slice kept;
+
+	if (table >= 0)
+		buf_printf(&closed, "@t%011d.1.1.0.9.0000000000000000 ", table);
+	for (int m = 0; table < 0 && m < COPIES_MEMBERS; m++) {
+		if (members & 1u << m)
+			buf_printf(&closed, "+%c ", 'a' + m);
+	}
+	copy.closed = buf_slice(&closed);
+	copy_add_closed(&out, &copy);
+	copy_end_closed(&out, &copy);
+	if (copies_has(former))
+		buf_add_slice(&out, parse(former).log);
+	kept = copies_keep(w, buf_slice(&out));
+	buf_free(&closed);
+	buf_free(&out);
+	return kept;
+}
+
+struct slice copies_group(
+	struct copies_world *w, uint64_t stamp, bool creates, int member, bool adds)
+{
+	struct buf out = BUF_EMPTY;
+	char word[] = { adds ? '+' : '-', (char)('a' + member), ' ' };
+	struct slice kept;
+
+	copy_add_group(&out, stamp, creates, slice_of(word, sizeof(word)));
+	kept = copies_keep(w, buf_slice(&out));
+	buf_free(&out);
+	return kept;
+}
+
+struct slice copies_append(struct copies_world *w, struct slice base, struct slice group)
+{
+	char *out = copies_alloc(w, base.n + group.n + 1);
+
+	slice_write(slice_write(out, base), group);
+	return slice_of(out, base.n + group.n);
+}
+
+uint64_t copies_fill_of(struct slice base)
+{
+	return parse(base).fill;
+}
+
+uint64_t copies_horizon_of(struct slice base)
+{
+	return parse(base).horizon;
+}
+
+bool copies_is_gone(struct slice base)
+{
+	return parse(base).gone;
+}
+
+static int64_t clock_of(const struct copies_op *op)
+{
+	return op->w->now + op->w->proxies[op->proxy].offset;
+}
+
+uint64_t copies_now(const struct copies_op *op)
+{
+	return stamp_at((uint64_t)clock_of(op));
+}
+
+uint64_t copies_stamp(struct copies_op *op)
+{
+	if (op->w->mutation == COPIES_SHRINKING)
+		return copies_now(op) - stamp_at(copies_below(op->w, 2) * COPIES_SKEW);
+	return stamp_next(&op->w->proxies[op->proxy].clock, (uint64_t)clock_of(op));
+}
+
+void copies_see(struct copies_op *op, struct slice base)
+{
+	struct stamp_clock *clock = &op->w->proxies[op->proxy].clock;
+	struct copy copy = parse(base);
+	struct copy_reader reader = { .rest = copy.log, .largest = copy.horizon };
+	struct copy_word word;
+
+	while (copy_next(&reader, &word) == COPY_WORD)
+		;
+	(void)stamp_see(clock, reader.largest, (uint64_t)clock_of(op));
+}

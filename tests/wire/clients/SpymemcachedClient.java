@@ -96,9 +96,10 @@ public class SpymemcachedClient {
             List.of(new InetSocketAddress("127.0.0.1", Integer.parseInt(args[0]))));
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
         for (String line = in.readLine(); line != null; line = in.readLine()) {
-            List<String> words = Arrays.asList(line.split("\t"));
+            List<String> words = Arrays.asList(line.replace('\u000b', '\n').split("\t"));
             try {
-                System.out.println(carryOut(words.get(0), words.subList(1, words.size())));
+                String answer = carryOut(words.get(0), words.subList(1, words.size()));
+                System.out.println(answer.replace('\n', '\u000b'));
             } catch (Exception error) {
                 Throwable cause = error.getCause() == null ? error : error.getCause();
                 System.out.println("error: " + String.join(" ", String.valueOf(cause.getMessage()).trim().split("\\s+")));

@@ -9,9 +9,11 @@ sub play {
     $| = 1;
     while (my $line = <STDIN>) {
         chomp $line;
+        $line =~ tr/\x0b/\n/;
         my ($verb, @words) = split /\t/, $line, -1;
         my $answer = $verbs{$verb} ? eval { answer($verb, $verbs{$verb}->(@words)) } : "none";
         $answer = "error: " . join(" ", split(" ", $@)) unless defined $answer;
+        $answer =~ tr/\n/\x0b/;
         print "$answer\n";
     }
 }

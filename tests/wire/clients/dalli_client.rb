@@ -38,9 +38,9 @@ end
 
 $stdout.sync = true
 while (line = $stdin.gets)
-  verb, *words = line.chomp.split("\t", -1)
+  verb, *words = line.chomp.tr("\v", "\n").split("\t", -1)
   begin
-    puts VERBS.key?(verb) ? answer(verb, VERBS[verb].call(*words)) : 'none'
+    puts VERBS.key?(verb) ? answer(verb, VERBS[verb].call(*words)).tr("\n", "\v") : 'none'
   rescue Dalli::DalliError => e
     puts "error: #{e.message.split.join(' ')}"
   end

@@ -138,11 +138,12 @@ func main() {
 		if err != nil {
 			return
 		}
-		words := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		line = strings.ReplaceAll(strings.TrimSuffix(line, "\n"), "\v", "\n")
+		words := strings.Split(line, "\t")
 		reply, err := answer(words[0], words[1:])
 		switch err {
 		case nil:
-			fmt.Println(reply)
+			fmt.Println(strings.ReplaceAll(reply, "\n", "\v"))
 		case errNone:
 			fmt.Println("none")
 		default:

@@ -45,6 +45,12 @@ static void print_count(count_function *count, const char *key, const char *delt
 		print_error(rc);
 }
 
+static void replace_bytes(char *text, char from, char to)
+{
+	while (text && (text = strchr(text, from)))
+		*text = to;
+}
+
 /* The values of the keys that the server has, in the order of the keys. */
 static void print_values(const char *const *keys, size_t count)
 {
@@ -67,9 +73,11 @@ static void print_values(const char *const *keys, size_t count)
 	if (rc != MEMCACHED_END && rc != MEMCACHED_NOTFOUND && rc != MEMCACHED_SUCCESS)
 		print_error(rc);
 	else
-		for (size_t i = 0; i < count; i++)
+		for (size_t i = 0; i < count; i++) {
+			replace_bytes(values[i], '\n', '\v');
 			printf("%s%s%s%c", values[i] ? "<" : "missing", values[i] ? values[i] : "",
 				values[i] ? ">" : "", i + 1 < count ? '\t' : '\n');
+		}
 	for (size_t i = 0; i < count; i++)
 		free(values[i]);
 }
@@ -123,6 +131,8 @@ int main(int argc, char **argv)
 		for (char *word = strtok(line, "\t\n"); word && count < MAX_WORDS;
 			word = strtok(NULL, "\t\n"))
 			words[count++] = word;
+		for (size_t i = 0; i < count; i++)
+			replace_bytes((char *)words[i], '\v', '\n');
 		carry_out(words[0], words + 1, count - 1);
 		fflush(stdout);
 	}

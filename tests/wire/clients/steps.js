@@ -22,9 +22,9 @@ function answer(verb, outcome) {
 // verbs are functions that give promises.
 exports.play = async (verbs, close) => {
     for await (const line of readline.createInterface({ input: process.stdin })) {
-        const [verb, ...words] = line.split('\t');
+        const [verb, ...words] = line.replaceAll('\v', '\n').split('\t');
         try {
-            console.log(verbs[verb] ? answer(verb, await verbs[verb](...words)) : 'none');
+            console.log(verbs[verb] ? answer(verb, await verbs[verb](...words)).replaceAll('\n', '\v') : 'none');
         } catch (error) {
             console.log(`error: ${String(error.message || error).split(/\s+/).join(' ')}`);
         }

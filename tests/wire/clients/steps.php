@@ -5,10 +5,11 @@
 function play(array $verbs)
 {
     while (($line = fgets(STDIN)) !== false) {
-        $words = explode("\t", rtrim($line, "\n"));
+        $words = explode("\t", strtr(rtrim($line, "\n"), "\v", "\n"));
         $verb = array_shift($words);
         try {
-            echo isset($verbs[$verb]) ? answer($verb, $verbs[$verb](...$words)) : 'none', "\n";
+            $answer = isset($verbs[$verb]) ? answer($verb, $verbs[$verb](...$words)) : 'none';
+            echo strtr($answer, "\n", "\v"), "\n";
         } catch (RuntimeException $error) {
             echo 'error: ', preg_replace('/\s+/', ' ', $error->getMessage()), "\n";
         }

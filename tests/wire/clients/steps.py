@@ -4,7 +4,8 @@
 
 With defaults, the client keeps its default settings, with which it may change values.
 
-A step is a line of words separated by tabs: a verb, a key, and the arguments of the verb. The reply is a line:
+A step is a line of words separated by tabs: a verb, a key, and the arguments of the verb. The reply is a line. In both, the byte \\v is
+a newline of the data.
 
     get KEY, gets KEY                       <the value>, or missing; cas uses the token of the last gets
     multi KEY ...                           the reply of get for each, separated by tabs
@@ -93,6 +94,7 @@ def main(steps_of, errors=Exception):
     steps = steps_of(int(sys.argv[1]), sys.argv[2] == "binary")
     for line in sys.stdin:
         try:
-            print(steps.answer(*line.rstrip("\n").split("\t")), flush=True)
+            words = line.rstrip("\n").replace("\v", "\n").split("\t")
+            print(steps.answer(*words).replace("\n", "\v"), flush=True)
         except errors as error:
             print("error: " + " ".join(f"{type(error).__name__}: {error}".split()), flush=True)

@@ -1,0 +1,250 @@
+<?php
+/**
+ * A client for setlistd, over php-memcached: sets, lists, counters, and loading with leases.
+ *
+ *     $c = new Setlistd('127.0.0.1', 11311);
+ *     $c->sadd('topic-1', 'ann', 'bob');      // true
+ *     $c->smembers('topic-1');                // ['ann', 'bob']
+ *     $c->load('topic-2', fn() => $database->members('topic-2'));
+ *
+ * The methods have the names and arguments of the commands in setlistd-protocol(7), and return
+ * arrays, numbers and booleans; null if the key or an element is missing. Every error is a
+ * SetlistdException with the text of setlistd or php-memcached. Elements are strings of any bytes.
+ * setlistd needs the option commands = "q|". A word that is sent in the key, such as the element of
+ * lpos, cannot be empty, and all of them together have at most 240 bytes.
+ *
+ * @method bool sadd(string $key, string ...$members) also saddx, srem: false if the set is missing
+ * @method ?array smembers(string $key) null if the set is missing
+ * @method array stake(string $key) removes all members; repeat it until the result is empty
+ * @method bool sclaim(string $key, string $member) whether this call has added it
+ * @method string|array|null lpop(string $key, int $count = null) also rpop, spop, srandmember
+ * @method ?string blpop(float $seconds, string ...$keys) also brpop; 0 seconds: waits for ever
+ * @method int evlimit(string $event, int $limit, int $seconds) 0 if it is above the limit
+ */
+class SetlistdException extends RuntimeException {}
+/** Another client was loading the key for the whole time. */
+class SetlistdBusy extends SetlistdException {}
+
+class Setlistd
+{
+    /** The ways to call a command and to read its reply; see the methods with these names. */
+    private const WAYS = [
+        'add' => 'sadd saddx srem sset rpush rpushx lpush lpushx',
+        'change' => 'sclaim smove lset lrem ltrim lack lfail',
+        'number' => 'scard scount sunioncard sintercard sdiffcard sunionstore sinterstore sdiffstore
+            llen lpos linsert evincr evlimit',
+        'members' => 'smembers sunion sinter sdiff',
+        'elements' => 'lrange lmpop srange sscan stake',
+        'ask' => 'lindex lmove rpoplpush blpop brpop blmove',
+        'oneOrList' => 'lpop rpop spop srandmember',
+    ];
+    private const KEY_MAX = 250;
+    private static array $ways = [];
+    private Memcached $client;
+
+    /** login: [user, password]. persistent: the id of connections that outlive the request. */
+    public function __construct(
+        string $host = '127.0.0.1', int $port = 11311, private string $prefix = 'q|',
+        private float $timeout = 3.0, private ?array $login = null, ?string $persistent = null
+    ) {
+        $this->client = $persistent === null ? new Memcached() : new Memcached($persistent);
+        if (!$this->client->getServerList())
+            $this->client->addServer($host, $port);
+        $this->client->setOptions([
+            Memcached::OPT_COMPRESSION => false,
+            Memcached::OPT_TCP_NODELAY => true,
+            Memcached::OPT_CONNECT_TIMEOUT => (int) (1000 * $timeout),
+            Memcached::OPT_POLL_TIMEOUT => (int) (1000 * $timeout),
+            Memcached::OPT_RETRY_TIMEOUT => 0,
+        ]);
+        foreach (self::$ways ? [] : self::WAYS as $way => $names)
+            self::$ways += array_fill_keys(preg_split('/\s+/', $names), $way);
+    }
+
+    public function __call(string $verb, array $words)
+    {
+        $way = self::$ways[$verb] ?? throw new BadMethodCallException("there is no method $verb");
+        return $this->$way($verb, ...$words);
+    }
+
+    public function sismember(string $key, string $member): ?bool
+    {
+        return $this->smismember($key, $member)[0] ?? null;
+    }
+
+    /** Returns an array of booleans. */
+    public function smismember(string $key, string ...$members): ?array
+    {
+        if (!in_array('', $members, true) &&
+            strlen($this->key('smismember', [$key, ...$members])) <= self::KEY_MAX) {
+            $found = $this->ask('smismember', $key, ...$members);
+            return $found === null ? null : array_map('boolval', explode(' ', $found));
+        }
+        $found = array_map(fn($member) => $this->put('sismember1', [$key], $member), $members);
+        return in_array(true, $found, true) || $this->scard($key) !== null ? $found : null;
+    }
+
+    /** Returns the counts by their buckets, oldest first. */
+    public function evcount(string $event, string $first = 'now', ?string $last = null): array
+    {
+        $found = [];
+        foreach (explode("\r\n", $this->ask('evcount', $event, $first, $last ?? $first)) as $line) {
+            [, $bucket, $count] = explode(' ', $line);
+            $found[$bucket] = (int) $count;
+        }
+        return $found;
+    }
+
+    public function get(string $key): ?string
+    {
+        return $this->call(fn($client) => $client->get($key));
+    }
+
+    public function set(string $key, string $value, int $ttl = 0): bool
+    {
+        return $this->call(fn($client) => $client->set($key, $value, $ttl));
+    }
+
+    public function delete(string $key): bool
+    {
+        return $this->call(fn($client) => $client->delete($key)) ?? false;
+    }
+
+    /**
+     * Returns a job, an element that is given back after so many seconds unless it is done; null if
+     * there is none within `wait` seconds, 0: for ever. `deliveries` is how often it was reserved.
+     */
+    public function reserve(string $key, int $seconds, float $wait = 0.001): ?object
+    {
+        $found = $this->elements('blhold', $wait, $key, $seconds);
+        return $found ? (object) ['key' => $key, 'ticket' => $found[0],
+            'deliveries' => (int) $found[1], 'element' => $found[2]] : null;
+    }
+
+    /** Returns false if the time of the job is over: another client may have it. */
+    public function done(object $job): bool { return $this->lack($job->key, $job->ticket); }
+
+    /** Gives the job back at once, to the other end of the list. */
+    public function fail(object $job): bool { return $this->lfail($job->key, $job->ticket); }
+
+    /**
+     * Returns the members of the set. If it is missing, one client calls its loader, which has
+     * `lease` seconds to return them. All others wait, for at most `timeout` seconds.
+     */
+    public function load(string $key, callable $loader, float $timeout = 10, int $lease = 60): array
+    {
+        $end = microtime(true) + $timeout;
+        for ($wait = 10; ($found = $this->smembers($key)) === null; $wait = min(2 * $wait, 100)) {
+            $answer = explode(' ', $this->ask('slease', $key, $lease));
+            if ($answer[0] === 'LEASE')
+                return $this->fill($key, $loader, $answer[1]);
+            if (microtime(true) > $end)
+                throw new SetlistdBusy("another client is loading $key");
+            if ($answer[0] === 'WAIT')
+                usleep(1000 * $wait);
+        }
+        return $found;
+    }
+
+    private function fill(string $key, callable $loader, string $token): array
+    {
+        try {
+            $loaded = [...$loader()];
+            $this->add('sload', [$key, $token], ...$loaded);
+            $this->put('sfill', [$key, $token], '');
+        } catch (Throwable $error) {
+            $this->delete($key); // The next client need not wait until the lease ends.
+            throw $error;
+        }
+        return $this->smembers($key) ?? $loaded; // Others may have changed it meanwhile.
+    }
+
+    /** Runs it, and returns its result; null if it is missing, false if it was not stored. */
+    private function call(callable $action)
+    {
+        $found = $action($this->client);
+        $code = $this->client->getResultCode();
+        if ($found !== false || $code === Memcached::RES_NOTSTORED)
+            return $found;
+        if ($code === Memcached::RES_NOTFOUND && !$this->client->getLastErrorCode())
+            return null;
+        $text = $this->client->getLastErrorMessage();
+        $text = preg_replace('/^\(0x\w+\) |,  host: .*/s', '', $text);
+        if ($this->login && $text === 'unauthenticated' &&
+            $this->client->set('auth', implode(' ', $this->login)))
+            return $this->call($action);
+        $known = $text === 'SUCCESS' ? $this->client->getResultMessage() : $text;
+        throw new SetlistdException($known, $code);
+    }
+
+    /** Returns the key that is this command. */
+    private function key(string $verb, array $words): string
+    {
+        if (in_array('', array_map('strval', $words), true))
+            throw new SetlistdException('an empty element cannot be a word of a key');
+        $words = array_map('rawurlencode', $words);
+        return $this->prefix . implode(substr($this->prefix, -1), [$verb, ...$words]);
+    }
+
+    private function ask(string $verb, ...$words): ?string
+    {
+        if ($waits = $verb[0] === 'b') { // The client's timeout is longer than the command.
+            $words[0] = sprintf('%.3F', $words[0]);
+            $limit = $words[0] > 0 ? (int) (1000 * ($words[0] + $this->timeout)) : -1;
+            $this->client->setOption(Memcached::OPT_POLL_TIMEOUT, $limit);
+        }
+        $key = $this->key($verb, $words);
+        try {
+            return $this->call(fn($client) => $client->get($key));
+        } finally {
+            if ($waits)
+                $this->client->setOption(Memcached::OPT_POLL_TIMEOUT, 1000 * $this->timeout);
+        }
+    }
+
+    private function put(string $verb, array $words, string $data): bool
+    {
+        $key = $this->key($verb, $words);
+        return $this->call(fn($client) => $client->set($key, $data));
+    }
+
+    /** Elements with newlines, which separate the others, take a command each. */
+    private function add(string $verb, string|array $words, string ...$elements): bool
+    {
+        if (!str_contains(implode($elements), "\n"))
+            return $this->put($verb, (array) $words, implode("\n", [...$elements, '']));
+        if ($verb !== 'sset')
+            return !in_array(false, array_map(
+                fn($element) => $this->put("{$verb}1", (array) $words, $element), $elements), true);
+        $other = $words . '-' . bin2hex(random_bytes(6));
+        $this->add('sadd', $other, ...$elements);
+        $this->ask('sunionstore', $words, $other);
+        return $this->delete($other);
+    }
+
+    private function change(string $verb, ...$words): bool
+    {
+        return $this->put("{$verb}1", array_slice($words, 0, -1), end($words));
+    }
+
+    private function number(string $verb, ...$words): ?int { return $this->ask($verb, ...$words); }
+
+    private function members(string $verb, ...$words): ?array
+    {
+        $text = $this->ask("$verb*", ...$words);
+        if (!$text || !str_contains($text, '"'))
+            return $text === null ? null : ($text === '' ? [] : explode(' ', $text));
+        preg_match_all('/"((?:[^"\\\\]++|\\\\.)*+)"|[^ ]+/', $text, $found, PREG_SET_ORDER);
+        return array_map(fn($m) => isset($m[1]) ? stripcslashes($m[1]) : $m[0], $found);
+    }
+
+    private function elements(string $verb, ...$words): array
+    {
+        return $this->members($verb, ...$words) ?? [];
+    }
+
+    private function oneOrList(string $verb, string $key, int ...$count): string|array|null
+    {
+        return $count ? $this->elements($verb, $key, ...$count) : $this->ask($verb, $key);
+    }
+}

@@ -1,0 +1,242 @@
+"""A client for setlistd, over pymemcache: sets, lists, counters, and loading with leases.
+
+    from setlistd import Setlistd
+    c = Setlistd("127.0.0.1:11311")
+    c.sadd("topic-1", "ann", "bob")        # True
+    c.smembers("topic-1")                  # {'ann', 'bob'}
+    c.smembers("nothing")                  # None
+    c.load("topic-2", lambda: database.members("topic-2"))
+
+The methods have the names and arguments of the commands in setlistd-protocol(7), and return sets,
+lists, numbers and booleans. None means that the key or an element is missing. Every error is an
+exception: Error with the text of setlistd, or an OSError of the connection, such as TimeoutError.
+
+Elements are str, bytes or numbers, and str in results. Bytes that are not UTF-8 become surrogates,
+which are sent as the same bytes; with encoding=None results are bytes. Threads can share an object.
+setlistd needs the option commands = "q|". A word that is sent in the key, such as the element of
+lpos, cannot be empty, and all of them together have at most 240 bytes.
+"""
+import collections
+import functools
+import os
+import re
+import time
+
+from pymemcache.client.base import Client
+from pymemcache.exceptions import MemcacheError, MemcacheUnexpectedCloseError
+
+# (key, element ...): True, or False if the key is missing.
+ADDING = "sadd saddx srem sset rpush rpushx lpush lpushx"
+# The last argument is one element, or the last number: True, or False for NOT_FOUND or 0.
+CHANGING = "sclaim smove lset lrem ltrim lack lfail"
+NUMBERS = """scard scount sunioncard sintercard sdiffcard sunionstore sinterstore sdiffstore llen
+    lpos linsert evincr evlimit"""
+SETS = "smembers sunion sinter sdiff"
+LISTS = "lrange lmpop srange sscan stake"
+ONE = "lindex lmove rpoplpush"
+ONE_OR_LIST = "lpop rpop spop srandmember"  # A list if there is a count.
+WAITING = "blpop brpop blmove"  # One element, or None after the time. seconds=0 waits for ever.
+
+QUOTED = re.compile(rb'"((?:[^"\\]|\\.)*)"|([^ ]+)')
+ESCAPE = re.compile(rb"\\(?:x([0-9a-f]{2})|(.))")
+LETTERS = dict(zip(b"nrtba", b"\n\r\t\b\a"))
+KEY_MAX = 250
+
+
+class Error(Exception):
+    """setlistd has refused a command. The text is that of setlistd."""
+
+
+class Busy(Error):
+    """Another client was loading the key for the whole time."""
+
+
+Job = collections.namedtuple("Job", "key element ticket deliveries")
+
+
+class Setlistd:
+    def __init__(self, server="127.0.0.1:11311", prefix="q|", timeout=3.0, login=None,
+                 encoding="utf-8", **options):
+        """login: (user, password). options: of pymemcache's Client, such as tls_context."""
+        self._prefix, self._separator = prefix.encode(), prefix[-1:].encode()
+        self._timeout, self._login, self._encoding = timeout, login, encoding
+        self._options = dict(options, default_noreply=False, no_delay=True)
+        self._server, self._idle = server, []
+        self._special = re.compile(rb"[\x00-\x20\x7f%%%s]" % re.escape(self._separator))
+
+    def sismember(self, key, member):
+        return (self.smismember(key, member) or [None])[0]
+
+    def smismember(self, key, *members):
+        """Returns a list of booleans, or None."""
+        if all(members) and len(self._key("smismember", (key, *members))) <= KEY_MAX:
+            found = self._get("smismember", key, *members)
+            return None if found is None else [bit == b"1" for bit in found.split()]
+        found = [self._set("sismember1", [key], member) for member in members]
+        return found if any(found) or self.scard(key) is not None else None
+
+    def evcount(self, event, first="now", last=None):
+        """Returns a dict of the buckets and their counts, oldest first."""
+        lines = self._get("evcount", event, first, last or first).decode().splitlines()
+        return {bucket: int(count) for _, bucket, count in map(str.split, lines)}
+
+    def get(self, key):
+        return self._str(self._call(lambda client: client.get(key)))
+
+    def set(self, key, value, ttl=0):
+        return self._call(lambda client: client.set(key, self._bytes(value), ttl))
+
+    def delete(self, key):
+        return self._call(lambda client: client.delete(key))
+
+    # --- loading ---
+
+    def reserve(self, key, seconds, wait=0.001):
+        """Returns a job, an element that is given back after so many seconds unless it is done. Its
+        `deliveries` are how often it was reserved. None: there is none within `wait` seconds.
+        """
+        found = split(self._get("blhold*", f"{wait:.3f}", key, seconds, wait=wait) or b"")
+        return Job(key, self._str(found[2]), found[0].decode(), int(found[1])) if found else None
+
+    def done(self, job):
+        """Returns False if the time of the job is over: another client may have it."""
+        return self.lack(job.key, job.ticket)
+
+    def fail(self, job):
+        """Gives the job back at once, to the other end of the list."""
+        return self.lfail(job.key, job.ticket)
+
+    def load(self, key, loader, timeout=10.0, lease=60):
+        """Returns the members of the set. If it is missing, one client calls its loader, which has
+        `lease` seconds to return them. All others wait, for at most `timeout` seconds.
+        """
+        end, pause = time.monotonic() + timeout, 0.005
+        while (found := self.smembers(key)) is None:
+            answer = self._get("slease", key, lease).decode().split()
+            if answer[0] == "LEASE":
+                return self._fill(key, loader, answer[1])
+            if time.monotonic() > end:
+                raise Busy(f"another client is loading {key}")
+            if answer[0] == "WAIT":
+                time.sleep(pause := min(2 * pause, 0.1))
+        return found
+
+    def _fill(self, key, loader, token):
+        try:
+            loaded = list(loader())
+            self._add("sload", key, *loaded, words=[token])
+            self._set("sfill", [key, token], b"")
+        except BaseException:
+            self.delete(key)  # The next client need not wait until the lease ends.
+            raise
+        found = self.smembers(key)  # Others may have changed it meanwhile.
+        return {self._str(self._bytes(member)) for member in loaded} if found is None else found
+
+    # --- commands as keys ---
+
+    def _call(self, action, wait=None):
+        """Runs it with a connection. wait: the seconds that the command may wait, 0: for ever."""
+        limit = self._timeout if wait is None else wait + self._timeout if wait else None
+        try:
+            client = self._idle.pop()
+        except IndexError:
+            client = Client(self._server, connect_timeout=self._timeout, **self._options)
+        client.timeout = limit
+        try:
+            if client.sock is not None:
+                client.sock.settimeout(limit)
+            elif self._login:
+                client.set("auth", " ".join(self._login))
+            return action(client)
+        except MemcacheUnexpectedCloseError:
+            raise ConnectionResetError("setlistd has closed the connection") from None
+        except MemcacheError as error:
+            text = error.args[0] if error.args else type(error).__name__
+            raise Error(text.decode() if isinstance(text, bytes) else text) from None
+        except BaseException:
+            client.close()
+            raise
+        finally:
+            self._idle.append(client)
+
+    def _key(self, verb, words):
+        """Returns the key that is this command. No word of it can be empty."""
+        words = [self._bytes(word) for word in words]
+        if b"" in words:
+            raise Error("an empty element cannot be a word of a key")
+        return self._prefix + self._separator.join(
+            [verb.encode(), *(self._special.sub(lambda byte: b"%%%02X" % byte[0][0], word)
+                              for word in words)])
+
+    def _get(self, verb, *words, wait=None):
+        key = self._key(verb, words)
+        return self._call(lambda client: client.get(key), wait)
+
+    def _set(self, verb, words, data):
+        """Returns False for NOT_STORED."""
+        key = self._key(verb, words)
+        return self._call(lambda client: client.set(key, self._bytes(data)))
+
+    def _add(self, verb, key, *elements, words=()):
+        """Elements with newlines, which separate the others, take a command each."""
+        elements = [self._bytes(element) for element in elements]
+        if not any(b"\n" in element for element in elements):
+            return self._set(verb, [key, *words], b"".join(element + b"\n" for element in elements))
+        if verb != "sset":
+            return all([self._set(verb + "1", [key, *words], element) for element in elements])
+        other = f"{key}-{os.urandom(6).hex()}"
+        self._add("sadd", other, *elements)
+        self._get("sunionstore", key, other)
+        return self.delete(other)
+
+    def _change(self, verb, *words):
+        return self._set(verb + "1", words[:-1], words[-1])
+
+    def _number(self, verb, *words):
+        found = self._get(verb, *words)
+        return None if found is None else int(found)
+
+    def _one(self, verb, *words, wait=None):
+        return self._str(self._get(verb, *words, wait=wait))
+
+    def _one_or_list(self, verb, key, *count):
+        return self._list(verb, key, *count) if count else self._one(verb, key)
+
+    def _waiting(self, verb, seconds, *words):
+        return self._one(verb, f"{seconds:.3f}", *words, wait=seconds)
+
+    def _list(self, verb, *words):
+        return list(map(self._str, split(self._get(verb + "*", *words) or b"")))
+
+    def _members(self, verb, *words):
+        found = self._get(verb + "*", *words)
+        return None if found is None else set(map(self._str, split(found)))
+
+    def _bytes(self, element):
+        if isinstance(element, bytes):
+            return element
+        return str(element).encode(self._encoding or "utf-8", "surrogateescape")
+
+    def _str(self, element):
+        if element is None or not self._encoding:
+            return element
+        return element.decode(self._encoding, "surrogateescape")
+
+
+for names, way in ((ADDING, Setlistd._add), (CHANGING, Setlistd._change), (SETS, Setlistd._members),
+                   (NUMBERS, Setlistd._number), (LISTS, Setlistd._list), (ONE, Setlistd._one),
+                   (ONE_OR_LIST, Setlistd._one_or_list), (WAITING, Setlistd._waiting)):
+    for name in names.split():
+        setattr(Setlistd, name, functools.partialmethod(way, name))
+
+
+def unescape(match):
+    return bytes([int(match[1], 16) if match[1] else LETTERS.get(match[2][0], match[2][0])])
+
+
+def split(text):
+    """Returns the elements of a reply: words, some of which are in quotes."""
+    if b'"' not in text:
+        return text.split(b" ") if text else []
+    return [word[2] if word[2] is not None else ESCAPE.sub(unescape, word[1])
+            for word in QUOTED.finditer(text)]

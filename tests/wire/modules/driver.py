@@ -1,0 +1,48 @@
+"""Runs calls of conf/clients/python/setlistd.py: the port, the options as JSON; then in each line a method and its arguments as JSON."""
+import json
+import os
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "../../../conf/clients/python"))
+import setlistd
+
+options = json.loads(sys.argv[2])
+# Each character of an element is a byte.
+client = setlistd.Setlistd(f"127.0.0.1:{sys.argv[1]}", timeout=options["timeout"], login=options["login"], encoding="latin-1")
+
+
+jobs = []  # In the order in which they were reserved; done and fail have an index.
+
+
+def loader(mode, members):
+    def load():
+        client.evincr("loads")
+        if mode == "fail":
+            raise ValueError("the database has failed")
+        if mode == "wait":
+            client.blpop(0, "go")
+        return members
+    return load
+
+
+def call(name, *args):
+    if name == "load":
+        key, members, mode, seconds = args
+        return client.load(key, loader(mode, members), timeout=seconds)
+    if name == "reserve":
+        job = client.reserve(*args)
+        jobs.append(job)
+        return job and [job.element, job.deliveries]
+    if name in ("done", "fail"):
+        return getattr(client, name)(jobs[args[0]])
+    return getattr(client, name)(*args)
+
+
+for line in sys.stdin:
+    try:
+        result = call(*json.loads(line))
+        reply = {"set": sorted(result)} if isinstance(result, set) else {"ok": result}
+    except (setlistd.Error, OSError, ValueError) as error:
+        reply = {"error": str(error), "kind": {setlistd.Error: "setlistd", setlistd.Busy: "busy"}.get(type(error), "other")}
+    print(json.dumps(reply), flush=True)

@@ -187,7 +187,7 @@ size_t client_text_authenticate(struct client *c, struct slice in)
 	case REQUEST_READY:
 		authenticate_by_text(c, &request, in.n - request.consumed);
 	}
-	c->input.progress = (struct request_progress){ 0 };
+	request_progress_end(&c->input.progress);
 	return request.consumed;
 }
 

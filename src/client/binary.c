@@ -168,7 +168,7 @@ size_t client_binary_authenticate(struct client *c, struct slice in)
 	else
 		refuse_before_login(c, &b, status);
 	auth_bound(c, in.n - b.request.consumed);
-	c->input.progress = (struct request_progress){ 0 };
+	request_progress_end(&c->input.progress);
 	return b.request.consumed;
 }
 

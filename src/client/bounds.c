@@ -243,7 +243,7 @@ bool bounds_is_unfinished(const struct client *c)
 
 static uint64_t time_to_linger(const struct client *c)
 {
-	if (c->input.is_settled)
+	if (c->input.is_silent)
 		return LINGER_SETTLED_MS;
 	/* Input is not read once the limit of skipped bytes is used up. */
 	return c->input.skip.bytes ? LINGER_MS : 0;
@@ -258,6 +258,34 @@ bool bounds_has_lingered(const struct client *c)
 	/* At a shutdown, the worker closes all clients at its own timeout. */
 	return (time >= LINGER_UNREAD_MS && !c->clients->draining) ||
 		stream_has_delivered(&c->stream);
+}
+
+bool bounds_is_gone(const struct client *c)
+{
+	return c->state != CLIENT_LINGERING && !c->stream.reading && stream_is_broken(&c->stream);
+}
+
+/* Also asks the socket of a client whose last input was not read. */
+static bool has_sent_all(const struct client *c)
+{
+	return c->account.waiting && c->state == CLIENT_OPEN &&
+		(c->input.has_ended || stream_has_ended(&c->stream));
+}
+
+void bounds_end(const struct clients *all, size_t most, void (*close)(struct client *c))
+{
+	struct client *c, *next;
+	size_t count = 0;
+
+	TAILQ_FOREACH(c, &all->bounds->checked, bounds.checked)
+		count += has_sent_all(c);
+	for (c = TAILQ_FIRST(&all->bounds->checked); c && count > most; c = next) {
+		next = TAILQ_NEXT(c, bounds.checked);
+		if (has_sent_all(c)) {
+			close(c);
+			count--;
+		}
+	}
 }
 
 bool bounds_is_late(struct client *c, bool is_late)
@@ -294,7 +322,8 @@ static void no_longer_check(struct client *c)
 
 static bool is_to_be_checked(const struct client *c)
 {
-	return c->bounds.begun || c->state == CLIENT_LINGERING || c->auth || is_flooded(c);
+	return c->bounds.begun || c->state == CLIENT_LINGERING || c->auth || is_flooded(c) ||
+		!c->stream.reading;
 }
 
 static void bounds_on_tick(struct loop_job *job)

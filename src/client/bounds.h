@@ -40,7 +40,8 @@ void bounds_check(struct client *client);
 /* Returns the bytes that the client uses. */
 static inline size_t bounds_memory(const struct client *client)
 {
-	return stream_memory(&client->stream) + client->account.used + client->account.held;
+	return stream_memory(&client->stream) + client->input.progress.quoted.words.cap +
+		client->account.used + client->account.held;
 }
 
 /*
@@ -54,6 +55,12 @@ void bounds_weigh(struct client *client);
  * its replies soon changes rank.
  */
 struct client *bounds_largest(const struct clients *clients);
+
+/*
+ * If more than `most` clients have sent their last request and wait for memory of a room, calls
+ * `close` for the excess, starting with the client that has been paused longest.
+ */
+void bounds_end(const struct clients *clients, size_t most, void (*close)(struct client *client));
 
 /* Must be called when the client has sent or read something. */
 void bounds_active(struct client *client);
@@ -82,6 +89,12 @@ void bounds_linger(struct client *client);
 bool bounds_is_slow(const struct client *client);
 bool bounds_is_unfinished(const struct client *client);
 bool bounds_has_lingered(const struct client *client);
+
+/*
+ * Returns whether the connection of a client that is not read has failed. No event reports that,
+ * and its requests would take time from other clients.
+ */
+bool bounds_is_gone(const struct client *client);
 
 /*
  * Must be called at a tick. Returns whether the client is late now and was late at the last

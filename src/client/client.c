@@ -52,6 +52,6 @@ void client_release(struct client *c)
 {
 	if (--c->users > 0)
 		return;
-	assert(c->account.used == 0 && c->account.held == 0);
+	assert(c->account.used == 0 && c->account.held == 0 && c->account.waiting == 0);
 	free(c);
 }

@@ -61,7 +61,7 @@ struct client_input {
 	struct client_refused *refused;
 	const struct protocol *protocol; /* NULL until the first byte is received. */
 	bool has_ended;                  /* The client sends no more. */
-	bool is_settled;                 /* A lingering client has sent nothing meanwhile. */
+	bool is_silent;                  /* A lingering client has sent nothing meanwhile. */
 	/* Bytes of a departing client whose requests are still carried out. */
 	size_t owed;
 	uint64_t began; /* Time when the requests being read were received, in microseconds. */
@@ -115,7 +115,7 @@ struct client {
 	struct stream stream;     /* First: a pointer to one is a pointer to the other. */
 	TAILQ_ENTRY(client) link; /* In the list of all clients. */
 	struct clients *clients;
-	struct account account; /* The account of its requests; see client_settle. */
+	struct account account; /* The account of its requests; see client_end_turn. */
 	enum client_state state;
 	unsigned pauses; /* Bits of enum client_pause; 0: requests are carried out. */
 	/* References to a closed client: its unfinished tasks, and `release`. Freed at 0. */

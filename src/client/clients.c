@@ -15,6 +15,12 @@
 enum {
 	IDLE_LEAST_MS = 1000, /* A client that was idle for less is not replaced. */
 	/*
+	 * A client that has disconnected cannot be told from one that has only sent its last
+	 * request, until a reply is written to it. So only a few such clients may have requests
+	 * that take long.
+	 */
+	ENDED_MOST = 32,
+	/*
 	 * Part of client_memory: when closed clients have freed so much, memory is returned to
 	 * the system.
 	 */
@@ -95,7 +101,7 @@ static void close_late(struct client *c)
 
 static void clients_check(struct client *c)
 {
-	if (bounds_has_lingered(c))
+	if (bounds_has_lingered(c) || bounds_is_gone(c))
 		client_close(c);
 	else if (bounds_is_late(c, bounds_is_slow(c) || bounds_is_unfinished(c) || auth_is_late(c)))
 		close_late(c);
@@ -113,9 +119,16 @@ static void close_idle(struct clients *all)
 	}
 }
 
+static void clients_close_ended(struct client *c)
+{
+	close_for(c, COUNT_closed_memory_clients,
+		"too many clients that have sent all their requests wait for memory");
+}
+
 static void clients_tick(struct clients *all)
 {
 	close_idle(all);
+	bounds_end(all, ENDED_MOST, clients_close_ended);
 	give_back(all);
 }
 
@@ -203,12 +216,12 @@ void clients_watch(struct clients *all)
 
 /* --- all --- */
 
-void clients_settle(struct clients *all)
+void clients_end_turn(struct clients *all)
 {
 	struct account *account;
 
 	while ((account = TAILQ_FIRST(&all->changed)))
-		client_settle(client_of_account(account));
+		client_end_turn(client_of_account(account));
 }
 
 void clients_open(struct clients *all, int fd, struct tls *tls, bool is_new)

@@ -27,7 +27,7 @@ void clients_fini(struct clients *clients);
  * Processes all clients whose accounts have changed: updates their rank, and resumes or closes
  * them. Must be called before and after the writes of each turn of the loop.
  */
-void clients_settle(struct clients *clients);
+void clients_end_turn(struct clients *clients);
 
 /* Applies the limits of this configuration, which is borrowed until the next call. */
 void clients_set_config(struct clients *clients, const struct config *config);

@@ -58,7 +58,7 @@ struct clients_ops {
 	 * Takes ownership of the socket of a client that was handed over, and its session or
 	 * NULL. `to` is that of clients_hand_over.
 	 */
-	void (*move)(void *to, int fd, struct tls *tls);
+	void (*hand_over)(void *to, int fd, struct tls *tls);
 };
 
 struct clients {
@@ -79,7 +79,7 @@ struct clients {
 	 * window.h.
 	 */
 	size_t first_value;
-	struct account_list changed; /* Accounts of clients, for clients_settle. */
+	struct account_list changed; /* Accounts of clients, for clients_end_turn. */
 	/* Bytes of closed clients since memory was last returned to the system. */
 	size_t gone;
 	struct buf trash; /* Receives discarded replies. */

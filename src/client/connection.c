@@ -58,6 +58,7 @@ static void leave_worker(struct client *c)
 	client_turn_close(c);
 	free(c->input.refused);
 	c->input.refused = NULL;
+	request_progress_end(&c->input.progress);
 	generation_leave(c->generation);
 	bounds_close(c);
 	loop_later(c->clients->loop, &c->release);
@@ -110,7 +111,7 @@ static bool is_quiet(const struct client *c)
 		!c->pauses && c->state == CLIENT_OPEN && !c->input.has_ended && !c->auth;
 }
 
-static void move_when_quiet(struct client *c)
+static void hand_over_when_quiet(struct client *c)
 {
 	struct clients *all = c->clients;
 	struct tls *tls;
@@ -122,7 +123,7 @@ static void move_when_quiet(struct client *c)
 	mark_closed(c);
 	fd = stream_detach(&c->stream, &tls);
 	leave_worker(c);
-	all->ops->move(c->destination, fd, tls);
+	all->ops->hand_over(c->destination, fd, tls);
 }
 
 /*
@@ -138,7 +139,7 @@ static void close_if_finished(struct client *c)
 	 * A client that sends no more has usually closed its connection, so the kernel need not
 	 * be queried.
 	 */
-	if (c->input.has_ended || (!c->clients->draining && stream_is_settled(&c->stream)))
+	if (c->input.has_ended || (!c->clients->draining && stream_is_idle(&c->stream)))
 		client_close(c);
 	else
 		client_linger(c);
@@ -326,7 +327,7 @@ static size_t take_request(struct client *c, struct slice in)
 			return delay(c);
 		start_request(c, &parsed);
 	}
-	c->input.progress = (struct request_progress){ 0 };
+	request_progress_end(&c->input.progress);
 	return request->consumed;
 }
 
@@ -354,7 +355,7 @@ static size_t skip_data(struct client *c, struct slice in)
  */
 static size_t discard(struct client *c, size_t n)
 {
-	c->input.is_settled = false;
+	c->input.is_silent = false;
 	c->input.skip.bytes -= n < c->input.skip.bytes ? n : c->input.skip.bytes;
 	if (c->input.skip.bytes == 0)
 		stream_pause(&c->stream);
@@ -425,14 +426,16 @@ static size_t connection_on_data(struct stream *stream, struct slice in)
 		client_turn_end(c);
 		client_count(c, COUNT_bytes_read, used);
 	}
-	if (c->state == CLIENT_DEPARTING && client_may_start(c))
-		client_stop(c);
+	if (c->state == CLIENT_DEPARTING) {
+		c->input.owed -= used;
+		/* A pause after the last request would not end in a call of this function. */
+		if (c->input.owed == 0 || client_may_start(c))
+			client_stop(c);
+	}
 	if (client_is_closing(c)) {
 		client_turn_leave(c);
 		return in.n;
 	}
-	if (c->state == CLIENT_DEPARTING)
-		c->input.owed -= used;
 	if (!client_may_start(c))
 		client_hold(c, in.n - used);
 	bounds_unfinished(c, !c->pauses && (used < in.n || client_is_skipping(c)), complete);
@@ -462,7 +465,7 @@ static void change_generation(struct client *c)
 	enter_generation(c);
 }
 
-void client_settle(struct client *c)
+void client_end_turn(struct client *c)
 {
 	resume_task(c);
 	bounds_weigh(c);
@@ -471,8 +474,8 @@ void client_settle(struct client *c)
 	if (c->pauses)
 		client_look_for_room(c);
 	close_if_finished(c);
-	move_when_quiet(c);
-	account_settle(&c->account);
+	hand_over_when_quiet(c);
+	account_end_turn(&c->account);
 }
 
 void client_renew(struct client *c)

@@ -2,7 +2,7 @@
  * A client's connection. Replies are sent in the order of the requests.
  *
  *     on_data -> take_request -> carry_out (makes a task)
- *             -> reply.c: begin -> reply -> done -> client_settle -> on_written
+ *             -> reply.c: begin -> reply -> done -> client_end_turn -> on_written
  *
  * Tasks are queued in the order of their requests. The first task writes to the connection's
  * buffer. Each other task writes to its own buffer, task.spill, which is moved to the
@@ -49,6 +49,6 @@ void client_take_turn(struct client *client);
  * tasks and replies. Resumes a task that waits for room, carries out requests again after a
  * pause, closes the client, or hands it over to another worker.
  */
-void client_settle(struct client *client);
+void client_end_turn(struct client *client);
 
 #endif

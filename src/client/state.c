@@ -42,8 +42,10 @@ static bool reads_on(const struct client *c, size_t held)
 
 void client_hold(struct client *c, size_t held)
 {
-	if (!reads_on(c, held))
-		stream_pause(&c->stream);
+	if (reads_on(c, held))
+		return;
+	stream_pause(&c->stream);
+	bounds_check(c);
 }
 
 /* A closing client still gets its replies, so none of its commands may block. */
@@ -60,8 +62,10 @@ void client_depart(struct client *c)
 
 void client_stop(struct client *c)
 {
-	if (!client_is_closing(c))
+	if (!client_is_closing(c)) {
 		c->state = CLIENT_CLOSING;
+		bounds_check(c);
+	}
 	stream_pause(&c->stream);
 	account_change(&c->account);
 }
@@ -69,7 +73,7 @@ void client_stop(struct client *c)
 void client_linger(struct client *c)
 {
 	c->state = CLIENT_LINGERING;
-	c->input.is_settled = true;
+	c->input.is_silent = true;
 	c->input.skip.bytes = LINGER_MOST;
 	bounds_linger(c);
 	stream_finish(&c->stream);

@@ -98,16 +98,31 @@ static bool must_wait_at(const struct client *c, const struct server_turns *at)
 		(!has_turn(c) && !turns_are_empty(&at->turns));
 }
 
+/* NULL if there is no key. */
+static struct server_turns *turns_of_item(struct clients *all, struct slice key)
+{
+	return key.n ? &all->turns[servers_index(all->generation->servers, key)] : NULL;
+}
+
+/* The same for a key that is a command. Not inline, since other keys need no memory. */
+static __attribute__((noinline)) struct server_turns *turns_of_command(
+	struct clients *all, const struct command_keys *keys, struct slice key)
+{
+	char room[KEY_MAX];
+
+	return turns_of_item(all, command_key_item(keys, key, room));
+}
+
 /*
  * Returns the turns at the server whose value is read; NULL if the key is a command that reads
  * no value.
  */
-static struct server_turns *turns_of(const struct clients *all, struct slice key)
+static struct server_turns *turns_of(struct clients *all, struct slice key)
 {
-	const struct generation *g = all->generation;
+	const struct command_keys *keys = &all->generation->host.env.rules->commands;
 
-	key = command_key_item(&g->host.env.rules->commands, key);
-	return key.n ? &all->turns[servers_index(g->servers, key)] : NULL;
+	return command_key_is(keys, key) ? turns_of_command(all, keys, key)
+					 : turns_of_item(all, key);
 }
 
 /*

@@ -119,6 +119,8 @@ unsigned window_is_full(const struct client *c)
 		return PAUSE_BACKLOG;
 	if (c->order.tasks >= config->max_pipeline || c->order.calls >= client_host(c)->calls_max)
 		return PAUSE_WINDOW;
+	if (c->account.waiting)
+		return PAUSE_WINDOW;
 	return c->order.tasks == 0 || demand(c) <= config->client_buffer ? 0 : PAUSE_WINDOW;
 }
 
@@ -128,7 +130,7 @@ unsigned window_has_room(const struct client *c)
 
 	if (stream_waiting(&c->stream) > window_buffer(c) / 2)
 		return 0;
-	if (c->order.tasks > config->max_pipeline / 2 ||
+	if (c->account.waiting || c->order.tasks > config->max_pipeline / 2 ||
 		c->order.calls > client_host(c)->calls_max / 2 ||
 		(c->order.tasks > 0 && demand(c) > config->client_buffer / 2))
 		return PAUSE_BACKLOG;

@@ -20,8 +20,23 @@
 
 struct call_turn;
 struct payer;
+struct stay;
 
 TAILQ_HEAD(account_list, account);
+
+/*
+ * The rooms of room.h: for the first blocks of sets, while it is not known how large they are; and
+ * for reading large sets to their end.
+ */
+enum room_kind { ROOM_BLOCKS, ROOM_MERGES, ROOMS };
+
+/* What an account has in a room. */
+struct room_share {
+	TAILQ_ENTRY(room_share) link;
+	size_t held; /* Bytes. */
+	bool queued;
+	TAILQ_HEAD(stays, stay) waiting;
+};
 
 struct account {
 	/*
@@ -40,6 +55,8 @@ struct account {
 	TAILQ_ENTRY(account) link;
 	struct call_turn
 		*calls; /* Its calls that are queued for servers; see upstream/call_turns.h. */
+	struct room_share rooms[ROOMS];
+	size_t waiting; /* Stays that wait in all rooms. */
 	/* Accounts for the owner to process; NULL if it processes none. */
 	struct account_list *changed;
 };
@@ -54,7 +71,7 @@ static inline void account_change(struct account *account)
 }
 
 /* Marks the account as processed. */
-static inline void account_settle(struct account *account)
+static inline void account_end_turn(struct account *account)
 {
 	if (account->is_changed)
 		TAILQ_REMOVE(account->changed, account, link);
@@ -64,7 +81,7 @@ static inline void account_settle(struct account *account)
 /* The client has disconnected; `now` is env.now. */
 static inline void account_close(struct account *account, uint64_t now)
 {
-	account_settle(account);
+	account_end_turn(account);
 	account->gone = true;
 	account->gone_at = now;
 	account->payer = NULL;

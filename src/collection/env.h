@@ -18,7 +18,8 @@ struct collection_options {
 	size_t segment_size; /* maximum bytes of a list's segment */
 	/* Bytes of a set's log that trigger folding, and spilling to a table. */
 	size_t log_size;
-	size_t table_size; /* maximum bytes of a table */
+	size_t table_size; /* maximum bytes of a table, before packing */
+	size_t pack_size;  /* bytes from which a table is packed; 0 for never */
 	size_t cache;      /* bytes of memory for views, tables and indexes */
 	/* Maximum bytes of a result that is collected before it is sent; 0 for no limit. */
 	size_t result_max;
@@ -29,6 +30,7 @@ struct collection_options {
 
 struct account;
 struct large_filter;
+struct rooms;
 
 struct env {
 	/*
@@ -67,8 +69,20 @@ struct env {
 	 */
 	void (*was_read)(struct env *env, const struct collection_rule *rule, bool exists);
 
+	/*
+	 * Returns the clock of the key's server, in seconds since 1970, or 0 if it is unknown.
+	 * NULL: it is always unknown.
+	 */
+	int64_t (*server_time)(struct env *env, struct slice key);
+
 	/* Reports a push to the list `key`, which is borrowed. NULL: no client blocks on lists. */
 	void (*pushed)(struct env *env, struct slice key);
+
+	/*
+	 * Reports that the list `key`, which is borrowed, has no elements, but that held ones may
+	 * be given back in this many seconds. NULL, as for `pushed`.
+	 */
+	void (*due)(struct env *env, struct slice key, int64_t seconds);
 
 	/*
 	 * Number of connections to servers established so far, constant during one turn
@@ -87,7 +101,19 @@ struct env {
 	const struct collection_options *options;
 	struct pool *pool;
 	struct large_filter *large; /* shared by all workers; NULL for none */
+	struct rooms *rooms;        /* of the worker; NULL: memory for requests is not limited */
 };
+
+/*
+ * Returns the clock of the key's server, by which dates of items count; our own one if it is
+ * unknown.
+ */
+static inline int64_t env_server_time(struct env *env, struct slice key)
+{
+	int64_t time = env->server_time ? env->server_time(env, key) : 0;
+
+	return time ? time : env->unix_time;
+}
 
 /* Counts steps of work. Returns true if the work must pause. */
 static inline bool env_is_over(struct env *env, size_t steps)

@@ -15,7 +15,15 @@ enum list_verb {
 	LIST_TRIM,   /* remove all elements outside of `start` to `stop` */
 	LIST_INSERT, /* insert `item` before the first `pivot`, after it if `start`; or MISSING */
 	LIST_TAKE,   /* if `item` is the element at `start`, 0 or -1, remove it; else CHANGED */
-	LIST_ROTATE  /* move the element at `start`, 0 or -1, to `stop`, 0 or -1; return it */
+	LIST_ROTATE, /* move the element at `start`, 0 or -1, to `stop`, 0 or -1; return it */
+	/*
+	 * Take the element at `start`, 0 or -1, and hold it with the ticket `item` for `stop`
+	 * seconds; return its ticket, deliveries and word. FULL: too many are held. If it was
+	 * delivered more than `count` times, and `count` is not 0, it is held to be moved away.
+	 */
+	LIST_HOLD,
+	LIST_ACK, /* remove the held element with the ticket `item`, or MISSING */
+	LIST_FAIL /* give it back to the end from which it was not taken, or MISSING */
 };
 
 /* Returns whether such a request may change the list. */
@@ -39,10 +47,9 @@ struct list_request {
 	uint64_t count;
 	struct slice item, pivot; /* elements */
 	struct list_find find;
-	/* Progress of a read, used by the machine: elements of a RANGE, pieces of a POSITION. */
+	/* Progress of a read, used by the machine: elements returned by a RANGE or compared. */
 	size_t done;
-	/* POSITION: elements compared so far, and how many of them matched. */
-	uint64_t looked, found;
+	uint64_t found; /* POSITION: how many of them matched */
 	/* The outcome, set by the machine. The batch's text has `size` bytes of it from `at` on. */
 	enum outcome_status status;
 	size_t at, size;

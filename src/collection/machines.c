@@ -11,6 +11,7 @@ static machine *const oplog[] = {
 	[OP_REPLACE] = replace_start,
 	[OP_COUNT] = count_start,
 	[OP_POP] = pop_start,
+	[OP_TAKE] = take_start,
 	[OP_COMPACT] = compact_start,
 	[OP_COMMIT] = base_commit_start,
 	[OP_LIST] = list_start,

@@ -21,6 +21,7 @@ enum op_kind {
 	OP_REPLACE, /* replace the whole collection by the members of `log` */
 	OP_COUNT,   /* add `count` to a counter */
 	OP_POP,     /* remove `count` random members; they are the outcome's `log` */
+	OP_TAKE,    /* remove all members, or a block of a large set: see `set`, a TAKE */
 	OP_COMPACT, /* fold the base; if `all`, merge all runs too */
 	OP_COMMIT,  /* replace `prefix` at the head of the base by `log` */
 	OP_LIST,    /* read or rewrite a list: see `list` */
@@ -46,6 +47,7 @@ enum outcome_status {
 	OUTCOME_CHANGED,   /* REPLACE_SAME: the CAS token has changed */
 	OUTCOME_NO_CAS,    /* a rewrite is not possible: the server does not support CAS */
 	OUTCOME_RANGE,     /* LIST: there is no element at this index */
+	OUTCOME_FULL,      /* LIST: too many elements are held */
 	OUTCOME_FAILED     /* a call failed: see `result` */
 };
 
@@ -54,8 +56,12 @@ struct outcome {
 	enum outcome_status status;
 	/* FAILED: the failure; READ and LIST: the reply about the base */
 	const struct result *result;
-	struct slice log; /* POP: removals; LIST: elements, joined by spaces; LEASE: the token */
-	uint64_t number;  /* COUNT: the new value; LIST: a length or index; CLAIM: see there */
+	/*
+	 * POP: removals, and TAKE in an adopted encoding; LIST: elements, joined by spaces;
+	 * LEASE: the token
+	 */
+	struct slice log;
+	uint64_t number; /* COUNT: the new value; LIST: a length or index; CLAIM: see there */
 };
 
 /* The condition of a REPLACE, and its outcome if the condition does not hold. */
@@ -83,7 +89,7 @@ struct op {
 			bool create; /* create the collection if it is missing */
 			bool front;  /* prepend the log to the stored value */
 		};
-		struct {                         /* READ; the last three are set by gather.c */
+		struct {                         /* READ, TAKE; gather.c sets the last three */
 			struct set_request *set; /* receives the answer */
 			/* an append of the client after this read is carried out before it */
 			bool early;

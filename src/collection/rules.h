@@ -1,6 +1,6 @@
 /*
- * The rules of the configuration: how collections are stored and events are counted,
- * by key prefix.
+ * The rules of the configuration: how collections are stored, events are counted and items are
+ * read, by key prefix.
  */
 #ifndef COLLECTION_RULES_H
 #define COLLECTION_RULES_H
@@ -44,14 +44,23 @@ struct event_rule {
 #include "collection/rules.def"
 };
 
+struct item_rule {
+	struct slice prefix;
+#define ITEM_RULE(type, kind, name, ...) type name;
+#include "collection/rules.def"
+};
+
 struct rules {
 	const struct collection_rule *collections;
 	size_t collection_count;
 	const struct event_rule *events;
 	size_t event_count;
+	const struct item_rule *items;
+	size_t item_count;
 	struct command_keys commands;
 	bool plain_events; /* at least one rule for events has plain_verbs */
 	bool reserves;     /* at least one rule for collections has `only` */
+	bool fresh;        /* at least one rule has fresh_for */
 };
 
 /* The rule of a key that no prefix matches. */
@@ -71,11 +80,18 @@ const struct event_rule *rules_event(const struct rules *rules, struct slice typ
  */
 bool rules_reserve(const struct rules *rules, struct slice key);
 
+/*
+ * Returns `fresh_for` of the key: of its rule for collections, or if that has none, of its rule
+ * for events, or if that has none either, of its rule for items. `plain` is set in the last case,
+ * where the key is never that of a set or list in use.
+ */
+uint64_t rules_fresh_for(const struct rules *rules, struct slice key, bool *plain);
+
 /* Returns whether both hold the same rules in the same order. */
 bool rules_same(const struct rules *a, const struct rules *b);
 
 /*
- * Frees the rules for collections and events, and their strings. All of them must have been
+ * Frees the rules for collections, events and items, and their strings. All of them must have been
  * allocated with malloc.
  */
 void rules_free(struct rules *rules);

@@ -5,10 +5,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "util/buf.h"
 #include "util/shared.h"
+
+struct glob;
 
 enum set_verb {
 	SET_ALL,  /* all members; result in `shared` */
@@ -25,7 +28,13 @@ enum set_verb {
 	 */
 	SET_RANGE,
 	SET_COUNT, /* the number of members in `range`; result in `number` */
-	SET_INFO   /* how the set is stored; result in `info` */
+	SET_INFO,  /* how the set is stored; result in `info` */
+	/*
+	 * All members of a set without runs; without `bytes`, one with runs is too large. With
+	 * `bytes`, the members of its oldest tables, until these have so many bytes of members;
+	 * result in `text`, and the place after them in `counting.at`.
+	 */
+	SET_TAKE
 };
 
 /* A range of members in byte order. All zeroes is the range of all members. */
@@ -43,7 +52,10 @@ struct set_info {
 	double waste; /* the fraction of the log that folding would remove, 0 to 1 */
 };
 
-/* Progress of a COUNT: the sum of everything before an entry. */
+/*
+ * Progress of a COUNT: the sum of everything before an entry. TAKE: the bytes of the members
+ * before it; its runs have the numbers from 1 on, the head is 0 and the log the last one.
+ */
 struct set_place {
 	size_t run, table;
 	uint32_t entry;
@@ -62,8 +74,11 @@ struct set_request {
 	bool repeats;
 	struct slice members;
 	struct set_range range;
+	/* RANGE: only members whose element matches (util/glob.h); `p` is NULL for all. */
+	struct slice pattern;
 	uint64_t count;
-	size_t bytes;     /* RANGE: stop after this many bytes of text; 0 for no limit */
+	/* RANGE: stop after this many bytes of text, 0 for no limit; TAKE: see there. */
+	size_t bytes;
 	const char *sign; /* SAMPLE: written before each member; NULL for nothing */
 	uint64_t random;  /* SAMPLE: the seed */
 
@@ -91,15 +106,37 @@ struct set_request {
 	size_t done;
 	/*
 	 * TEST: bytes of `members` that were looked up; SAMPLE: draws that need a part which is
-	 * not in memory, or number of members still to choose.
+	 * not in memory, or number of members still to choose; RANGE: members that were compared
+	 * with `pattern`.
 	 */
 	size_t looked;
-	bool from_all;      /* SAMPLE: chooses from all members */
-	bool wanted;        /* TEST: some part was not in memory */
-	struct buf offsets; /* SAMPLE: 32-bit offsets of the members in the text of all members */
+	bool from_all; /* SAMPLE: chooses from all members */
+	bool wanted;   /* TEST: some part was not in memory */
+	/*
+	 * SAMPLE: 32-bit offsets of the members in the text of all members; RANGE: the last member
+	 * that was compared with `pattern`
+	 */
+	struct buf offsets;
 	struct set_counting counting;
 	struct set_info info;
+	struct glob *glob; /* RANGE: the compiled `pattern`, or NULL */
 };
+
+/*
+ * Writes an upper bound of everything that begins with `prefix` to `at`, which has room for
+ * prefix.n bytes. Returns its end, which is `at` if there is no bound. The bound itself does not
+ * begin with the prefix.
+ */
+static inline char *set_range_bound(struct slice prefix, char *at)
+{
+	while (prefix.n && (unsigned char)prefix.p[prefix.n - 1] == UINT8_MAX)
+		prefix.n--;
+	if (prefix.n == 0)
+		return at;
+	at = slice_write(at, prefix);
+	at[-1]++;
+	return at;
+}
 
 /* Clears the fields that a request needs before its answer begins. */
 static inline void set_request_init(struct set_request *r)
@@ -118,8 +155,11 @@ static inline void set_request_begin(struct set_request *r)
 static inline void set_request_free(struct set_request *r)
 {
 	buf_free(&r->text);
-	if (r->begun)
+	if (r->begun) {
 		buf_free(&r->offsets);
+		free(r->glob);
+		r->glob = NULL;
+	}
 	shared_drop(r->shared);
 	r->shared = NULL;
 }

@@ -3,8 +3,13 @@
  * sinterstore sdiffstore, which store the result. All of them merge sets in byte order. Each
  * set is read in blocks of members:
  *
- *     algebra_add_sets -> read_blocks (a block of each set) -> merge (until a block is used up)
- *              -> read_blocks (the next block) -> merge ...
+ *     enter a room -> algebra_add_sets -> read_blocks (a block of each set)
+ *              -> merge (until a block is used up) -> read_blocks (the next block) -> merge ...
+ *
+ * Its blocks are in a room (collection/room.h), which it enters before its first slice of work, as
+ * a client whose request waits there sends no more. If a set is larger than a block, the task moves
+ * to another room, where few are at a time. If it must wait for that, it drops its blocks, and
+ * reads them again.
  *
  * An intersection or a difference skips blocks without a member to compare. So only the result
  * and one block of each set are in memory, and other requests run between the blocks. A missing
@@ -12,9 +17,11 @@
  * the members of that block are already merged, the reply is an error.
  */
 #include "collection/lane/lanes.h"
+#include "collection/room.h"
 #include "collection/set_request.h"
 #include "collection/text/fold.h"
 #include "collection/text/table.h"
+#include "command/conversion.h"
 #include "command/op_task.h"
 #include "command/start.h"
 #include "command/store.h"
@@ -22,7 +29,8 @@
 #include "protocol/reply.h"
 
 enum {
-	BLOCK_MAX = 32 * 1024,        /* Bytes of a block. */
+	/* Bytes of a block. With one more member, its buffer has 32 KB. */
+	BLOCK_MAX = 32 * 1024 - MEMBER_MAX - 1,
 	BLOCK_LEAST = 1024,           /* Minimum, for many sets. */
 	BLOCKS_MAX = 8 * 1024 * 1024, /* Bytes of all blocks. */
 	/* Bytes. A block is read for at most bytes / MEMBER_USUAL members. */
@@ -37,7 +45,7 @@ struct algebra_part {
 	struct slice member; /* The current member; empty if the block is used up. */
 	bool asking, ended;  /* `ended`: this is the last block. */
 	uint16_t from_size;
-	char from[MEMBER_MAX]; /* The start of the next block. */
+	char from[MEMBER_WORD_MAX]; /* The start of the next block. */
 };
 
 /* Why a merge has stopped: the slice is over, a block is used up, or the result is complete. */
@@ -52,13 +60,22 @@ struct algebra_task {
 	struct store store; /* Used if the task stores. */
 	enum merged merged; /* Where the task resumes after the store is full. */
 	size_t count, asking;
-	struct fold keys;    /* Keys of the sets, while they are added. */
-	char *list, *at;     /* The list of keys; its end so far, before `words`. */
-	struct slice words;  /* The keys that are not in the list yet. */
-	size_t next;         /* The set whose block is read next. */
-	bool reads;          /* A read is in flight. */
-	struct waiter pause; /* The pause between two slices of work. */
-	size_t block;
+	struct fold keys;   /* Keys of the sets, while they are added. */
+	char *list, *at;    /* The list of keys; its end so far, before `words`. */
+	struct slice words; /* The keys that are not in the list yet. */
+	size_t next;        /* The set whose block is read next. */
+	bool reads;         /* A read is in flight. */
+	/*
+	 * The pause between two slices of work. `done` is NULL while the client has its share of
+	 * calls: then the next block is read when a read ends.
+	 */
+	struct waiter pause;
+	struct {
+		size_t size;      /* Bytes of each, at most. */
+		struct stay stay; /* The room of all of them. */
+		bool has_more;    /* A set is larger than a block. */
+		bool is_large;    /* The task is in the room for such sets. */
+	} blocks;
 	struct algebra_part parts[];
 };
 
@@ -77,6 +94,7 @@ static void reply_result(struct algebra_task *a)
 
 	for (size_t i = 0; i < a->count; i++)
 		free_block(&a->parts[i]);
+	room_leave(&a->task.host->env, &a->blocks.stay);
 	if (a->stores) {
 		store_finish(&a->store);
 		return;
@@ -91,9 +109,9 @@ static void reply_result(struct algebra_task *a)
 	} else if (a->counts) {
 		task_say_number(&a->task, a->number);
 	} else {
-		r = reply_value(a->task.command->name, SLICE(""));
+		r = reply_elements(CONTENT_ELEMENTS, a->task.command->name, SLICE(""));
 		r.shared = text;
-		task_say(&a->task, &r);
+		task_say_elements(&a->task, &r);
 	}
 	shared_drop(text);
 }
@@ -118,6 +136,51 @@ static void step(struct algebra_part *part)
 	part->request.range.after = true;
 }
 
+static void algebra_read_more(struct waiter *waiter, const struct result *r);
+
+/*
+ * Called when a set turns out to be larger than a block, before anything is merged. If the task
+ * must wait, it drops the blocks that it will read again.
+ */
+static bool enter_merges(struct algebra_task *a)
+{
+	struct env *env = &a->task.host->env;
+	size_t bytes = a->blocks.stay.bytes;
+
+	a->blocks.is_large = true;
+	room_leave(env, &a->blocks.stay);
+	if (room_enter(env, ROOM_MERGES, &a->blocks.stay, a->task.account, bytes))
+		return true;
+	for (size_t i = 0; i < a->count; i++) {
+		struct algebra_part *part = &a->parts[i];
+		if (part->ended)
+			continue;
+		free_block(part);
+		part->rest = part->member = slice_of("", 0);
+	}
+	return false;
+}
+
+static void merge_blocks(struct algebra_task *a)
+{
+	const struct task *task = &a->task;
+
+	if (!a->blocks.has_more || a->blocks.is_large || task_has_failed(task) ||
+		task_is_abandoned(task) || enter_merges(a))
+		merge(a);
+}
+
+/* A set that ends in this block needs no more memory than the block has. */
+static void block_is_last(struct algebra_part *part)
+{
+	struct algebra_task *a = part->algebra;
+	size_t cap = part->request.text.cap;
+
+	part->ended = true;
+	if (cap < a->blocks.size)
+		room_return(&a->task.host->env, &a->blocks.stay, a->blocks.size - cap);
+}
+
 static void algebra_on_read(struct op *op, const struct outcome *outcome)
 {
 	struct algebra_part *part = (struct algebra_part *)op;
@@ -127,7 +190,9 @@ static void algebra_on_read(struct op *op, const struct outcome *outcome)
 	a->asking--;
 	/* The size of a block is known only now: most sets are small. */
 	task_use(&a->task, part->request.text.cap, 0);
-	part->ended = outcome->status != OUTCOME_DONE || !part->request.more;
+	if (outcome->status != OUTCOME_DONE || !part->request.more)
+		block_is_last(part);
+	a->blocks.has_more |= !part->ended;
 	if (outcome->status == OUTCOME_DONE) {
 		part->rest = buf_slice(&part->request.text);
 		part->member = slice_token(&part->rest);
@@ -136,8 +201,10 @@ static void algebra_on_read(struct op *op, const struct outcome *outcome)
 	} else if (part->from_size > 0) {
 		task_note(&a->task, "SERVER_ERROR set lost or deleted meanwhile");
 	}
-	if (a->asking == 0)
-		merge(a);
+	if (!a->pause.done)
+		algebra_read_more(&a->pause, NULL);
+	else if (a->asking == 0)
+		merge_blocks(a);
 }
 
 static void read_block(struct algebra_part *part)
@@ -149,12 +216,23 @@ static void read_block(struct algebra_part *part)
 		.verb = SET_RANGE,
 		.range = { .from = slice_of(part->from, part->from_size),
 			.after = part->request.range.after },
-		.bytes = a->block,
-		.count = a->block / MEMBER_USUAL,
+		.bytes = a->blocks.size,
+		.count = a->blocks.size / MEMBER_USUAL,
 	};
 	part->asking = true;
 	a->asking++;
 	lanes_submit(a->task.host->lanes, &part->op);
+}
+
+/*
+ * Returns whether a set is left to read, and the client's share of calls permits it. While reads
+ * are submitted, `asking` is one more than their number.
+ */
+static bool may_read(const struct algebra_task *a)
+{
+	size_t share = a->task.host->calls_max;
+
+	return a->next < a->count && (!share || a->asking <= share);
 }
 
 /* Reads more blocks; completes the result if no set has a next block. */
@@ -165,21 +243,24 @@ static void algebra_read_more(struct waiter *waiter, const struct result *r)
 		(struct algebra_task *)((char *)waiter - offsetof(struct algebra_task, pause));
 
 	(void)r;
-	while (a->next < a->count) {
+	a->pause.done = algebra_read_more;
+	while (may_read(a) && !task_is_abandoned(&a->task)) {
 		struct algebra_part *part = &a->parts[a->next++];
 		if (!is_used_up(part) || part->ended)
 			continue;
 		a->reads = true;
 		read_block(part);
-		if (env_is_over(&a->task.host->env, STEPS)) {
-			task_pause(&a->task, &a->pause);
+		if (task_pauses(&a->task, STEPS, &a->pause))
 			return;
-		}
+	}
+	if (a->next < a->count && !task_is_abandoned(&a->task)) {
+		a->pause.done = NULL;
+		return;
 	}
 	if (--a->asking > 0)
 		return;
-	if (a->reads)
-		merge(a);
+	if (a->reads || task_is_abandoned(&a->task))
+		merge_blocks(a);
 	else
 		reply_result(a);
 }
@@ -191,7 +272,6 @@ static void read_blocks(struct algebra_task *a)
 	a->asking = 1;
 	a->next = 0;
 	a->reads = false;
-	a->pause.done = algebra_read_more;
 	algebra_read_more(&a->pause, NULL);
 }
 
@@ -365,6 +445,17 @@ static void algebra_on_room(struct store *store)
 	}
 }
 
+/* A client that has disconnected waits for nothing. The task ends in its next slice. */
+static void algebra_resume(struct task *task)
+{
+	struct algebra_task *a = (struct algebra_task *)task;
+
+	if (!task_is_abandoned(task) || !a->blocks.stay.waits)
+		return;
+	room_leave(&task->host->env, &a->blocks.stay);
+	task_pause(task, &a->blocks.stay.waiter);
+}
+
 /* Adds a set, unless it is already in `keys`. */
 static void add_set(struct algebra_task *a, struct slice key)
 {
@@ -409,16 +500,39 @@ static void algebra_add_sets(struct waiter *waiter, const struct result *r)
 		/* A set may be subtracted from itself. */
 		if (a->merge == algebra_subtract && a->count == 1)
 			fold_reset(&a->keys);
-		if (env_is_over(&a->task.host->env, STEPS)) {
-			task_pause(&a->task, &a->pause);
+		if (task_pauses(&a->task, STEPS, &a->pause))
 			return;
-		}
 	}
 	fold_free(&a->keys);
 	(void)task_keys(&a->task, slice_of(a->list, (size_t)(a->at - 1 - a->list)),
 		a->count + (a->stores ? 1 : 0));
-	a->block = block_size(a->task.host->env.options, a->count);
+	/* A set that is named twice has only one block. */
+	room_return(&a->task.host->env, &a->blocks.stay,
+		a->blocks.stay.bytes - a->count * a->blocks.size);
 	read_blocks(a);
+}
+
+/* Called in the first room before any set is added, and in the second room after all are. */
+static void algebra_on_entered(struct waiter *waiter, const struct result *r)
+{
+	struct algebra_task *a = (struct algebra_task *)((char *)waiter -
+		offsetof(struct algebra_task, blocks.stay.waiter));
+
+	(void)r;
+	if (a->count == 0 && !task_is_abandoned(&a->task))
+		algebra_add_sets(&a->pause, NULL);
+	else
+		read_blocks(a);
+}
+
+/* Enters the first room with a block for each of the sets, which are not added yet. */
+static void enter_blocks(struct algebra_task *a, size_t sets)
+{
+	struct env *env = &a->task.host->env;
+
+	a->blocks.size = block_size(env->options, sets);
+	if (room_enter(env, ROOM_BLOCKS, &a->blocks.stay, a->task.account, sets * a->blocks.size))
+		algebra_add_sets(&a->pause, NULL);
 }
 
 static enum merged (*merge_of(command_id id))(struct algebra_task *a)
@@ -446,6 +560,9 @@ static void start_algebra(
 	a->number = 0;
 	a->stores = stores;
 	a->count = a->asking = 0;
+	a->blocks.stay = (struct stay){ .waiter.done = algebra_on_entered };
+	a->blocks.has_more = a->blocks.is_large = false;
+	a->task.resume = algebra_resume;
 	a->keys = (struct fold){ .seed = host->env.seed };
 	a->list = a->at = at;
 	key = task_keep(&at, request->key);
@@ -461,7 +578,7 @@ static void start_algebra(
 	a->words = stores ? slice_of(a->at, request->rest.n)
 			  : slice_of(a->list, (size_t)(at - a->list));
 	a->pause.done = algebra_add_sets;
-	algebra_add_sets(&a->pause, NULL);
+	enter_blocks(a, request->keys - stores);
 }
 
 void algebra_start(struct host *host, const struct request *request, void *owner)

@@ -1,18 +1,21 @@
 #include "command/args.h"
 
-#include "collection/adopted/encodings/encodings.h"
+#include "collection/text/held.h"
 #include "collection/text/lease.h"
 #include "collection/text/part_key.h"
 #include "protocol/command_key.h"
 #include "protocol/commands.h"
+#include "protocol/element.h"
+#include "util/glob.h"
 #include "util/num.h"
 
 /* A marker for the usage of the command. */
 static const char bad_form[] = "";
-static const char long_member[] = "CLIENT_ERROR member too long";
-static const char long_item[] = "CLIENT_ERROR element too long";
 static const char bad_count[] = "CLIENT_ERROR invalid count";
+static const char bad_seconds[] = "CLIENT_ERROR invalid seconds";
 
+const char args_long_member[] = "CLIENT_ERROR member too long";
+const char args_long_item[] = "CLIENT_ERROR element too long";
 const char args_part_refusal[] =
 	"CLIENT_ERROR the key is a part of a set or list, and can only be read";
 const char args_no_list[] = "CLIENT_ERROR the encoding of this key is only for sets";
@@ -24,57 +27,69 @@ bool args_allow_lists(const struct collection_rule *rule)
 
 /* --- members of a set, and elements of a list --- */
 
-/* Takes the rest of the line. */
-static const char *take_any_words(struct slice rest, const char *too_long, struct args *out)
+/* Returns whether the element of a word has at most `max` bytes. */
+static bool word_fits(struct slice word, size_t max)
 {
-	bool any = encoding_takes_any(out->rule);
-	size_t number = 0, bytes = 0;
+	return word.n <= max || element_size(word) <= max;
+}
+
+const char *args_check_special_word(
+	const struct collection_rule *rule, struct slice word, const char *too_long)
+{
+	if (!word_fits(word, too_long == args_long_item ? ELEMENT_MAX : MEMBER_MAX))
+		return too_long;
+	return encoding_takes_any(rule) ? NULL : encoding_check_member(rule, word);
+}
+
+/* Takes the rest of the line. Returns NULL, or the error of the first invalid word. */
+static const char *take_members(struct slice rest, struct args *out, size_t *number)
+{
 	const char *error = NULL;
 	struct slice word;
 
+	*number = 0;
 	while (!error && (word = slice_token(&rest)).n) {
-		if (number == 0)
+		if ((*number)++ == 0)
 			out->words.p = word.p;
 		out->words.n = (size_t)(word.p + word.n - out->words.p);
-		if (word.n > MEMBER_MAX)
-			error = too_long;
-		else if (!any)
-			error = encoding_check_member(out->rule, word);
-		number++;
-		bytes += word.n + 2;
+		error = args_check_word(out->rule, word, args_long_member);
 	}
-	out->number = number;
-	out->bytes = bytes;
 	return error;
-}
-
-static const char *take_some_words(struct slice rest, const char *too_long, struct args *out)
-{
-	const char *error = take_any_words(rest, too_long, out);
-
-	return out->number ? error : bad_form;
 }
 
 static const char *args_take_members(struct slice rest, struct args *out)
 {
-	return take_some_words(rest, long_member, out);
-}
+	size_t number;
+	const char *error = take_members(rest, out, &number);
 
-static const char *args_take_any_members(struct slice rest, struct args *out)
-{
-	return take_any_words(rest, long_member, out);
+	return number ? error : bad_form;
 }
 
 static const char *args_take_member(struct slice rest, struct args *out)
 {
-	const char *error = args_take_members(rest, out);
+	size_t number;
+	const char *error = take_members(rest, out, &number);
 
-	return error || out->number == 1 ? error : bad_form;
+	return error || number == 1 ? error : bad_form;
 }
 
-static const char *args_take_elements(struct slice rest, struct args *out)
+static const char *take_element(struct slice word, struct args *out)
 {
-	return take_some_words(rest, long_item, out);
+	out->words = word;
+	return args_check_word(out->rule, word, args_long_item);
+}
+
+/* Takes the rest of the line. */
+static const char *args_take_any_words(struct slice rest, struct args *out)
+{
+	out->words = rest;
+	return NULL;
+}
+
+static const char *args_take_words(struct slice rest, struct args *out)
+{
+	out->some = true;
+	return args_take_any_words(rest, out);
 }
 
 /* --- ranges in byte order, of a set --- */
@@ -93,7 +108,9 @@ static const char *parse_range(struct slice *rest, struct set_range *range)
 	range->has_to = true;
 	if (range->from.n == 0 || range->to.n == 0)
 		return bad_form;
-	return range->from.n > MEMBER_MAX || range->to.n > MEMBER_MAX ? long_member : NULL;
+	return word_fits(range->from, MEMBER_MAX) && word_fits(range->to, MEMBER_MAX)
+		? NULL
+		: args_long_member;
 }
 
 static const char *args_take_range(struct slice rest, struct args *out)
@@ -112,16 +129,33 @@ static const char *args_take_range_count(struct slice rest, struct args *out)
 	return error || slice_token(&rest).n == 0 ? error : bad_form;
 }
 
+/* Parses `[<after>] [match <pattern>]`. */
+static const char *parse_scan(struct slice rest, struct args *out)
+{
+	struct slice word[3];
+	size_t n = 0;
+
+	while (n < 3 && (word[n] = slice_token(&rest)).n)
+		n++;
+	if (slice_token(&rest).n || (n >= 2 && !slice_equal(word[n - 2], SLICE("match"))))
+		return bad_form;
+	if (n >= 2)
+		out->pattern = word[n - 1];
+	if (n % 2)
+		out->range.from = word[0];
+	out->range.after = true;
+	if (!word_fits(out->range.from, MEMBER_MAX))
+		return args_long_member;
+	return word_fits(out->pattern, GLOB_MAX) ? NULL : "CLIENT_ERROR pattern too long";
+}
+
 static const char *args_take_scan(struct slice rest, struct args *out)
 {
 	struct slice count = slice_token(&rest);
-	const char *error;
+	const char *error = parse_scan(rest, out);
 
-	out->range.from = slice_token(&rest);
-	out->range.after = true;
-	if (out->range.from.n > MEMBER_MAX)
-		return long_member;
-	error = slice_token(&rest).n ? bad_form : parse_positive(count, &out->count);
+	if (!error)
+		error = parse_positive(count, &out->count);
 	/*
 	 * A count of 0 is not useful here, but clients of Redis start with a cursor of 0, and
 	 * would take the reply for an empty set.
@@ -159,6 +193,7 @@ static const char *args_take_count(struct slice rest, struct args *out)
 
 	if (slice_token(&rest).n)
 		return bad_form;
+	out->counted = word.n > 0;
 	return word.n ? parse_positive(word, &out->count) : NULL;
 }
 
@@ -177,7 +212,7 @@ static const char *args_take_sample(struct slice rest, struct args *out)
 	if (count < -REPEATS_MAX)
 		return bad_count;
 	out->count = (uint64_t)-count;
-	out->repeats = true;
+	out->counted = out->repeats = true;
 	return NULL;
 }
 
@@ -205,7 +240,7 @@ static const char *args_take_count_element(struct slice rest, struct args *out)
 
 	if (!split(rest, 2, word))
 		return bad_form;
-	return num_parse_i64(word[0], &out->first) ? args_take_elements(word[1], out) : bad_count;
+	return num_parse_i64(word[0], &out->first) ? take_element(word[1], out) : bad_count;
 }
 
 static const char *args_take_index_element(struct slice rest, struct args *out)
@@ -213,7 +248,7 @@ static const char *args_take_index_element(struct slice rest, struct args *out)
 	struct slice word[2];
 	const char *error = split(rest, 2, word) ? parse_index(word[0], &out->first) : bad_form;
 
-	return error ? error : args_take_elements(word[1], out);
+	return error ? error : take_element(word[1], out);
 }
 
 /* --- two keys --- */
@@ -223,6 +258,8 @@ static const char *parse_target(struct slice word, struct args *out)
 {
 	if (word.n > COLLECTION_KEY_MAX)
 		return "CLIENT_ERROR key too long";
+	if (!request_key_valid(word, word.n))
+		return "CLIENT_ERROR a key is a word";
 	if (command_key_is(&out->rules->commands, word))
 		return command_key_refusal(&out->rules->commands, word);
 	if (part_key_base(word).n)
@@ -291,7 +328,7 @@ static const char *args_take_insert(struct slice rest, struct args *out)
 	if (!out->first && !slice_equal(word[0], SLICE("before")))
 		return bad_form;
 	out->pivot = word[1];
-	return word[1].n > MEMBER_MAX ? long_item : args_take_elements(word[2], out);
+	return word_fits(word[1], ELEMENT_MAX) ? take_element(word[2], out) : args_long_item;
 }
 
 static const char *parse_option(struct slice name, struct slice word, struct list_find *find)
@@ -310,7 +347,7 @@ static const char *parse_option(struct slice name, struct slice word, struct lis
 static const char *args_take_position(struct slice rest, struct args *out)
 {
 	struct slice element = slice_token(&rest), name, word;
-	const char *error = element.n ? args_take_elements(element, out) : bad_form;
+	const char *error = element.n ? take_element(element, out) : bad_form;
 
 	out->find = (struct list_find){ .rank = 1, .count = 1 };
 	while (!error && (name = slice_token(&rest)).n) {
@@ -341,29 +378,54 @@ static const char *args_take_lease(struct slice rest, struct args *out)
 	if (error || slice_token(&rest).n)
 		return error ? error : bad_form;
 	out->count = word.n ? out->count : 0;
-	return good ? NULL : "CLIENT_ERROR invalid seconds";
-}
-
-static const char *take_token_arg(struct slice *rest, struct args *out)
-{
-	const char *error = refuse_lease(out);
-
-	out->token = slice_token(rest);
-	return error || out->token.n ? error : bad_form;
+	return good ? NULL : bad_seconds;
 }
 
 static const char *args_take_load(struct slice rest, struct args *out)
 {
-	const char *error = take_token_arg(&rest, out);
+	const char *error = refuse_lease(out);
 
-	return error ? error : args_take_any_members(rest, out);
+	out->token = slice_token(&rest);
+	if (error || out->token.n == 0)
+		return error ? error : bad_form;
+	return args_take_any_words(rest, out);
 }
 
-static const char *args_take_list_load(struct slice rest, struct args *out)
-{
-	const char *error = take_token_arg(&rest, out);
+/* --- held elements --- */
 
-	return error ? error : take_any_words(rest, long_item, out);
+/* Returns the error line if lists of the rule have no held elements, else NULL. */
+static const char *refuse_hold(const struct args *args)
+{
+	return args->rule->encoding == ENCODING_OPLOG
+		? NULL
+		: "CLIENT_ERROR the encoding of this key has no held elements";
+}
+
+static const char *args_take_hold(struct slice rest, struct args *out)
+{
+	const char *error = refuse_hold(out);
+	struct slice seconds = slice_token(&rest), end = slice_token(&rest);
+
+	if (error)
+		return error;
+	if (seconds.n == 0 || slice_token(&rest).n || (end.n && !parse_end(end, &out->first)))
+		return bad_form;
+	return num_parse_u64(seconds, &out->count) && out->count && out->count <= HELD_SECONDS_MAX
+		? NULL
+		: bad_seconds;
+}
+
+static const char *args_take_ticket(struct slice rest, struct args *out)
+{
+	struct slice word[2];
+	const char *error = refuse_hold(out);
+
+	if (error)
+		return error;
+	if (!split(rest, 1, word))
+		return bad_form;
+	out->token = word[0];
+	return NULL;
 }
 
 /* --- all --- */
@@ -371,7 +433,7 @@ static const char *args_take_list_load(struct slice rest, struct args *out)
 typedef const char *take(struct slice rest, struct args *out);
 
 static take *const takes[] = {
-#define ARGS_GRAMMAR(id, subject, arguments) [GRAMMAR_##id] = args_take_##arguments,
+#define ARGS_GRAMMAR(id, subject, unparsed, arguments) [GRAMMAR_##id] = args_take_##arguments,
 #include "protocol/grammars.def"
 };
 

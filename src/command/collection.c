@@ -5,13 +5,18 @@
 #include "collection/adopted/encodings/encodings.h"
 #include "collection/lane/lanes.h"
 #include "collection/list_request.h"
+#include "collection/room.h"
 #include "collection/text/fold.h"
+#include "collection/text/table.h"
 #include "command/args.h"
+#include "command/conversion.h"
 #include "command/fan.h"
 #include "command/op_task.h"
 #include "command/start.h"
+#include "command/word_log.h"
 #include "protocol/commands.h"
 #include "protocol/reply.h"
+#include "util/glob.h"
 #include "util/random.h"
 
 /* --- replies to an operation that is done --- */
@@ -34,8 +39,8 @@ static void collection_on_count(struct op *op, const struct outcome *outcome)
 }
 
 /*
- * Returns the members in the log of a POP, which has a removal of each, with a space after each
- * member.
+ * Returns the members in the log of a POP or TAKE, which has a removal of each, with a space after
+ * each member.
  */
 static struct slice popped_words(struct slice removals, struct buf *out)
 {
@@ -54,18 +59,19 @@ static struct slice values_of(
 
 	if (op->kind == OP_LIST)
 		return outcome->log;
-	values = op->kind == OP_POP ? popped_words(outcome->log, scratch)
-				    : buf_slice(&op->set->text);
+	values = op->kind == OP_POP || outcome->log.n ? popped_words(outcome->log, scratch)
+						      : buf_slice(&op->set->text);
 	values.n -= values.n > 0;
 	return values;
 }
 
-static void collection_on_list(struct op *op, const struct outcome *outcome)
+static void reply_values(struct op *op, const struct outcome *outcome, enum reply_content content)
 {
 	struct task *task = &op_task_of(op)->task;
 	/* The operation is freed with its task. */
-	struct set_request read = op->kind == OP_READ ? *op->set : (struct set_request){ 0 };
-	struct reply r = reply_value(op->key, SLICE(""));
+	struct set_request read =
+		op->kind == OP_READ || op->kind == OP_TAKE ? *op->set : (struct set_request){ 0 };
+	struct reply r = reply_elements(content, op->key, SLICE(""));
 
 	if (outcome->status == OUTCOME_DONE && buf_size(&read.text) >= TASK_SHARES) {
 		read.text.end--;
@@ -79,12 +85,33 @@ static void collection_on_list(struct op *op, const struct outcome *outcome)
 		outcome_describe(outcome, task, &r);
 	}
 	if (r.shared || r.bytes.n)
-		task_say(task, &r);
+		task_say_elements(task, &r);
 	else if (outcome->status == OUTCOME_MISSING || outcome->status == OUTCOME_DONE)
 		task_say_word(task, WORD_END);
 	else
 		outcome_end(outcome, task);
 	set_request_free(&read);
+}
+
+static void collection_on_list(struct op *op, const struct outcome *outcome)
+{
+	reply_values(op, outcome, CONTENT_ELEMENTS);
+}
+
+static void collection_on_element(struct op *op, const struct outcome *outcome)
+{
+	reply_values(op, outcome, CONTENT_ELEMENT);
+}
+
+static void collection_on_positions(struct op *op, const struct outcome *outcome)
+{
+	reply_values(op, outcome, CONTENT_BYTES);
+}
+
+/* Returns how a command replies that returns one element unless its line has a count. */
+static op_done *values_done(const struct request *request)
+{
+	return request->args->counted ? collection_on_list : collection_on_element;
 }
 
 /* Replies a digit for each member. */
@@ -103,12 +130,13 @@ static void collection_on_test(struct op *op, const struct outcome *outcome)
 
 /* --- additions and removals --- */
 
-static char *write_token(char *at, char sign, struct slice word)
+/* Submits an operation with a log of one token. */
+static void submit_one(struct op_task *t, char sign, struct slice word)
 {
-	*at++ = sign;
-	at = slice_write(at, word);
-	*at++ = ' ';
-	return at;
+	t->more[0] = sign;
+	*slice_write(t->more + 1, word) = ' ';
+	t->op.log = slice_of(t->more, word.n + 2);
+	op_task_submit(t);
 }
 
 void append_words_start(struct host *host, const struct request *request, void *owner)
@@ -130,60 +158,167 @@ void append_words_start(struct host *host, const struct request *request, void *
 		[COMMAND_LPUSHX] = { .sign = '+', .front = true, .type = COLLECTION_LIST },
 	};
 	const struct append *how = &appends[request->command->id];
-	struct slice rest = request->args->words, word;
-	size_t size = request->args->bytes;
-	struct op_task *t = op_task_new(host, request, owner, OP_APPEND, op_task_told, size);
-	char *log = t->more, *at = how->front ? log + size : log;
+	struct slice rest = request->args->words, word = slice_token(&rest);
+	/* The usual case. */
+	bool one = word.n && rest.n == 0 && request->extras.delimiter == 0 &&
+		!args_check_word(request->args->rule, word, args_long_member);
+	struct word_log w;
+	struct op_task *t;
 
-	if (request->args->number == 1) {
-		(void)write_token(log, how->sign, rest);
-		rest.n = 0;
+	if (!one) {
+		w = word_log_of_args(request, how->sign);
+		/* The last element becomes the first. */
+		w.front = how->front;
 	}
-	/* At the front of a list the last element becomes the first. */
-	while ((word = slice_token(&rest)).n) {
-		if (how->front)
-			(void)write_token(at -= word.n + 2, how->sign, word);
-		else
-			at = write_token(at, how->sign, word);
-	}
-	t->op.log = slice_of(log, size);
+	t = op_task_new(host, request, owner, OP_APPEND, op_task_told,
+		one ? word.n + 2 : word_log_room(&w));
 	t->op.create = how->create;
 	t->op.front = how->front;
 	t->op.type = how->type;
-	op_task_submit(t);
+	if (one)
+		submit_one(t, how->sign, word);
+	else
+		word_log_submit(t, &w);
 }
 
 void sset_start(struct host *host, const struct request *request, void *owner)
 {
-	struct slice rest = request->args->words, member;
-	size_t size = request->args->bytes;
-	struct op_task *t = op_task_new(host, request, owner, OP_REPLACE, op_task_told, size);
-	char *at = t->more;
+	struct word_log w = word_log_of_args(request, '+');
+	struct op_task *t =
+		op_task_new(host, request, owner, OP_REPLACE, op_task_told, word_log_room(&w));
 
-	while ((member = slice_token(&rest)).n)
-		at = write_token(at, '+', member);
 	t->op.mode = request->has_number ? REPLACE_SAME : REPLACE_ANY;
 	t->op.cas = request->number;
-	t->op.log = slice_of(t->more, size);
-	op_task_submit(t);
+	word_log_submit(t, &w);
 }
 
 void spop_start(struct host *host, const struct request *request, void *owner)
 {
-	struct op_task *t = op_task_new(host, request, owner, OP_POP, collection_on_list, 0);
+	struct op_task *t = op_task_new(host, request, owner, OP_POP, values_done(request), 0);
 
 	t->op.count = request->args->count;
 	op_task_submit(t);
 }
 
+/* --- stake: a large set is taken in blocks, one for each request --- */
+
+/*
+ * A block has about TAKE_BLOCK bytes of members. To find them takes up to TAKE_ROOM times that much
+ * memory, since other tables mention the same members.
+ */
+enum { TAKE_BLOCK = 1 << 20, TAKE_ROOM = 2 };
+
+struct taking {
+	struct set_request request;
+	struct stay stay; /* the room for the work on a large set */
+	bool is_large;
+	size_t used;
+};
+
+static struct taking *taking_of(struct op_task *t)
+{
+	return (struct taking *)(void *)t->more;
+}
+
+static size_t taken_at_once(const struct collection_options *options)
+{
+	size_t most = options->block ? options->block : TAKE_BLOCK;
+
+	return options->result_max && options->result_max < most ? options->result_max : most;
+}
+
+static void ask_for_members(struct op_task *t, size_t bytes)
+{
+	struct set_request *request = &taking_of(t)->request;
+
+	set_request_init(request);
+	request->verb = SET_TAKE;
+	request->bytes = bytes;
+	t->op.set = request;
+}
+
+static void leave_room(struct op_task *t)
+{
+	room_leave(&t->task.host->env, &taking_of(t)->stay);
+	task_use(&t->task, 0, taking_of(t)->used);
+	t->task.resume = NULL;
+}
+
+static void collection_on_entered(struct waiter *waiter, const struct result *r)
+{
+	struct taking *taking =
+		(struct taking *)((char *)waiter - offsetof(struct taking, stay.waiter));
+	struct op_task *t = (struct op_task *)((char *)taking - offsetof(struct op_task, more));
+
+	(void)r;
+	if (!task_is_abandoned(&t->task)) {
+		op_task_submit(t);
+		return;
+	}
+	leave_room(t);
+	task_say_error(&t->task, "SERVER_ERROR client closed");
+}
+
+/* A client that has disconnected waits for nothing, and takes nothing. */
+static void collection_resume_taking(struct task *task)
+{
+	struct taking *taking = taking_of((struct op_task *)task);
+
+	if (!task_is_abandoned(task) || !taking->stay.waits)
+		return;
+	room_leave(&task->host->env, &taking->stay);
+	task_pause(task, &taking->stay.waiter);
+}
+
+/* Most sets are small. Only a large one needs a place in a room, before its tables are read. */
+static void take_large(struct op_task *t)
+{
+	struct taking *taking = taking_of(t);
+	struct env *env = &t->task.host->env;
+	size_t bytes = taken_at_once(env->options);
+
+	set_request_free(&taking->request);
+	taking->is_large = true;
+	taking->used = bytes;
+	task_use(&t->task, bytes, 0);
+	ask_for_members(t, bytes);
+	if (room_enter(env, ROOM_MERGES, &taking->stay, t->task.account, TAKE_ROOM * bytes))
+		op_task_submit(t);
+}
+
+static void collection_on_taken(struct op *op, const struct outcome *outcome)
+{
+	struct op_task *t = op_task_of(op);
+
+	if (outcome->status == OUTCOME_OVERFLOW && !taking_of(t)->is_large) {
+		take_large(t);
+		return;
+	}
+	leave_room(t);
+	reply_values(op, outcome, CONTENT_ELEMENTS);
+}
+
+void stake_start(struct host *host, const struct request *request, void *owner)
+{
+	struct op_task *t;
+
+	if (request->args->counted) {
+		spop_start(host, request, owner);
+		return;
+	}
+	t = op_task_new(host, request, owner, OP_TAKE, collection_on_taken, sizeof(struct taking));
+	*taking_of(t) = (struct taking){ .stay = { .waiter = { .done = collection_on_entered } } };
+	t->task.resume = collection_resume_taking;
+	ask_for_members(t, 0);
+	op_task_submit(t);
+}
+
 void claim_member_start(struct host *host, const struct request *request, void *owner)
 {
-	struct op_task *t = op_task_new(
-		host, request, owner, OP_CLAIM, collection_on_count, request->args->bytes);
+	struct slice member = request->args->words;
 
-	(void)write_token(t->more, '+', request->args->words);
-	t->op.log = slice_of(t->more, request->args->bytes);
-	op_task_submit(t);
+	submit_one(op_task_new(host, request, owner, OP_CLAIM, collection_on_count, member.n + 2),
+		'+', member);
 }
 
 void scompact_start(struct host *host, const struct request *request, void *owner)
@@ -196,6 +331,33 @@ void scompact_start(struct host *host, const struct request *request, void *owne
 
 /* --- reads of one set --- */
 
+/*
+ * Narrows the range to the members that begin as the pattern does; then sets the pattern, for the
+ * members that remain. Their end need not be exact. `at` is memory for the bounds and the pattern.
+ */
+static void match(struct set_request *asked, struct slice pattern, char *at)
+{
+	char bytes[GLOB_MAX];
+	struct slice from, to;
+
+	asked->pattern = slice_of(at, (size_t)(element_write(at, pattern) - at));
+	at += asked->pattern.n;
+	from = slice_of(bytes, glob_prefix(asked->pattern, bytes));
+	if (from.n == 0)
+		return;
+	from = slice_of(at, (size_t)(element_write_word(at, from) - at));
+	at += from.n;
+	to = slice_of(at, (size_t)(set_range_bound(from, at) - at));
+	if (to.n) {
+		asked->range.to = to;
+		asked->range.has_to = true;
+	}
+	if (member_compare(asked->range.from, from) < 0) {
+		asked->range.from = from;
+		asked->range.after = false;
+	}
+}
+
 void read_set_start(struct host *host, const struct request *request, void *owner)
 {
 	static const struct {
@@ -206,14 +368,16 @@ void read_set_start(struct host *host, const struct request *request, void *owne
 		[COMMAND_SCOUNT] = { SET_COUNT, collection_on_count },
 		[COMMAND_SISMEMBER] = { SET_HAS, collection_on_count },
 		[COMMAND_SMISMEMBER] = { SET_TEST, collection_on_test },
-		[COMMAND_SRANDMEMBER] = { SET_SAMPLE, collection_on_list },
+		[COMMAND_SRANDMEMBER] = { .verb = SET_SAMPLE },
 		[COMMAND_SRANGE] = { SET_RANGE, collection_on_list },
 		[COMMAND_SSCAN] = { SET_RANGE, collection_on_list },
 	};
 	command_id id = request->command->id;
 	const struct args *args = request->args;
-	size_t size = sizeof(struct set_request) + request->rest.n;
-	struct op_task *t = op_task_new(host, request, owner, OP_READ, reads[id].done, size);
+	/* The bounds of a pattern are at most as large as its word. */
+	size_t size = sizeof(struct set_request) + request->rest.n + 3 * args->pattern.n;
+	op_done *done = reads[id].done ? reads[id].done : values_done(request);
+	struct op_task *t = op_task_new(host, request, owner, OP_READ, done, size);
 	struct set_request *asked = (struct set_request *)(void *)t->more;
 	char *at = t->more + sizeof(*asked);
 
@@ -226,6 +390,8 @@ void read_set_start(struct host *host, const struct request *request, void *owne
 	asked->range.from = task_keep(&at, args->range.from);
 	asked->range.to = task_keep(&at, args->range.to);
 	asked->repeats = args->repeats;
+	if (args->pattern.p)
+		match(asked, args->pattern, at);
 	if (asked->verb == SET_SAMPLE)
 		asked->random = random_next(&host->env.random);
 	t->op.set = asked;
@@ -240,21 +406,23 @@ void ask_list_start(struct host *host, const struct request *request, void *owne
 		enum list_verb verb;
 		op_done *done;
 	} asks[] = {
-		[COMMAND_LINDEX] = { LIST_RANGE, collection_on_list },
+		[COMMAND_LINDEX] = { LIST_RANGE, collection_on_element },
 		[COMMAND_LINSERT] = { LIST_INSERT, collection_on_count },
 		[COMMAND_LLEN] = { LIST_LENGTH, collection_on_count },
-		[COMMAND_LPOP] = { LIST_POP_FRONT, collection_on_list },
+		[COMMAND_LPOP] = { .verb = LIST_POP_FRONT },
 		[COMMAND_LPOS] = { LIST_POSITION, collection_on_count },
 		[COMMAND_LRANGE] = { LIST_RANGE, collection_on_list },
 		[COMMAND_LREM] = { LIST_REMOVE, collection_on_count },
 		[COMMAND_LSET] = { LIST_SET, op_task_told },
 		[COMMAND_LTRIM] = { LIST_TRIM, op_task_told },
-		[COMMAND_RPOP] = { LIST_POP_BACK, collection_on_list },
+		[COMMAND_RPOP] = { .verb = LIST_POP_BACK },
 	};
 	command_id id = request->command->id;
 	const struct args *args = request->args;
 	size_t size = sizeof(struct list_request) + args->words.n + args->pivot.n;
-	op_done *done = args->find.many ? collection_on_list : asks[id].done;
+	op_done *done = args->find.many ? collection_on_positions
+		: asks[id].done         ? asks[id].done
+					: values_done(request);
 	struct op_task *t = op_task_new(host, request, owner, OP_LIST, done, size);
 	char *at = t->more + sizeof(struct list_request);
 
@@ -308,12 +476,12 @@ static void collection_on_single_read(struct op *op, const struct outcome *outco
 	size_t offset = offsetof(struct members_task, parts) + offsetof(struct members_part, op);
 	struct task *task = (struct task *)((char *)op - offset);
 	struct set_request read = *op->set;
-	struct reply r = reply_value(op->key, SLICE(""));
+	struct reply r = reply_elements(CONTENT_ELEMENTS, op->key, SLICE(""));
 
 	if (outcome->status == OUTCOME_DONE) {
 		r.shared = read.shared;
 		outcome_describe(outcome, task, &r);
-		task_say(task, &r);
+		task_say_elements(task, &r);
 	} else if (outcome->status == OUTCOME_MISSING) {
 		task_say_word(task, WORD_END);
 	} else {
@@ -322,19 +490,30 @@ static void collection_on_single_read(struct op *op, const struct outcome *outco
 	set_request_free(&read);
 }
 
+static void collection_on_part_converted(void *arg, const struct reply *reply)
+{
+	struct members_part *part = arg;
+
+	fan_say(&part->part, reply);
+	set_request_free(&part->request);
+	fan_part_done(&part->part);
+}
+
 static void collection_on_part_read(struct op *op, const struct outcome *outcome)
 {
+	static const struct elements quoted;
 	struct members_part *part =
 		(struct members_part *)((char *)op - offsetof(struct members_part, op));
 	struct fan *fan = part->part.fan;
+	struct reply r = reply_elements(CONTENT_ELEMENTS, op->key, SLICE(""));
 
 	if (outcome->status == OUTCOME_DONE) {
-		struct reply r = reply_value(op->key, SLICE(""));
 		r.shared = op->set->shared;
-		fan_say(&part->part, &r);
-	} else if (outcome->status != OUTCOME_MISSING) {
-		task_note_outcome(fan->task, outcome);
+		conversion_start(fan->task, &r, quoted, collection_on_part_converted, part);
+		return;
 	}
+	if (outcome->status != OUTCOME_MISSING)
+		task_note_outcome(fan->task, outcome);
 	set_request_free(op->set);
 	fan_part_done(&part->part);
 }

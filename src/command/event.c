@@ -19,6 +19,15 @@ static bool is_too_long(struct slice type, const struct event_rule *rule)
 	return type.n + 2 * rule->separator.n + TIME_BUCKET_NAME_MAX + NUM_U64_MAX > KEY_MAX;
 }
 
+const char *event_refuse_type(
+	const struct rules *rules, struct slice type, const struct event_rule *rule)
+{
+	if (is_too_long(type, rule))
+		return "CLIENT_ERROR key too long";
+	return command_key_is(&rules->commands, type) ? command_key_refusal(&rules->commands, type)
+						      : NULL;
+}
+
 void event_start(struct host *host, const struct request *request, void *owner)
 {
 	static event_starter *const starts[] = {
@@ -28,13 +37,14 @@ void event_start(struct host *host, const struct request *request, void *owner)
 		[COMMAND_EVLAST] = event_last_start,
 		[COMMAND_EVLIMIT] = event_limit_start,
 		[COMMAND_EVRANGE] = event_range_start,
+		[COMMAND_EVTOP] = event_top_start,
 		[COMMAND_INCR] = event_count_start,
 		[COMMAND_SET] = event_store_start,
 	};
 	const struct event_rule *rule = rules_event(host->env.rules, request->key);
-	const char *refused = "CLIENT_ERROR key too long";
+	const char *refused = event_refuse_type(host->env.rules, request->key, rule);
 
-	if (!is_too_long(request->key, rule))
+	if (!refused)
 		refused = starts[request->command->id](host, request, owner, rule);
 	if (refused)
 		task_refuse(host, request, owner, refused);

@@ -1,9 +1,11 @@
 /*
  * evincr evadd: count an event in the lane of its counter. evadd then stores the event under a
- * key with the count. No two events get the same count, so the key is unique.
+ * key with the count. No two events get the same count, so the key is unique. The first event of a
+ * bucket may be noted in the set of its types, before it is answered or stored.
  */
 #include "collection/lane/lanes.h"
 #include "command/event.h"
+#include "command/event_types.h"
 #include "command/op_task.h"
 #include "protocol/commands.h"
 #include "protocol/reply.h"
@@ -20,7 +22,9 @@ struct event_task {
 	struct waiter waiter; /* evadd: the waiter of the event's own item. */
 	uint32_t flags;
 	int64_t exptime;
-	struct slice separator, data;
+	const struct event_rule *rule;
+	uint64_t number;
+	struct slice data;
 	/*
 	 * The key of the counter. evadd appends a separator and the count for the key of the
 	 * event.
@@ -33,12 +37,22 @@ static struct event_task *task_of(struct op *op)
 	return (struct event_task *)((char *)op - offsetof(struct event_task, op));
 }
 
+static void event_count_on_noted(struct task *task)
+{
+	task_say_number(task, ((struct event_task *)task)->number);
+}
+
 static void event_count_on_counted(struct op *op, const struct outcome *outcome)
 {
 	struct event_task *event = task_of(op);
 
-	if (!outcome_ends(outcome, &event->task))
-		task_say_number(&event->task, outcome->number);
+	if (outcome_ends(outcome, &event->task))
+		return;
+	event->number = outcome->number;
+	if (!event->rule->types ||
+		!event_types_note(
+			&event->task, event->rule, op, event->number, event_count_on_noted))
+		task_say_number(&event->task, event->number);
 }
 
 static void event_count_on_stored(struct waiter *waiter, const struct result *r)
@@ -65,15 +79,13 @@ static void event_count_on_stored(struct waiter *waiter, const struct result *r)
  * Stores the event. If the key has an item, it was stored before the counter was evicted, and
  * is replaced.
  */
-static void event_count_on_numbered(struct op *op, const struct outcome *outcome)
+static void event_count_store(struct task *task)
 {
-	struct event_task *event = task_of(op);
-	char *at = event->bytes + op->key.n;
+	struct event_task *event = (struct event_task *)task;
+	char *at = event->bytes + event->op.key.n;
 
-	if (outcome_ends(outcome, &event->task))
-		return;
-	at = slice_write(at, event->separator);
-	at += num_format_u64(at, outcome->number);
+	at = slice_write(at, event->rule->separator);
+	at += num_format_u64(at, event->number);
 	event->waiter = (struct waiter){ event_count_on_stored,
 		slice_of(event->bytes, (size_t)(at - event->bytes)) };
 	lanes_call(event->task.host->lanes, event->task.account,
@@ -86,6 +98,18 @@ static void event_count_on_numbered(struct op *op, const struct outcome *outcome
 			.exptime = event->exptime,
 		},
 		&event->waiter);
+}
+
+static void event_count_on_numbered(struct op *op, const struct outcome *outcome)
+{
+	struct event_task *event = task_of(op);
+
+	if (outcome_ends(outcome, &event->task))
+		return;
+	event->number = outcome->number;
+	if (!event->rule->types ||
+		!event_types_note(&event->task, event->rule, op, event->number, event_count_store))
+		event_count_store(&event->task);
 }
 
 static struct event_task *new_event(struct host *host, const struct request *request, void *owner,
@@ -107,7 +131,7 @@ static struct event_task *new_event(struct host *host, const struct request *req
 	task_owns(&event->task, &event->op);
 	event->flags = request->flags;
 	event->exptime = task_ttl(request, rule->ttl);
-	event->separator = rule->separator;
+	event->rule = rule;
 	at += behind;
 	event->data = task_keep(&at, request->data);
 	return event;

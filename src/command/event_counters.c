@@ -4,10 +4,15 @@
 #include "protocol/reply.h"
 #include "util/num.h"
 
+/* Maximum number of calls in flight. */
+enum { FLYING = 1024 };
+
+/* A call in flight, followed by its key. */
 struct counter {
 	struct waiter waiter;
 	struct counters *counters;
-	uint64_t value;
+	struct counter *next; /* In the list of free ones. */
+	size_t number;        /* Of its counter, among all. */
 };
 
 static void event_counters_on_read(struct waiter *waiter, const struct result *r);
@@ -20,36 +25,44 @@ static bool parse_counter(struct slice value, uint64_t *out)
 	return num_parse_u64(value, out);
 }
 
-/*
- * Returns a key. The keys follow the counters. All have the same length, and differ only in the
- * bucket's name at the end.
- */
-static char *counter_key(const struct counters *counters, size_t i)
+/* Returns memory for the next call. The calls follow the values. */
+static struct counter *take_call(struct counters *counters)
 {
-	return (char *)(counters->all + (counters->range.last - counters->range.first + 1)) +
-		i * counters->key_size;
+	struct counter *counter = counters->free;
+
+	if (counter)
+		counters->free = counter->next;
+	else
+		counter = (struct counter *)(void *)((char *)(counters->values + counters->count) +
+			counters->made++ * counters->stride);
+	return counter;
 }
 
-static void make_counter(struct counters *counters, size_t i)
+/* Makes the next call, and moves to the next counter. */
+static struct counter *next_counter(struct counters *counters)
 {
-	char name[TIME_BUCKET_NAME_MAX], *at = counter_key(counters, i);
-	size_t n = time_bucket_name(counters->bucket, counters->range.first + (int64_t)i, name);
+	const struct counted_type *t = &counters->types[counters->type];
+	struct counter *counter = take_call(counters);
+	struct time_bucket_memo name = { 0 };
+	char *key = (char *)(counter + 1),
+	     *end = time_bucket_write_key(&name, t->rule, t->type, counters->bucket, key);
 
-	if (i > 0)
-		memcpy(at, counter_key(counters, 0), counters->key_size - n);
-	memcpy(at + counters->key_size - n, name, n);
-	counters->all[i] =
-		(struct counter){ { event_counters_on_read, slice_of(at, counters->key_size) },
-			counters, 0 };
+	*counter = (struct counter){
+		.waiter = { event_counters_on_read, slice_of(key, (size_t)(end - key)) },
+		.counters = counters,
+		.number = counters->asked++,
+	};
+	if (counters->bucket++ == t->range.last && counters->asked < counters->count)
+		counters->bucket = counters->types[++counters->type].range.first;
+	return counter;
 }
 
-static bool may_ask(const struct counters *counters)
+static bool may_read_counter(const struct counters *counters)
 {
-	enum { MOST = 1024 };
 	size_t share = counters->task->host->calls_max,
 	       flying = counters->asked - counters->answered;
 
-	return counters->asked < counters->count && flying < MOST && (!share || flying < share);
+	return counters->asked < counters->count && flying < FLYING && (!share || flying < share);
 }
 
 /*
@@ -64,12 +77,13 @@ static void ask_counters(struct counters *counters)
 		.server = CALL_ANY_SERVER,
 		.patient = true,
 		.account = counters->task->account,
-		.only_reads = true,
+		/* A limit counts the events of all proxies as they are now. */
+		.only_reads = counters->task->command->order == ORDER_EVENT_LIMIT ? READS_LATEST
+										  : READS_ONLY,
 	};
 
-	while (may_ask(counters)) {
-		struct counter *counter = &counters->all[counters->asked];
-		make_counter(counters, counters->asked++);
+	while (may_read_counter(counters)) {
+		struct counter *counter = next_counter(counters);
 		call.key = counter->waiter.key;
 		lanes_call(counters->task->host->lanes, counters->task->account, &call,
 			&counter->waiter);
@@ -82,7 +96,7 @@ static void event_counters_on_read(struct waiter *waiter, const struct result *r
 	struct counters *counters = counter->counters;
 	struct task *task = counters->task;
 
-	if (r->status == RESULT_HIT && !parse_counter(r->value, &counter->value))
+	if (r->status == RESULT_HIT && !parse_counter(r->value, &counters->values[counter->number]))
 		task_note(task, "CLIENT_ERROR value is not a counter");
 	else if (result_failed(r))
 		task_note_failure(task, r);
@@ -92,43 +106,62 @@ static void event_counters_on_read(struct waiter *waiter, const struct result *r
 	 */
 	else if (task_is_abandoned(task))
 		task_note(task, "SERVER_ERROR client closed");
+	counter->next = counters->free;
+	counters->free = counter;
 	counters->answered++;
-	if (task_has_failed(task))
-		counters->count = counters->asked;
-	ask_counters(counters);
-	if (counters->answered == counters->count)
+	if (!task_has_failed(task))
+		ask_counters(counters);
+	if (counters->answered == (task_has_failed(task) ? counters->asked : counters->count))
 		counters->done(counters);
+}
+
+static void start_counters(struct counters *counters, size_t types)
+{
+	size_t key = 0, align = _Alignof(struct counter);
+
+	counters->count = 0;
+	for (size_t i = 0; i < types; i++) {
+		const struct counted_type *t = &counters->types[i];
+		size_t n = t->type.n + t->rule->separator.n + TIME_BUCKET_NAME_MAX;
+		counters->count += counters_of(&t->range);
+		key = n > key ? n : key;
+	}
+	counters->bucket = counters->types->range.first;
+	counters->stride = (sizeof(struct counter) + key + align - 1) / align * align;
+	counters->size = counters->count * sizeof(counters->values[0]) +
+		num_least_size(counters->count, FLYING) * counters->stride;
+	counters->values = pool_get(counters->task->host->env.pool, counters->size);
+	memset(counters->values, 0, counters->count * sizeof(counters->values[0]));
+	task_use(counters->task, counters->size, 0);
+	ask_counters(counters);
 }
 
 void counters_read(struct counters *counters, struct task *task, const struct event_rule *rule,
 	struct slice type, struct time_bucket_range range, void (*done)(struct counters *counters))
 {
-	struct time_bucket_memo name = { 0 };
-	char key[KEY_MAX], *end = time_bucket_write_key(&name, rule, type, range.first, key);
-	size_t n = (size_t)(range.last - range.first) + 1, key_size = (size_t)(end - key);
-
 	*counters = (struct counters){
 		.task = task,
 		.done = done,
-		.range = range,
-		.count = n,
-		.size = n * (sizeof(struct counter) + key_size),
-		.key_size = key_size,
-		.bucket = rule->bucket,
+		.only = { type, rule, range },
 	};
-	counters->all = pool_get(task->host->env.pool, counters->size);
-	task_use(task, counters->size, 0);
-	memcpy(counter_key(counters, 0), key, key_size);
-	ask_counters(counters);
+	counters->types = &counters->only;
+	start_counters(counters, 1);
+}
+
+void counters_read_types(struct counters *counters, struct task *task,
+	const struct counted_type *types, size_t count, void (*done)(struct counters *counters))
+{
+	*counters = (struct counters){ .task = task, .done = done, .types = types };
+	start_counters(counters, count);
 }
 
 uint64_t counters_get(const struct counters *counters, int64_t bucket)
 {
-	return counters->all[bucket - counters->range.first].value;
+	return counters->values[bucket - counters->only.range.first];
 }
 
 void counters_free(struct counters *counters)
 {
 	task_use(counters->task, 0, counters->size);
-	pool_put(counters->task->host->env.pool, counters->all, counters->size);
+	pool_put(counters->task->host->env.pool, counters->values, counters->size);
 }

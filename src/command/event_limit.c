@@ -6,6 +6,7 @@
 #include "collection/lane/lanes.h"
 #include "command/event.h"
 #include "command/event_counters.h"
+#include "command/event_types.h"
 #include "command/op_task.h"
 #include "protocol/reply.h"
 #include "util/num.h"
@@ -14,6 +15,7 @@ struct limit_task {
 	struct task task;
 	struct op op;
 	struct counters before; /* The earlier buckets. */
+	const struct event_rule *rule;
 	uint64_t limit, number; /* `number`: of this event in its bucket. */
 	/* Pending results: the count, and the earlier buckets if there are any. */
 	int waits;
@@ -28,7 +30,7 @@ static uint64_t add_saturated(uint64_t a, uint64_t b)
 
 static void known(struct limit_task *limit)
 {
-	const struct time_bucket_range *before = &limit->before.range;
+	const struct time_bucket_range *before = &limit->before.only.range;
 	uint64_t total = limit->number;
 
 	if (--limit->waits > 0)
@@ -42,6 +44,11 @@ static void known(struct limit_task *limit)
 		task_say_number(&limit->task, total <= limit->limit ? total : 0);
 }
 
+static void event_limit_on_noted(struct task *task)
+{
+	known((struct limit_task *)task);
+}
+
 static void event_limit_on_counted(struct op *op, const struct outcome *outcome)
 {
 	struct limit_task *limit =
@@ -51,7 +58,10 @@ static void event_limit_on_counted(struct op *op, const struct outcome *outcome)
 		limit->number = outcome->number;
 	else
 		task_note_outcome(&limit->task, outcome);
-	known(limit);
+	if (outcome->status != OUTCOME_DONE || !limit->rule->types ||
+		!event_types_note(
+			&limit->task, limit->rule, op, limit->number, event_limit_on_noted))
+		known(limit);
 }
 
 static void event_limit_on_before(struct counters *before)
@@ -77,6 +87,7 @@ static void start_limit(struct host *host, const struct request *request, void *
 		.done = event_limit_on_counted,
 	};
 	task_owns(&limit->task, &limit->op);
+	limit->rule = rule;
 	limit->limit = most;
 	limit->number = 0;
 	limit->has_before = range.first < range.last;

@@ -1,5 +1,7 @@
 #include "command/fan.h"
 
+#include "util/num.h"
+
 /*
  * The window is the number of parts in flight. WINDOW_UNKNOWN limits it until enough answers
  * with data have arrived to estimate their size. A fan with a limit requests as many parts as
@@ -7,12 +9,25 @@
  */
 enum { WINDOW_UNKNOWN = 512, WINDOW_BYTES = 4 << 20, SPARE = 16 };
 
+/*
+ * The fans of a host share FLYING parts in flight. A fan of up to SMALL keys neither counts nor
+ * is limited, and each other one may always have `first` parts in flight.
+ */
+enum { FLYING = 1024, SMALL = 128 };
+
 struct fan_part *fan_part_at(const struct fan *fan, size_t i)
 {
 	/* Few fans wrap around, and a division is slow. */
 	size_t place = i < fan->ring ? i : i % fan->ring;
 
 	return (struct fan_part *)(void *)(fan->parts + place * fan->stride);
+}
+
+static size_t share(const struct fan *fan)
+{
+	size_t fans = fan->task->host->fans, parts = fans > 1 ? FLYING / fans : FLYING;
+
+	return parts > fan->first ? parts : fan->first;
 }
 
 static size_t window(const struct fan *fan)
@@ -23,6 +38,8 @@ static size_t window(const struct fan *fan)
 		return fan->first;
 	if (most < WINDOW_UNKNOWN)
 		most = WINDOW_UNKNOWN;
+	if (fan->total > SMALL)
+		most = num_least_size(most, share(fan));
 	if (fan->hits == 0)
 		return most;
 	fit = (size_t)(WINDOW_BYTES / (fan->bytes / fan->hits + 1)) + 1;
@@ -52,6 +69,17 @@ static bool may_ask(const struct fan *fan)
 	if (fan->asked < fan->first)
 		return true;
 	return fan->held < WINDOW_BYTES && task_has_room(fan->task);
+}
+
+/* A fan without parts in flight, for example of a client that does not read, does not count. */
+static void count_flying(struct fan *fan)
+{
+	bool flies = fan->answered < fan->asked;
+
+	if (flies == fan->asking.flies)
+		return;
+	fan->asking.flies = flies;
+	fan->task->host->fans += flies ? 1 : SIZE_MAX;
 }
 
 static void ask_more(struct fan *fan);
@@ -98,6 +126,8 @@ static void ask_more(struct fan *fan)
 		pause_if_over(fan);
 	}
 	fan->asking.on = false;
+	if (fan->total > SMALL)
+		count_flying(fan);
 	fan->complete |= fan->asked == fan->total;
 	if (!fan->complete || fan->answered < fan->asked || fan->asking.pauses)
 		return;

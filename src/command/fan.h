@@ -1,7 +1,8 @@
 /*
  * A fan reads many keys in parallel for one request, and replies in the order of the keys. Each
  * key is a part. A fan starts with a few keys. Then it keeps as many in flight as its window
- * allows; the window shrinks as answers get larger.
+ * allows; the window shrinks as answers get larger. All fans of a host share the parts in flight
+ * equally, since their calls delay those of other clients.
  *
  *     parts    replied to the client | answered or awaited | not yet asked
  *                                    ^ written             ^ asked
@@ -53,6 +54,7 @@ struct fan {
 	bool complete;                   /* No more keys are requested. */
 	struct {
 		bool on;
+		bool flies;  /* It counts in host->fans. */
 		bool pauses; /* Until the next slice of the client, which `waiter` begins. */
 		struct waiter waiter;
 	} asking;

@@ -7,6 +7,7 @@
  *                                                                     -> VALUE q|scard|a 0 1
  *                      -> item_read of b -> VALUE b
  */
+#include "command/conversion.h"
 #include "command/fan.h"
 #include "command/item.h"
 #include "command/lookup.h"
@@ -114,6 +115,27 @@ static void get_resume_named(struct task *task)
 }
 
 /*
+ * Joins the elements of a nested reply, if it has several, or quotes them if the key demands
+ * it. None that it has removed is lost. `inside` is NULL if there is no such command.
+ */
+static void join_elements(const struct task *outer, struct slice key, const struct command *inside,
+	const struct reply *reply, conversion_done *done, void *arg)
+{
+	const struct command_keys *keys = &outer->host->env.rules->commands;
+	const struct elements how = {
+		.joins = !command_key_quotes(keys, key, inside),
+		.keeps = inside &&
+			(inside->order == ORDER_WRITE || inside->order == ORDER_WRITE_LATER),
+		.delimiter = keys->delimiter,
+	};
+
+	if (reply->kind == REPLY_VALUE && reply->content == CONTENT_ELEMENTS)
+		conversion_start(outer, reply, how, done, arg);
+	else
+		done(arg, reply);
+}
+
+/*
  * Converts the nested task's reply to the reply to a get of the key: a VALUE, END or an ERROR.
  * `line` is memory for it. A nested get counts its own hits and misses.
  */
@@ -129,9 +151,9 @@ static struct reply nested_value(const struct task *outer, const struct command 
 	return r;
 }
 
-static void get_on_named_value(struct nest *nest, const struct reply *reply)
+static void get_on_named_bytes(void *arg, const struct reply *reply)
 {
-	struct named *named = (struct named *)nest->outer;
+	struct named *named = arg;
 	struct buf line = BUF_EMPTY;
 	const struct reply r =
 		nested_value(&named->task, named->inside, named->task.keys.list, reply, &line);
@@ -140,9 +162,18 @@ static void get_on_named_value(struct nest *nest, const struct reply *reply)
 	buf_free(&line);
 }
 
+static void get_on_named_value(struct nest *nest, const struct reply *reply)
+{
+	struct named *named = (struct named *)nest->outer;
+
+	join_elements(nest->outer, named->task.keys.list, named->inside, reply, get_on_named_bytes,
+		named);
+}
+
 static void get_on_named_stored(struct nest *nest, const struct reply *reply)
 {
-	const struct reply r = command_key_stored(nest->outer->command, reply);
+	const struct command *inside = ((struct named *)nest->outer)->inside;
+	const struct reply r = command_key_stored(nest->outer->command, inside, reply);
 
 	if (r.kind == REPLY_NUMBER || r.word == WORD_STORED)
 		lookup_count(nest->outer, nest->outer->keys.list, LOOKUP_HIT);
@@ -156,13 +187,14 @@ static void get_on_named_stored(struct nest *nest, const struct reply *reply)
 static void start_named(struct host *host, const struct request *request, void *owner)
 {
 	const struct command_keys *keys = &host->env.rules->commands;
-	size_t room_size = command_key_room(request, request->key), words;
-	char small[2 * KEY_MAX],
-		*room = room_size <= sizeof(small) ? small : pool_get(host->env.pool, room_size),
-		*at;
+	size_t words;
 	const struct command *command = request->needs
 		? request->needs->inside
 		: command_key_find(keys, request->key, &words);
+	size_t room_size = command_key_room(keys, request, request->key, command);
+	char small[8 * KEY_MAX],
+		*room = room_size <= sizeof(small) ? small : pool_get(host->env.pool, room_size),
+		*at;
 	bool gets = request->command->grammar == GRAMMAR_KEYS;
 	struct request inside;
 	struct named *named;
@@ -240,19 +272,26 @@ static void get_on_item(struct waiter *waiter, const struct result *r)
 }
 
 /* A failure is sent at the end, where END would be, like that of a plain key. */
-static void get_on_part_value(struct nest *nest, const struct reply *reply)
+static void get_on_part_bytes(void *arg, const struct reply *reply)
 {
-	struct part *part = (struct part *)((char *)nest - offsetof(struct part, nest));
+	struct part *part = arg;
+	struct task *task = part->part.fan->task;
 	struct buf line = BUF_EMPTY;
-	const struct reply r =
-		nested_value(nest->outer, part->inside, part->waiter.key, reply, &line);
+	const struct reply r = nested_value(task, part->inside, part->waiter.key, reply, &line);
 
 	if (r.kind == REPLY_VALUE)
 		fan_say(&part->part, &r);
-	else if (r.kind == REPLY_ERROR && !task_has_failed(nest->outer))
-		buf_add_slice(&nest->outer->scratch, r.bytes);
+	else if (r.kind == REPLY_ERROR && !task_has_failed(task))
+		buf_add_slice(&task->scratch, r.bytes);
 	buf_free(&line);
 	part_done(part);
+}
+
+static void get_on_part_value(struct nest *nest, const struct reply *reply)
+{
+	struct part *part = (struct part *)((char *)nest - offsetof(struct part, nest));
+
+	join_elements(nest->outer, part->waiter.key, part->inside, reply, get_on_part_bytes, part);
 }
 
 static void ask_inside(struct many *many, struct part *part)
@@ -379,12 +418,13 @@ void get_start(struct host *host, const struct request *request, void *owner)
 	bool cas = request->command->id == COMMAND_GETS || request->command->id == COMMAND_GATS;
 	bool wants_cas = cas || request->extras.wants_cas,
 	     wants_ttl = request->target == TARGET_EVENTS && request->reply && request->reply->form;
+	bool touches = request->command->grammar == GRAMMAR_TOUCH_KEYS;
 	struct call call = {
-		.verb = request->command->grammar == GRAMMAR_TOUCH_KEYS ? CALL_GAT : CALL_GET,
+		.verb = touches ? CALL_GAT : CALL_GET,
 		.want = WANT_VALUE | (wants_cas ? WANT_CAS : 0u) | (wants_ttl ? WANT_TTL : 0u) |
 			(request->extras.odd_key ? WANT_ENCODED : 0u),
 		.server = CALL_ANY_SERVER,
-		.only_reads = !wants_cas,
+		.only_reads = !wants_cas && !touches,
 		.exptime = request->exptime,
 	};
 

@@ -72,6 +72,7 @@ struct host {
 	 * with each call. 0: no limit.
 	 */
 	size_t calls_max;
+	size_t fans; /* Number of fans of many keys that have parts in flight; used by fan.c. */
 	struct time_bucket_memo bucket;
 	/*
 	 * Memory for the next reply of a nested task, used by task.c. The creator of the host

@@ -154,6 +154,7 @@ void item_start(struct host *host, const struct request *request, void *owner)
 			.kind = item->verb == CALL_TOUCH ? OP_TOUCH : OP_DELETE,
 			.key = item->waiter.key,
 			.ttl = request->exptime,
+			.whole = true,
 			.done = item_on_touched_or_deleted,
 		};
 		task_owns(&item->task, &item->op);

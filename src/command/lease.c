@@ -6,6 +6,7 @@
 #include "command/args.h"
 #include "command/op_task.h"
 #include "command/start.h"
+#include "command/word_log.h"
 #include "protocol/commands.h"
 #include "protocol/reply.h"
 
@@ -52,19 +53,14 @@ void load_words_start(struct host *host, const struct request *request, void *ow
 		[COMMAND_LFILL] = { .completes = true, .type = COLLECTION_LIST },
 	};
 	const struct args *args = request->args;
-	size_t size = args->bytes + args->token.n;
-	struct op_task *t = op_task_new(host, request, owner, OP_LOAD, op_task_told, size);
-	struct slice rest = args->words, word;
-	char *at = t->more;
+	struct word_log w = word_log_of_args(request, '+');
+	size_t room = word_log_room(&w);
+	struct op_task *t =
+		op_task_new(host, request, owner, OP_LOAD, op_task_told, room + args->token.n);
+	char *at = t->more + room;
 
-	while ((word = slice_token(&rest)).n) {
-		*at++ = '+';
-		at = slice_write(at, word);
-		*at++ = ' ';
-	}
-	t->op.log = slice_of(t->more, args->bytes);
 	t->op.token = task_keep(&at, args->token);
 	t->op.completes = loads[request->command->id].completes;
 	t->op.type = loads[request->command->id].type;
-	op_task_submit(t);
+	word_log_submit(t, &w);
 }

@@ -6,7 +6,11 @@
  * this for a base64 key that decodes to spaces or control bytes, the client's own text of the
  * key is inserted into the reply. Keys with control bytes that a client sends as text are
  * passed on unchanged.
+ *
+ * If `mg` with T has touched the base of a set or list, that is touched again by the machine of
+ * `touch`, since a base has its date and parts; then the client receives the reply to another `mg`.
  */
+#include "collection/both/both.h"
 #include "collection/lane/lanes.h"
 #include "command/lookup.h"
 #include "command/start.h"
@@ -23,6 +27,9 @@ struct meta_task {
 	struct metaflags flags;
 	bool decrements; /* `ma`: it subtracts. */
 	bool fenced;     /* The server suppresses the reply itself. */
+	bool touches;    /* `mg` with T, of an item that was not touched as a base yet. */
+	struct op touch;
+	struct call call; /* Its slices are in `bytes`. */
 	/* The client's text of the key if it must be inserted into the reply, else empty. */
 	struct slice own_key;
 	char bytes[];
@@ -53,6 +60,31 @@ static bool is_kept_back(const struct meta_task *meta, struct slice code)
 	return metaflags_hide(&meta->flags, meta->task.command->id, code);
 }
 
+static void meta_on_touched(struct op *op, const struct outcome *outcome)
+{
+	struct meta_task *meta =
+		(struct meta_task *)((char *)op - offsetof(struct meta_task, touch));
+
+	if (outcome->status == OUTCOME_FAILED)
+		task_say_failure(&meta->task, outcome->result);
+	else
+		lanes_call(meta->task.host->lanes, meta->task.account, &meta->call, &meta->waiter);
+}
+
+/* Returns whether the item that was touched may be a base. Without its value that is unknown. */
+static bool may_touch_base(const struct meta_task *meta, const struct result *r, struct slice code)
+{
+	const struct lanes *lanes = meta->task.host->lanes;
+	struct slice key = meta->waiter.key;
+
+	if (!meta->touches || key.n > COLLECTION_KEY_MAX)
+		return false;
+	if (slice_equal(code, SLICE("VA")))
+		return touch_is_base(lanes, key, r->value);
+	return slice_equal(code, SLICE("HD")) &&
+		rules_collection(lanes->env->rules, key)->encoding == ENCODING_OPLOG;
+}
+
 static void meta_on_answer(struct waiter *waiter, const struct result *r)
 {
 	struct meta_task *meta =
@@ -64,6 +96,12 @@ static void meta_on_answer(struct waiter *waiter, const struct result *r)
 		return;
 	}
 	code = slice_token(&rest);
+	if (may_touch_base(meta, r, code)) {
+		meta->touches = false;
+		task_owns(&meta->task, &meta->touch);
+		lanes_submit(meta->task.host->lanes, &meta->touch);
+		return;
+	}
 	lookup_meta(&meta->task, &meta->flags, meta->decrements, code);
 	if (is_kept_back(meta, code))
 		task_done(&meta->task);
@@ -117,11 +155,28 @@ static unsigned wanted_no_ops(const struct meta_task *meta)
 		(meta->fenced ? WANT_FENCE : 0u);
 }
 
+/* Prepares the touch of a base. Of a negative time, the item has already expired. */
+static void note_touch(struct meta_task *meta, const struct request *request)
+{
+	struct slice rest = request->rest, flag;
+	int64_t exptime = -1;
+
+	while ((flag = slice_token(&rest)).n) {
+		if (flag.p[0] == 'T' && !num_parse_i64(slice_skip(flag, 1), &exptime))
+			return;
+	}
+	meta->touches = exptime >= 0;
+	meta->touch = (struct op){
+		.kind = OP_TOUCH, .key = meta->waiter.key, .ttl = exptime, .done = meta_on_touched
+	};
+}
+
 void meta_start(struct host *host, const struct request *request, void *owner)
 {
 	struct meta_task *meta = task_new(
 		host, request, owner, sizeof(*meta) + 2 * request->key.n + line_max(request));
 	char *at = meta->bytes, decoded[KEY_MAX];
+	struct call call;
 
 	meta->flags = request->meta;
 	/* A base64 key names the same item as its decoded key, which selects the server. */
@@ -136,17 +191,21 @@ void meta_start(struct host *host, const struct request *request, void *owner)
 		request->command->id == COMMAND_MA && metaflags_decrements(request->rest);
 	meta->fenced = request->command->id == COMMAND_MA && metaflags_has(&meta->flags, 'q') &&
 		metaflags_has(&meta->flags, 'N');
-	lanes_call(host->lanes, meta->task.account,
-		&(struct call){
-			.verb = CALL_META,
-			.want = wanted_no_ops(meta),
-			.server = CALL_ANY_SERVER,
-			.key = meta->waiter.key,
-			.line = write_meta_line(meta, request, at),
-			.value = request->data,
-			.has_value = request->command->grammar == GRAMMAR_META_DATA,
-			.discards = true,
-			.expected = meta->task.expected,
-		},
-		&meta->waiter);
+	call = (struct call){
+		.verb = CALL_META,
+		.want = wanted_no_ops(meta),
+		.server = CALL_ANY_SERVER,
+		.key = meta->waiter.key,
+		.line = write_meta_line(meta, request, at),
+		.value = request->data,
+		.has_value = request->command->grammar == GRAMMAR_META_DATA,
+		.discards = true,
+		.expected = meta->task.expected,
+	};
+	meta->touches = false;
+	if (request->command->id == COMMAND_MG && metaflags_has(&meta->flags, 'T')) {
+		note_touch(meta, request);
+		meta->call = call;
+	}
+	lanes_call(host->lanes, meta->task.account, &call, &meta->waiter);
 }

@@ -18,6 +18,7 @@
 #include "collection/list_request.h"
 #include "collection/ttl.h"
 #include "command/args.h"
+#include "command/conversion.h"
 #include "command/op_task.h"
 #include "command/start.h"
 #include "protocol/reply.h"
@@ -185,7 +186,8 @@ static void read_element(struct move *m);
 
 static void reply_element(struct move *m, struct slice element)
 {
-	struct reply r = element.n ? reply_value(m->source, element) : reply_word(WORD_END);
+	struct reply r = element.n ? reply_elements(CONTENT_ELEMENT, m->source, element)
+				   : reply_word(WORD_END);
 	/* The element may be a part of the token. */
 	struct buf token = m->token;
 
@@ -447,8 +449,8 @@ static void move_on_popped(struct op *op, const struct outcome *outcome)
 		(outcome->status == OUTCOME_DONE && outcome->log.n == 0)) {
 		pop_next(p);
 	} else if (!outcome_ends(outcome, &p->task)) {
-		const struct reply r = reply_value(op->key, outcome->log);
-		task_say(&p->task, &r);
+		const struct reply r = reply_elements(CONTENT_ELEMENTS, op->key, outcome->log);
+		task_say_elements(&p->task, &r);
 	}
 }
 

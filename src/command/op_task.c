@@ -19,6 +19,7 @@ struct result outcome_result(const struct outcome *outcome)
 		[OUTCOME_BUSY] = "SERVER_ERROR busy",
 		[OUTCOME_NO_CAS] = "SERVER_ERROR the server returns no cas ids (memcached -C)",
 		[OUTCOME_RANGE] = "CLIENT_ERROR index out of range",
+		[OUTCOME_FULL] = "SERVER_ERROR too many held elements",
 	};
 	const char *line;
 

@@ -31,6 +31,7 @@ static const struct traits {
 	[ORDER_EVENT_READ] = { .knows_hidden = true,
 		.calls = ORDER_EVENT_CALLS,
 		.staged_from = ALWAYS },
+	[ORDER_EVENT_TOP] = { .calls = ORDER_EVENT_CALLS, .staged_from = ALWAYS },
 	[ORDER_EVENT_COUNT] = { .changes = true, .knows_hidden = true, .is_plain = true },
 	[ORDER_EVENT_LIMIT] = { .changes = true, .knows_hidden = true, .calls = ORDER_LIMIT_CALLS },
 	[ORDER_EVENT_STORE] = { .changes = true, .knows_hidden = true, .hides = true },
@@ -54,20 +55,42 @@ struct order_effect order_effect_of(const struct command *command, size_t keys)
 	};
 }
 
+static inline struct order_effect effect_of_needs(const struct request *request)
+{
+	return request->needs ? request->needs->effect
+			      : order_effect_of(request->command, request->keys);
+}
+
+/*
+ * The operation may be submitted later if it has many words; see word_log.h. Words have at most
+ * twice the size of their elements. The words on the request's line need no estimate.
+ */
+static __attribute__((noinline)) struct order_effect effect_of_long(const struct request *request)
+{
+	struct order_effect effect = effect_of_needs(request);
+	size_t words = request->rest.n + 2 * KEY_MAX + 2 * request->data.n;
+
+	if (words > REQUEST_LONG &&
+		(request->target > TARGET_PART || command_takes_args(request->command)))
+		effect.writes_later |= order_class_changes(request->command->order);
+	return effect;
+}
+
 struct order_effect order_effect(const struct request *request)
 {
 	if (!request->command || request->error)
 		return (struct order_effect){ .calls = 1 };
-	return request->needs ? request->needs->effect
-			      : order_effect_of(request->command, request->keys);
+	if (__builtin_expect(request->consumed > REQUEST_LONG / 2 - 2 * KEY_MAX, false))
+		return effect_of_long(request);
+	return effect_of_needs(request);
 }
 
 bool order_class_must_wait(const struct order *order, enum order_class class)
 {
 	const struct traits *t = &classes[class];
 
-	/* No call of an earlier request may reach a server after the flush. */
-	if (class == ORDER_FLUSH)
+	/* No call of an earlier request may reach a server after the flush, or after this read. */
+	if (class == ORDER_FLUSH || class == ORDER_EVENT_TOP)
 		return order->tasks > 0;
 	return order->later_writes || (order->hidden_writes && !t->knows_hidden) ||
 		(order->staged_reads && t->changes);

@@ -4,7 +4,8 @@
 #include "collection/lane/lanes.h"
 #include "collection/list_request.h"
 #include "collection/text/fold.h"
-#include "command/op_task.h"
+#include "command/conversion.h"
+#include "command/word_log.h"
 #include "protocol/commands.h"
 #include "protocol/failure.h"
 #include "protocol/reply.h"
@@ -17,9 +18,10 @@ struct reading {
 	struct set_request all;    /* The request for all members of a set. */
 	struct host *host;
 	struct waiter *waiter;
+	const struct task *task;
 	char delimiter;
 	struct failure failure; /* The failure of the touch. */
-	struct buf text;        /* The members. */
+	struct result hit;      /* Its value is in the reply that is converted. */
 	size_t size;
 	char key[];
 };
@@ -30,47 +32,45 @@ static void end_reading(struct reading *r, const struct result *result)
 
 	waiter->done(waiter, result);
 	failure_free(&r->failure);
-	buf_free(&r->text);
 	set_request_free(&r->all);
 	pool_put(r->host->env.pool, r, r->size);
 }
 
-static void write_text(struct buf *out, struct slice members, char delimiter)
+static void plain_on_converted(void *arg, const struct reply *reply)
 {
-	char *at;
+	struct reading *r = arg;
 
-	if (members.n == 0)
-		return;
-	at = buf_reserve(out, members.n + 1);
-	for (size_t i = 0; i < members.n; i++)
-		at[i] = members.p[i] == ' ' ? delimiter : members.p[i];
-	at[members.n] = delimiter;
-	buf_commit(out, members.n + 1);
+	r->hit.value = reply_bytes(reply);
+	if (reply->kind == REPLY_ERROR)
+		r->hit = (struct result){ .status = RESULT_REFUSED, .line = reply->bytes };
+	end_reading(r, &r->hit);
 }
 
 static void plain_on_read(struct op *op, const struct outcome *outcome)
 {
 	struct reading *r = (struct reading *)op;
+	const struct elements how = { .joins = true, .ends = true, .delimiter = r->delimiter };
+	struct reply words;
 	struct result result;
 
 	if (r->failure.happened) {
 		end_reading(r, &r->failure.result);
 		return;
 	}
-	if (outcome->status == OUTCOME_DONE) {
-		write_text(&r->text, r->all.shared ? buf_slice(&r->all.shared->text) : outcome->log,
-			r->delimiter);
-		result = (struct result){
-			.status = RESULT_HIT,
-			.value = buf_slice(&r->text),
-			.flags = outcome->result->flags,
-			.cas = outcome->result->cas,
-			.ttl = outcome->result->ttl,
-		};
-	} else {
+	if (outcome->status != OUTCOME_DONE) {
 		result = outcome_result(outcome);
+		end_reading(r, &result);
+		return;
 	}
-	end_reading(r, &result);
+	r->hit = (struct result){
+		.status = RESULT_HIT,
+		.flags = outcome->result->flags,
+		.cas = outcome->result->cas,
+		.ttl = outcome->result->ttl,
+	};
+	words = reply_elements(CONTENT_ELEMENTS, op->key, outcome->log);
+	words.shared = r->all.shared;
+	conversion_start(r->task, &words, how, plain_on_converted, r);
 }
 
 static void plain_on_touched(struct op *op, const struct outcome *outcome)
@@ -92,6 +92,7 @@ void plain_read(const struct task *task, const struct call *call, struct waiter 
 	*r = (struct reading){
 		.host = host,
 		.waiter = waiter,
+		.task = task,
 		.delimiter = rule->delimiter,
 		.size = size,
 	};
@@ -119,32 +120,6 @@ void plain_read(const struct task *task, const struct call *call, struct waiter 
 
 /* --- writing --- */
 
-/*
- * Converts an item's value to a log with the same sign for all members. Returns NULL, or the
- * error line.
- */
-static const char *parse_value(
-	const struct collection_rule *rule, struct slice data, char sign, struct buf *log)
-{
-	while (data.n) {
-		const char *end = memchr(data.p, rule->delimiter, data.n);
-		struct slice member = slice_of(data.p, end ? (size_t)(end - data.p) : data.n);
-		const char *error;
-
-		if (member.n > MEMBER_MAX)
-			return "CLIENT_ERROR member too long";
-		if (!request_key_valid(member, MEMBER_MAX))
-			return "CLIENT_ERROR bad member";
-		error = encoding_check_member(rule, member);
-		if (error)
-			return error;
-		buf_add(log, &sign, 1);
-		buf_add_word(log, member);
-		data = slice_skip(data, member.n + (end ? 1 : 0));
-	}
-	return NULL;
-}
-
 static const struct {
 	enum op_kind kind;
 	enum replace_mode mode;
@@ -162,10 +137,10 @@ static const struct {
 void plain_start(struct host *host, const struct request *request, void *owner)
 {
 	const struct collection_rule *rule = rules_collection(host->env.rules, request->key);
-	struct buf log = BUF_EMPTY;
 	command_id id = request->command->id;
 	bool removes = rule->type == COLLECTION_SET && id == COMMAND_PREPEND;
 	const char *error = NULL;
+	struct word_log w = word_log_of_item(rule, request->data, removes ? '-' : '+');
 	struct op_task *t;
 
 	if (request->key.n > COLLECTION_KEY_MAX)
@@ -174,14 +149,11 @@ void plain_start(struct host *host, const struct request *request, void *owner)
 		error = "CLIENT_ERROR cannot increment or decrement a collection";
 	else if (request->extras.compare)
 		error = "CLIENT_ERROR a cas id is only for commands that replace a collection";
-	else
-		error = parse_value(rule, request->data, removes ? '-' : '+', &log);
 	if (error) {
-		buf_free(&log);
 		task_refuse(host, request, owner, error);
 		return;
 	}
-	t = op_task_new(host, request, owner, writes[id].kind, op_task_told, 0);
+	t = op_task_new(host, request, owner, writes[id].kind, op_task_told, word_log_room(&w));
 	t->op.type = rule->type;
 	if (t->op.kind == OP_REPLACE) {
 		t->op.flags = request->flags;
@@ -192,7 +164,5 @@ void plain_start(struct host *host, const struct request *request, void *owner)
 		t->op.ttl = request->exptime;
 		t->op.front = op_is_list(&t->op) && id == COMMAND_PREPEND;
 	}
-	t->task.scratch = log;
-	t->op.log = buf_slice(&t->task.scratch);
-	op_task_submit(t);
+	word_log_submit(t, &w);
 }

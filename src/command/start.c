@@ -36,6 +36,7 @@ static size_t count_written(const struct request *request)
 	switch (command->grammar) {
 	case GRAMMAR_WAIT_KEYS:
 	case GRAMMAR_POP_KEYS:
+	case GRAMMAR_WAIT_POP_KEYS:
 		return request->keys;
 	case GRAMMAR_WAIT_MOVE:
 	case GRAMMAR_SET_MOVE:

@@ -43,7 +43,7 @@ static void replace_set(struct store *s)
 		return;
 	}
 	if (s->writes) {
-		BUF_ADD(&s->log, OPLOG_SET_MARK);
+		oplog_add_mark(&s->log, false, s->writer.parts.wide);
 		run_writer_ref(&s->writer, &s->log);
 	}
 	s->op.built = s->writes;

@@ -207,7 +207,7 @@ static void find_needs_of_many(
 		enum order_class class = target_class(rules, key, &effect, &inside);
 		out->classes |= (uint16_t)(1u << class);
 		writes |= order_class_changes(class);
-		late |= effect.kinds || class == ORDER_FLUSH;
+		late |= effect.kinds || class == ORDER_FLUSH || class == ORDER_EVENT_TOP;
 		calls += effect.calls;
 	}
 	late |= calls > ORDER_KEYS_FIRST;

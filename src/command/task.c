@@ -1,6 +1,7 @@
 #include "command/task.h"
 
 #include "protocol/commands.h"
+#include "protocol/elements.h"
 #include "protocol/reply.h"
 
 const char task_too_large[] = "SERVER_ERROR result too large";
@@ -103,6 +104,15 @@ void task_pause(struct task *task, struct waiter *waiter)
 	env->pause(env, waiter, task->account);
 }
 
+bool task_pauses(struct task *task, size_t steps, struct waiter *waiter)
+{
+	bool pauses = env_is_over(&task->host->env, steps);
+
+	if (pauses)
+		task_pause(task, waiter);
+	return pauses;
+}
+
 /*
  * A nested reply cannot be sent in pieces. Checks the limit for `more` bytes that are about to
  * be added.
@@ -172,6 +182,8 @@ bool task_write(const struct task *task, struct buf *out, const struct reply *r,
 	copied = *r;
 	copied.bytes = reply_bytes(r);
 	copied.shared = NULL;
+	if (r->content == CONTENT_ELEMENTS && elements_shared_are_plain(r->shared))
+		copied.content = CONTENT_BYTES;
 	return task->as.form(out, &copied, task->as.asked, tail);
 }
 
@@ -211,6 +223,11 @@ static bool is_whole(const struct task *task, const struct reply *r)
 		buf_size(&task->spill))
 		return false;
 	return r->kind != REPLY_VALUE || !task->nest->collects;
+}
+
+bool task_passes(const struct task *task, const struct reply *r)
+{
+	return task->nest && is_whole(task, r);
 }
 
 /* Collects a part of a reply. The END is left out. */
@@ -352,6 +369,7 @@ enum reply_word task_done_word(const struct task *task)
 {
 	switch (task->command->id) {
 	case COMMAND_DELETE:
+	case COMMAND_LACK:
 	case COMMAND_SREM:
 		return WORD_DELETED;
 	case COMMAND_TOUCH:
@@ -426,10 +444,14 @@ static struct task *outermost(struct task *task)
 	return task;
 }
 
+void task_say_refusal(struct task *task, const char *line)
+{
+	outermost(task)->sent.refused = true;
+	(void)task_keys(task, slice_of("", 0), 0);
+	task_say_error(task, line);
+}
+
 void task_refuse(struct host *host, const struct request *request, void *owner, const char *line)
 {
-	struct task *task = task_new(host, request, owner, sizeof(*task));
-
-	outermost(task)->sent.refused = true;
-	task_say_error(task, line);
+	task_say_refusal(task_new(host, request, owner, sizeof(struct task)), line);
 }

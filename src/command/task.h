@@ -102,6 +102,9 @@ void *task_new(struct host *host, const struct request *request, void *owner, si
 /* Creates a task that replies this line and is done. */
 void task_refuse(struct host *host, const struct request *request, void *owner, const char *line);
 
+/* Replies the error of a request that the task has refused, and is done. */
+void task_say_refusal(struct task *task, const char *line);
+
 /* Makes the task's client the owner of the operation. */
 void task_owns(const struct task *task, struct op *op);
 
@@ -111,6 +114,9 @@ void task_owns(const struct task *task, struct op *op);
  */
 void task_pause(struct task *task, struct waiter *waiter);
 
+/* Counts the steps, pauses if the slice is over, and returns whether it paused. */
+bool task_pauses(struct task *task, size_t steps, struct waiter *waiter);
+
 /* Minimum size of a text that replies share; smaller texts are copied. */
 enum { TASK_SHARES = 16 * 1024 };
 
@@ -119,6 +125,9 @@ enum { TASK_SHARES = 16 * 1024 };
  * be freed when this returns.
  */
 void task_say(struct task *task, const struct reply *reply);
+
+/* Returns whether an outer task receives this reply as it is. */
+bool task_passes(const struct task *task, const struct reply *reply);
 
 /* Returns whether only the text of a reply is used. */
 static inline bool task_is_plain(const struct task *task)

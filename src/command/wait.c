@@ -1,13 +1,14 @@
 /*
- * blpop, brpop and blmove. Such a task pops like lpop, from one key after the other. If all its
- * lists are empty, it blocks (waiting/), and pops again when it is woken. A task that times out
- * replies END.
+ * blpop, brpop, blmpop, blmove and blhold. Such a task pops like lpop, from one key after the
+ * other. If all its lists are empty, it blocks (waiting/), and pops again when it is woken. A task
+ * that times out replies END.
  */
 #include <stdlib.h>
 
 #include "command/start.h"
 #include "command/task.h"
 #include "protocol/commands.h"
+#include "util/num.h"
 #include "waiting/blocked.h"
 #include "waiting/waiting.h"
 
@@ -166,29 +167,45 @@ static void add_key(struct wait_task *w, struct slice key, char **at)
 	*(*at)++ = ' ';
 }
 
-static const struct command *inside_of(command_id id)
+static const struct command *inside_of(const struct request *request)
 {
-	return command_get(id == COMMAND_BLPOP ? COMMAND_LPOP
-			: id == COMMAND_BRPOP  ? COMMAND_RPOP
-					       : COMMAND_LMOVE);
+	command_id id = request->command->id;
+	bool back = id == COMMAND_BRPOP || (id == COMMAND_BLMPOP && request->flags);
+
+	return command_get(id == COMMAND_BLMOVE ? COMMAND_LMOVE
+			: id == COMMAND_BLHOLD  ? COMMAND_LHOLD
+			: back                  ? COMMAND_RPOP
+						: COMMAND_LPOP);
+}
+
+/* Returns the words after the key of the inner request. */
+static struct slice inner_rest(const struct request *request, char count[NUM_U64_MAX])
+{
+	if (!command_has_keys(request->command))
+		return request->rest;
+	return request->command->id == COMMAND_BLMPOP
+		? slice_of(count, num_format_u64(count, request->extras.count))
+		: slice_of("", 0);
 }
 
 void wait_start(struct host *host, const struct request *request, void *owner)
 {
-	bool moves = request->command->id == COMMAND_BLMOVE;
-	struct slice rest = moves ? slice_of("", 0) : request->rest, key;
+	bool one = !command_has_keys(request->command);
+	struct slice rest = one ? slice_of("", 0) : request->rest, key;
 	struct wait_task *w;
-	char *at;
+	char count[NUM_U64_MAX], *at;
+	struct slice inner = inner_rest(request, count);
 
 	if (!host->waiting) {
 		task_refuse(host, request, owner,
 			"SERVER_ERROR blocking commands are not available here");
 		return;
 	}
-	w = task_new(host, request, owner, sizeof(*w) + request->key.n + request->rest.n + 1);
+	w = task_new(
+		host, request, owner, sizeof(*w) + request->key.n + request->rest.n + inner.n + 1);
 	at = (char *)(w + 1);
-	w->inside = inside_of(request->command->id);
-	w->count = moves ? 1 : request->keys;
+	w->inside = inside_of(request);
+	w->count = one ? 1 : request->keys;
 	w->at = w->end = 0;
 	w->tries = false;
 	blocked_init(&w->blocked, host->waiting, &hooks, w->task.account, w->count);
@@ -199,7 +216,7 @@ void wait_start(struct host *host, const struct request *request, void *owner)
 		add_key(w, key, &at);
 	(void)task_keys(
 		&w->task, slice_of((char *)(w + 1), (size_t)(at - 1 - (char *)(w + 1))), w->count);
-	w->rest = moves ? task_keep(&at, request->rest) : slice_of("", 0);
+	w->rest = task_keep(&at, inner);
 	w->task.resume = wait_resume;
 	try_next(w);
 }

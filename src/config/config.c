@@ -91,9 +91,10 @@ static const char *config_check_commands(const char *text)
 
 static const char *config_check_delimiter(const char *text)
 {
-	if (strcmp(text, " ") == 0 || (strlen(text) == 1 && is_plain(slice_of_text(text))))
+	if (strcmp(text, " ") == 0 || strcmp(text, "\n") == 0 ||
+		(strlen(text) == 1 && is_plain(slice_of_text(text))))
 		return NULL;
-	return "must be one byte, and not a control character";
+	return "must be one byte, and no control character but the newline";
 }
 
 static const char *config_check_time(const char *text)

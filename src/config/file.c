@@ -97,6 +97,7 @@ static const struct rule_option {
 #define COLLECTION_RULE(type, kind, member, initial, allowed, ...) \
 	{ "collection", #member, allowed },
 #define EVENT_RULE(type, kind, member, initial, allowed, ...) { "events", #member, allowed },
+#define ITEM_RULE(type, kind, member, initial, allowed, ...) { "item", #member, allowed },
 #include "collection/rules.def"
 };
 
@@ -144,7 +145,9 @@ static int parse_number(cfg_t *cfg, cfg_opt_t *opt, const char *text, void *resu
 	const struct rule_option *o = option_of(cfg, opt);
 	char room[CONFIG_WHY];
 	int64_t value = 0;
-	const char *unit = strcmp(o->name, "ttl") == 0 ? "seconds" : "";
+	const char *unit = strcmp(o->name, "ttl") == 0 ? "seconds"
+		: strcmp(o->name, "fresh_for") == 0    ? "milliseconds"
+						       : "";
 	const char *why = config_quantity(text, unit, o->least, o->most, &value, room);
 
 	note_option(cfg, opt);
@@ -232,8 +235,12 @@ static const char *rule_error(cfg_t *section)
 		return "the encoding of a list must be oplog or csv";
 	if (cfg_getint(section, "max") && (!list || encoding != ENCODING_OPLOG))
 		return "`max` is only for lists with the encoding oplog";
+	if (*cfg_getstr(section, "dead") && (!list || encoding != ENCODING_OPLOG))
+		return "`dead` is only for lists with the encoding oplog";
 	if (cfg_getint(section, "spread") > 1 && encoding != ENCODING_OPLOG)
 		return "`spread` is only for the encoding oplog";
+	if (cfg_getint(section, "fresh_for") && encoding != ENCODING_OPLOG)
+		return "`fresh_for` is only for the encoding oplog";
 	if (encoding == ENCODING_PAIRED && (!*removed || strcmp(removed, prefix) == 0))
 		return "the encoding paired needs a prefix in `removed` that differs from that of "
 		       "the rule";
@@ -269,6 +276,57 @@ static void check_rules(cfg_t *cfg)
 	}
 }
 
+/* Returns the section with the longest prefix with which the key of a set begins, or NULL. */
+static cfg_t *collection_of(cfg_t *cfg, struct slice key)
+{
+	cfg_t *best = NULL;
+	size_t longest = 0;
+
+	for (unsigned i = 0; i < cfg_size(cfg, "collection"); i++) {
+		cfg_t *section = cfg_getnsec(cfg, "collection", i);
+		const char *prefix = cfg_title(section);
+		size_t n = strlen(prefix);
+		if (n >= longest && slice_starts(key, slice_of(prefix, n))) {
+			best = section;
+			longest = n;
+		}
+	}
+	return best;
+}
+
+/* Returns the error of a rule that keeps types, or NULL: their sets are ordinary ones. */
+static const char *types_error(cfg_t *cfg, cfg_t *section)
+{
+	enum { KEY = COLLECTION_KEY_MAX + 1 };
+	char key[KEY];
+	cfg_t *collection;
+	int n;
+
+	if (!cfg_getint(section, "types"))
+		return NULL;
+	n = snprintf(key, sizeof(key), "%s%s201502201630%stypes", cfg_title(section),
+		cfg_getstr(section, "separator"), cfg_getstr(section, "separator"));
+	if (n >= KEY)
+		return "the prefix is too long for `types`";
+	collection = collection_of(cfg, slice_of(key, (size_t)n));
+	if (collection &&
+		(cfg_getint(collection, "encoding") != ENCODING_OPLOG ||
+			cfg_getint(collection, "type") != COLLECTION_SET))
+		return "`types` needs sets in oplog, but a rule for collections has the same "
+		       "prefix";
+	return NULL;
+}
+
+static void check_event_rules(cfg_t *cfg)
+{
+	for (unsigned i = 0; i < cfg_size(cfg, "events"); i++) {
+		cfg_t *section = cfg_getnsec(cfg, "events", i);
+		const char *error = types_error(cfg, section);
+		if (error)
+			cfg_error(section, "events \"%s\": %s", cfg_title(section), error);
+	}
+}
+
 static struct slice copy_string(const char *text)
 {
 	return slice_of(xstrdup(text), strlen(text));
@@ -296,24 +354,41 @@ static void read_event(cfg_t *section, struct event_rule *rule)
 #include "collection/rules.def"
 }
 
+static void read_item(cfg_t *section, struct item_rule *rule)
+{
+	rule->prefix = copy_string(cfg_title(section));
+#define ITEM_RULE(type, kind, name, ...) rule->name = READ_##kind(section, type, #name);
+#include "collection/rules.def"
+}
+
 static void read_rules(cfg_t *cfg, struct rules *rules)
 {
-	unsigned collections = cfg_size(cfg, "collection"), events = cfg_size(cfg, "events");
+	unsigned collections = cfg_size(cfg, "collection"), events = cfg_size(cfg, "events"),
+		 items = cfg_size(cfg, "item");
 	struct collection_rule *c = xcalloc(collections, sizeof(*c));
 	struct event_rule *e = xcalloc(events, sizeof(*e));
+	struct item_rule *item = xcalloc(items, sizeof(*item));
 
 	for (unsigned i = 0; i < collections; i++) {
 		read_collection(cfg_getnsec(cfg, "collection", i), &c[i]);
 		rules->reserves |= c[i].only;
+		rules->fresh |= c[i].fresh_for > 0;
 	}
 	for (unsigned i = 0; i < events; i++) {
 		read_event(cfg_getnsec(cfg, "events", i), &e[i]);
 		rules->plain_events |= e[i].plain_verbs;
+		rules->fresh |= e[i].fresh_for > 0;
+	}
+	for (unsigned i = 0; i < items; i++) {
+		read_item(cfg_getnsec(cfg, "item", i), &item[i]);
+		rules->fresh |= item[i].fresh_for > 0;
 	}
 	rules->collections = c;
 	rules->collection_count = collections;
 	rules->events = e;
 	rules->event_count = events;
+	rules->items = item;
+	rules->item_count = items;
 }
 
 /* --- options --- */
@@ -381,12 +456,18 @@ static cfg_t *new_tree(void)
 #include "collection/rules.def"
 		CFG_END(),
 	};
+	cfg_opt_t item[] = {
+#define ITEM_RULE(type, kind, name, initial, ...) TREE_##kind(#name, initial),
+#include "collection/rules.def"
+		CFG_END(),
+	};
 	cfg_opt_t options[] = {
 #define OPTION(kind, name, ...) tree_option(config_option(#name)),
 #include "config/options.def"
 #undef OPTION
 		CFG_SEC("collection", collection, CFGF_MULTI | CFGF_TITLE | CFGF_NO_TITLE_DUPES),
 		CFG_SEC("events", events, CFGF_MULTI | CFGF_TITLE | CFGF_NO_TITLE_DUPES),
+		CFG_SEC("item", item, CFGF_MULTI | CFGF_TITLE | CFGF_NO_TITLE_DUPES),
 		CFG_END(),
 	};
 	cfg_t *cfg = cfg_init(options, CFGF_NONE);
@@ -395,8 +476,10 @@ static cfg_t *new_tree(void)
 		cfg_set_validate_func(cfg, o->name, file_take);
 	cfg_set_validate_func(cfg, "collection", file_count_rule);
 	cfg_set_validate_func(cfg, "events", file_count_rule);
+	cfg_set_validate_func(cfg, "item", file_count_rule);
 #define COLLECTION_RULE(type, kind, name, ...) CHECK_##kind("collection|" #name)
 #define EVENT_RULE(type, kind, name, ...) CHECK_##kind("events|" #name)
+#define ITEM_RULE(type, kind, name, ...) CHECK_##kind("item|" #name)
 #include "collection/rules.def"
 	return cfg;
 }
@@ -495,6 +578,7 @@ static bool parse(cfg_t *cfg, const char *text, const struct config_text *found)
 	if (found->open > 0)
 		return refuse(found->line, "the file ends in a section that is not closed");
 	check_rules(cfg);
+	check_event_rules(cfg);
 	if (!buf_size(&reading.said))
 		read_rules(cfg, &reading.config->rules);
 	return true;

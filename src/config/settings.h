@@ -29,6 +29,7 @@ struct settings {
 	struct settings_name *names; /* Names of servers, which keep their lookups running. */
 	size_t name_count;
 	atomic_uint references;
+	atomic_uint generations; /* The generations of all workers that use these settings. */
 };
 
 /*

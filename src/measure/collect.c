@@ -70,6 +70,13 @@ static uint64_t down_seconds(const struct server *server, struct server_sum *sum
 	return now > outage.since ? (now - outage.since) / 1000 : 0;
 }
 
+/* Returns by how many seconds the server's clock differs from that of this machine. */
+static uint64_t clock_difference(const struct server *server)
+{
+	return server_clock_difference(atomic_load(&server->stats.clock_offset),
+		clock_us(CLOCK_MONOTONIC) / 1000, (int64_t)(clock_us(CLOCK_REALTIME) / 1000));
+}
+
 /* Requires daemon.lock. */
 static void sum_server(
 	const struct daemon *d, const struct server *server, int index, struct server_sum *sum)
@@ -292,12 +299,14 @@ struct topk_key *collect_hot_keys(
 {
 	struct topk_key *list = xmalloc(d->threads * TOPK_ENTRIES * sizeof(*list));
 	uint64_t now = clock_us(CLOCK_MONOTONIC) / 1000;
+	struct hot_total total = { 0 };
 	size_t n = 0;
 
 	*sum = (struct hot_keys_sum){ .seconds = notes_seconds(&d->meters[0]->notes, now) };
 	for (size_t i = 0; i < d->threads; i++)
-		n += notes_copy_hot(&d->meters[i]->notes, by, now, list + n, &sum->total);
-	sum->total *= TOPK_SAMPLE;
+		n += notes_copy_hot(&d->meters[i]->notes, by, now, list + n, &total);
+	sum->total = total.weight * TOPK_SAMPLE;
+	sum->requests = (double)total.requests / REQUEST_UNIT * TOPK_SAMPLE;
 	n = topk_merge(list, n, sizeof(*list), topk_join);
 	for (size_t i = 0; i < n; i++)
 		list[i].weight *= TOPK_SAMPLE;

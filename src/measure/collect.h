@@ -99,6 +99,8 @@ void collect_timeline(struct daemon *d, struct timeline *timeline);
 struct hot_keys_sum {
 	uint64_t total; /* Weight of all keys. */
 	double seconds; /* A weight divided by this is a rate; initially 0. */
+	/* Number of requests with these keys. A request with several keys counts once. */
+	double requests;
 };
 
 /*

@@ -24,6 +24,7 @@ static void clear_notes(struct notes *s, uint64_t now)
 		topk_init(&s->hot[by]);
 		s->hot[by].halved = halvings(now);
 	}
+	s->excess = 0;
 	s->large_count = 0;
 	s->slow_count = 0;
 }
@@ -60,10 +61,13 @@ void notes_reset_slow(struct notes *s)
 
 static void decay(struct notes *s, uint64_t now)
 {
-	for (int by = 0; by < HOT_KINDS; by++) {
-		if (s->hot[by].halved < halvings(now))
-			topk_halve(&s->hot[by], halvings(now) - s->hot[by].halved);
-	}
+	uint64_t halved = s->hot[HOT_BY_REQUESTS].halved, times = halvings(now) - halved;
+
+	if (halved >= halvings(now))
+		return;
+	for (int by = 0; by < HOT_KINDS; by++)
+		topk_halve(&s->hot[by], times);
+	s->excess >>= times < 63 ? times : 63;
 }
 
 static void count_hot_key(struct notes *s, struct slice key, uint64_t bytes)
@@ -88,21 +92,26 @@ void notes_sample_keys(
 		for (; number > 1 && passed <= chosen; passed++)
 			key = slice_token(&keys);
 		passed = chosen + 1;
-		if (key.n)
+		if (key.n) {
 			count_hot_key(s, key, bytes / number);
+			s->excess += REQUEST_UNIT - REQUEST_UNIT / number;
+		}
 	}
 	pthread_mutex_unlock(&s->lock);
 }
 
 size_t notes_copy_hot(struct notes *s, enum hot_by by, uint64_t now,
-	struct topk_key out[TOPK_ENTRIES], uint64_t *total)
+	struct topk_key out[TOPK_ENTRIES], struct hot_total *total)
 {
+	uint64_t keys;
 	size_t n;
 
 	pthread_mutex_lock(&s->lock);
 	decay(s, now);
 	n = topk_entries(&s->hot[by], out);
-	*total += s->hot[by].total;
+	keys = s->hot[HOT_BY_REQUESTS].total * REQUEST_UNIT;
+	total->weight += s->hot[by].total;
+	total->requests += keys > s->excess ? keys - s->excess : 0;
 	pthread_mutex_unlock(&s->lock);
 	return n;
 }

@@ -20,7 +20,14 @@ enum hot_by { HOT_BY_REQUESTS, HOT_BY_BYTES, HOT_KINDS };
 
 /* A large collection that was not read for LARGE_FORGET seconds is dropped. */
 enum { NOTES_HALF_LIFE = 300, LARGE_ENTRIES = 32, LARGE_FORGET = 3600 };
+enum { REQUEST_UNIT = 1 << 20 }; /* One request, so that integers can add parts of it. */
 enum { SLOW_REQUESTS = 128, SLOW_KEY = 64, SLOW_CLIENT = 64, SLOW_SERVER = 64 };
+
+/* Sums over all sampled keys of several workers. */
+struct hot_total {
+	uint64_t weight;
+	uint64_t requests; /* Times REQUEST_UNIT. */
+};
 
 /* A set or list that was read or compacted lately. */
 struct large_collection {
@@ -61,6 +68,12 @@ struct notes {
 	/* Milliseconds of the monotonic clock at the start or the last reset. */
 	uint64_t since;
 	struct topk hot[HOT_KINDS];
+	/*
+	 * By how much the sampled keys exceed their requests, times REQUEST_UNIT: a key of a
+	 * request with n keys adds 1 - 1/n. It is halved together with the weights. It is exactly
+	 * 0 if no request has several keys.
+	 */
+	uint64_t excess;
 	size_t large_count;
 	/* Bytes of the smallest entry, or fewer, at the Unix time `searched`. */
 	uint64_t large_least;
@@ -102,10 +115,10 @@ void notes_sample_keys(
 
 /*
  * Copies the entries of one kind to `out`, not scaled by the sample, and returns their number.
- * Adds the weight of all keys to `total`. May be called from any thread.
+ * Adds the weight of all keys, and their requests, to `total`. May be called from any thread.
  */
 size_t notes_copy_hot(struct notes *notes, enum hot_by by, uint64_t now,
-	struct topk_key out[TOPK_ENTRIES], uint64_t *total);
+	struct topk_key out[TOPK_ENTRIES], struct hot_total *total);
 
 /*
  * Returns the seconds since the start or the last reset, halved as the counts are: a weight

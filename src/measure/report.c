@@ -499,8 +499,9 @@ static void print_hot_keys(struct report *r, enum hot_by by)
 
 	if (is_json(r)) {
 		next(r->out, "\"hot_by_");
-		buf_printf(r->out, "%s\":{\"total\":%" PRIu64 ",\"seconds\":%.3f,\"keys\":[",
-			names[by], sum.total, sum.seconds);
+		buf_printf(r->out,
+			"%s\":{\"total\":%" PRIu64 ",\"requests\":%.1f,\"seconds\":%.3f,\"keys\":[",
+			names[by], sum.total, sum.requests, sum.seconds);
 	} else {
 		if (by == 0)
 			buf_printf(r->out, "STAT seconds %.3f\r\n", sum.seconds);

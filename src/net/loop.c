@@ -215,10 +215,10 @@ void loop_enter(struct loop *loop)
 		loop->turn.begin(loop->turn.arg);
 }
 
-static void settle_turn(struct loop *loop)
+static void notify_end(struct loop *loop)
 {
-	if (loop->turn.settle)
-		loop->turn.settle(loop->turn.arg);
+	if (loop->turn.end)
+		loop->turn.end(loop->turn.arg);
 }
 
 static void run_jobs(struct loop *loop)
@@ -226,7 +226,7 @@ static void run_jobs(struct loop *loop)
 	do {
 		while (!TAILQ_EMPTY(&loop->jobs))
 			run_first(loop, &loop->jobs);
-		settle_turn(loop);
+		notify_end(loop);
 	} while (!TAILQ_EMPTY(&loop->jobs));
 }
 
@@ -258,7 +258,7 @@ static void end_turn(struct loop *loop, bool idle)
 		if (idle || !stream_hold(stream))
 			stream_flush(stream);
 	}
-	settle_turn(loop);
+	notify_end(loop);
 	if (servers_are_busy(loop) && !TAILQ_EMPTY(&loop->held) && !loop_is_queued(&loop->patience))
 		loop_after(loop, &loop->patience, LOOP_PATIENCE_MS);
 }

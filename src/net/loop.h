@@ -4,7 +4,7 @@
  *     ready I/O -> timed jobs that are due -> a slice of work -> jobs of this turn
  *                       -> one write for each dirty server -> one write for each dirty client
  *
- * turn.settle is called after the jobs of this turn, repeatedly while it queues more of them,
+ * turn.end is called after the jobs of this turn, repeatedly while it queues more of them,
  * and again after the writes.
  *
  * Thus all calls of a turn are sent to a server in one write, and so are all replies to a
@@ -69,7 +69,7 @@ struct loop {
 		/* Called after the clocks were read in a turn; may be NULL. */
 		void (*begin)(void *arg);
 		/* Called before and after the writes of a turn. May queue jobs. May be NULL. */
-		void (*settle)(void *arg);
+		void (*end)(void *arg);
 		void *arg;
 		/* The result being delivered is from loop_answer(), not from a server. */
 		bool answering;

@@ -438,7 +438,7 @@ static bool is_acknowledged(const struct stream *stream)
 		(unsent == 0 && !(stream->tls && tls_has_output(stream->tls)));
 }
 
-bool stream_is_settled(const struct stream *stream)
+bool stream_is_idle(const struct stream *stream)
 {
 	int unread = 0;
 
@@ -452,12 +452,13 @@ static bool has_come(const struct stream *stream, short events)
 {
 	struct pollfd at = { .fd = stream->fd, .events = events };
 
-	return poll(&at, 1, 0) > 0 && at.revents & (POLLERR | POLLHUP | events);
+	return poll(&at, 1, 0) > 0 && at.revents & (POLLERR | events);
 }
 
 /*
  * While the socket is still watched, no event has arrived since the pause began, not even an
- * error.
+ * error. POLLHUP is no error: a Unix socket also reports it if the peer has sent all its
+ * requests and has read all replies so far.
  */
 bool stream_is_broken(const struct stream *stream)
 {
@@ -466,15 +467,13 @@ bool stream_is_broken(const struct stream *stream)
 
 bool stream_has_delivered(const struct stream *stream)
 {
-	struct pollfd at = { .fd = stream->fd };
-
 	/* POLLHUP means only that both sides have shut down. */
-	return is_acknowledged(stream) || (poll(&at, 1, 0) > 0 && at.revents & POLLERR);
+	return is_acknowledged(stream) || has_come(stream, 0);
 }
 
 bool stream_has_ended(const struct stream *stream)
 {
-	return has_come(stream, POLLRDHUP);
+	return has_come(stream, POLLHUP | POLLRDHUP);
 }
 
 bool stream_is_ready(const struct stream *stream)

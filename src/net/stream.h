@@ -94,7 +94,7 @@ void stream_expect(struct stream *stream, bool more);
 bool stream_hold(struct stream *stream);
 
 /* Returns whether all output is acknowledged and all input was read: a close loses nothing. */
-bool stream_is_settled(const struct stream *stream);
+bool stream_is_idle(const struct stream *stream);
 
 /* Returns whether all output is acknowledged, or cannot be since the connection has failed. */
 bool stream_has_delivered(const struct stream *stream);

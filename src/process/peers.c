@@ -4,6 +4,7 @@
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <event2/event.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
@@ -178,6 +179,29 @@ struct peers *peers_create(struct event_base *base, const struct peers_kind *kin
 	return peers;
 }
 
+/*
+ * Returns whether the peer has sent something that is about to be read: not if it is throttled, as
+ * it could then keep its place.
+ */
+static bool has_sent(const struct peer *peer)
+{
+	struct pollfd at = { .fd = bufferevent_getfd(peer->stream), .events = POLLIN };
+
+	return !peer->lingers && !peer->waits && !is_writing(peer) && poll(&at, 1, 0) > 0;
+}
+
+/* The sockets of a turn are not handled in the order in which their peers have sent. */
+static struct peer *idle_longest(const struct peers *peers)
+{
+	struct peer *peer;
+
+	TAILQ_FOREACH(peer, &peers->list, link) {
+		if (!has_sent(peer))
+			return peer;
+	}
+	return TAILQ_FIRST(&peers->list);
+}
+
 void peers_take(int fd, struct tls *tls, void *arg)
 {
 	static const struct timeval second = { 1, 0 };
@@ -188,7 +212,7 @@ void peers_take(int fd, struct tls *tls, void *arg)
 	if (peers->count == peers->kind->most) {
 		log_rare("%s: more than %d connections; closing the one that was idle the longest",
 			peers->kind->name, peers->count);
-		close_peer(TAILQ_FIRST(&peers->list));
+		close_peer(idle_longest(peers));
 	}
 	peer->peers = peers;
 	peer->stream = bufferevent_socket_new(peers->base, fd, BEV_OPT_CLOSE_ON_FREE);

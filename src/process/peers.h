@@ -2,7 +2,8 @@
  * A small server for operators, in the main thread. A peer sends requests as text, which are
  * answered one at a time. The cost of each peer is limited:
  *
- *     number  Above the limit, a new peer closes the one whose last request is oldest.
+ *     number  Above the limit, a new peer closes the one whose last request is oldest, among
+ *             those whose input was read.
  *     size    Maximum size of a request. While an answer is pending, little more input is read, so
  *             the kernel throttles the peer.
  *     time    A peer is closed if a request with its answer takes longer.

@@ -43,7 +43,7 @@ struct process {
 	struct peers *control;             /* Operators; or NULL. */
 	struct admin_port *admin;
 	/* Number of workers that use the new settings, and number of workers that have stopped. */
-	size_t settled, exited;
+	size_t tried, exited;
 	/* Workers are switching to the settings, at the start or after a reload. */
 	bool settling;
 	bool again;  /* A reload was requested meanwhile. */
@@ -194,7 +194,7 @@ static void reload_settings(struct process *p)
 	log_set_verbose(s->config.verbose);
 	log_open(s->config.log == LOG_TO_SYSLOG);
 	p->settling = true;
-	p->settled = 0;
+	p->tried = 0;
 	send_all(p, WORKER_RELOAD);
 }
 
@@ -264,9 +264,9 @@ static void serve_on_news(evutil_socket_t fd, short what, void *arg)
 
 	(void)what;
 	for (ssize_t i = 0; i < n; i++) {
-		p->settled += news[i] == DAEMON_SETTLED;
+		p->tried += news[i] == DAEMON_TRIED;
 		p->exited += news[i] == DAEMON_EXITED;
-		if (news[i] == DAEMON_SETTLED && p->settled == p->daemon.threads)
+		if (news[i] == DAEMON_TRIED && p->tried == p->daemon.threads)
 			finish_settling(p);
 	}
 	if (p->exited == p->daemon.threads)
@@ -457,6 +457,9 @@ static void init(struct process *p, int pipes[2])
 	p->daemon.news = pipes[1];
 	pthread_mutex_init(&p->daemon.lock, NULL);
 	p->daemon.large = xcalloc(1, sizeof(*p->daemon.large));
+	p->daemon.servers.fresh = xcalloc(1, sizeof(*p->daemon.servers.fresh));
+	if (getrandom(&p->daemon.servers.fresh->seed, sizeof(p->daemon.servers.fresh->seed), 0) < 0)
+		abort();
 	p->daemon.board = xcalloc(1, sizeof(*p->daemon.board));
 	p->daemon.servers.news = news_create();
 	p->daemon.descriptors = opendir(LINUX_DESCRIPTORS);
@@ -518,6 +521,7 @@ int serve(const struct options *options, struct settings *settings, struct names
 	close(pipes[1]);
 	pthread_mutex_destroy(&p.daemon.lock);
 	free(p.daemon.large);
+	free(p.daemon.servers.fresh);
 	free(p.daemon.listens);
 	free(p.daemon.board);
 	news_destroy(p.daemon.servers.news);

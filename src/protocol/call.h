@@ -49,6 +49,9 @@ enum { WANT_ENCODED = 64 };
 
 enum { CALL_ANY_SERVER = -1 };
 
+/* For call.only_reads. */
+enum { READS_ONLY = 1, READS_LATEST = 2 };
+
 /* A call. Its slices are borrowed until the function that sends it returns. */
 struct call {
 	enum call_verb verb;
@@ -81,9 +84,9 @@ struct call {
 	struct account *account;
 	/*
 	 * GET: no write depends on the CAS id, so the reply may be from a server that the item
-	 * is moved away from.
+	 * is moved away from, or from setlistd's memory; with READS_LATEST, not from memory.
 	 */
-	bool only_reads;
+	uint8_t only_reads;
 	/*
 	 * GET, STATS: a write of the same key follows, and no other call may be sent in
 	 * between. If the write is delayed, so is this call.
@@ -120,7 +123,8 @@ enum { TTL_NEVER = -1, TTL_UNKNOWN = -2 };
 /* A result. Its slices are valid until waiter->done returns. */
 struct result {
 	enum result_status status;
-	bool suspect; /* An error after which the connection must be closed. */
+	bool suspect;  /* An error after which the connection must be closed. */
+	bool recalled; /* It is from setlistd's memory, and may not be the latest state. */
 	struct slice value, line;
 	uint32_t flags;
 	int64_t ttl; /* Seconds, TTL_NEVER or TTL_UNKNOWN. */

@@ -6,9 +6,9 @@
 
 const struct grammar_traits grammars[] = {
 #define GRAMMAR(id, keys, before, subject, data, ...) \
-	{ KEYS_##keys, before, SUBJECT_##subject, KEY_MAX_OF(SUBJECT_##subject), data, false },
-#define ARGS_GRAMMAR(id, subject, ...) \
-	{ KEYS_ONE, 0, SUBJECT_##subject, KEY_MAX_OF(SUBJECT_##subject), false, true },
+	{ KEYS_##keys, before, SUBJECT_##subject, KEY_MAX_OF(SUBJECT_##subject), data, false, 0 },
+#define ARGS_GRAMMAR(id, subject, unparsed, ...) \
+	{ KEYS_ONE, 0, SUBJECT_##subject, KEY_MAX_OF(SUBJECT_##subject), false, true, unparsed },
 #include "protocol/grammars.def"
 };
 

@@ -14,7 +14,6 @@
 enum {
 	KEY_MAX = 250,            /* As in memcached. */
 	COLLECTION_KEY_MAX = 220, /* Leaves room for the suffixes of tables and segments. */
-	MEMBER_MAX = 250,
 	/* memcached closes the connection on a longer line that is not a get. */
 	META_LINE_MAX = 1024,
 	OPAQUE_MAX = 32
@@ -48,6 +47,7 @@ enum grammar_subject {
 struct grammar_traits {
 	uint8_t keys, before, subject, key_max;
 	bool has_data, takes_args;
+	uint8_t unparsed;
 };
 
 extern const struct grammar_traits grammars[];
@@ -66,7 +66,9 @@ enum order_class {
 	ORDER_EVENT_COUNT, /* Counts an event. */
 	ORDER_EVENT_LIMIT, /* Counts an event, and reads earlier counters. */
 	ORDER_EVENT_STORE, /* Counts an event, then stores it under a key made from the count. */
-	ORDER_FLUSH        /* Invalidates everything. */
+	/* Reads sets that earlier requests to count events may still add to, then counters. */
+	ORDER_EVENT_TOP,
+	ORDER_FLUSH /* Invalidates everything. */
 };
 
 enum command_reply {

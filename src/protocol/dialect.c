@@ -18,6 +18,30 @@ bool dialect_line(struct slice in, struct slice *line, size_t *consumed)
 	return true;
 }
 
+struct slice dialect_stat(struct slice stats, struct slice name)
+{
+	struct slice line;
+	size_t n;
+
+	while (dialect_line(stats, &line, &n)) {
+		stats = slice_skip(stats, n);
+		(void)slice_token(&line);
+		if (slice_equal(slice_token(&line), name))
+			return slice_token(&line);
+	}
+	return SLICE("");
+}
+
+int64_t dialect_clock(const struct result *stats)
+{
+	int64_t time;
+
+	return stats->status == RESULT_TEXT &&
+			num_parse_i64(dialect_stat(stats->line, SLICE("time")), &time)
+		? time
+		: 0;
+}
+
 ssize_t dialect_incomplete(struct slice in)
 {
 	return in.n >= DIALECT_LINE_MAX ? -1 : 0;

@@ -43,6 +43,12 @@ extern const struct dialect
  */
 bool dialect_line(struct slice in, struct slice *line, size_t *consumed);
 
+/* Returns the value of a name in the lines of a STATS; empty if it is not there. */
+struct slice dialect_stat(struct slice stats, struct slice name);
+
+/* Returns the clock in the result of a STATS, in seconds since 1970; 0 if it is not there. */
+int64_t dialect_clock(const struct result *stats);
+
 /*
  * For dialects: return the result of decode for an incomplete line, and for a line that is an
  * error or unknown.

@@ -2,6 +2,8 @@
 
 #include <assert.h>
 
+#include "protocol/element.h"
+#include "protocol/elements.h"
 #include "util/num.h"
 
 static const struct slice line_end = { "\r\n", 2 };
@@ -101,6 +103,33 @@ static bool add_reply_value(struct buf *out, const struct reply *r, struct slice
 	return r->shared;
 }
 
+/* Returns whether a client receives the bytes of the value as they are. */
+static bool reply_is_unchanged(const struct reply *r)
+{
+	if (r->content == CONTENT_ELEMENT)
+		return !element_has_escapes(reply_bytes(r));
+	return r->shared ? elements_shared_are_plain(r->shared) : elements_are_plain(r->bytes);
+}
+
+static __attribute__((noinline)) void add_converted_value(
+	struct buf *out, const struct reply *r, struct slice *tail)
+{
+	struct reply bytes = *r;
+	struct elements e = { .words = reply_bytes(r) };
+
+	bytes.content = CONTENT_BYTES;
+	bytes.shared = NULL;
+	if (r->content == CONTENT_ELEMENT) {
+		bytes.bytes = elements_single(e.words, &e.out);
+	} else {
+		while (!elements_convert(&e))
+			;
+		bytes.bytes = buf_slice(&e.out);
+	}
+	(void)reply_text_form(out, &bytes, NULL, tail);
+	buf_free(&e.out);
+}
+
 bool reply_text_form(struct buf *out, const struct reply *r, const void *asked, struct slice *tail)
 {
 	(void)asked;
@@ -114,7 +143,10 @@ bool reply_text_form(struct buf *out, const struct reply *r, const void *asked, 
 		reply_add_number(out, r->number);
 		break;
 	case REPLY_VALUE:
-		return add_reply_value(out, r, tail);
+		if (!r->content || reply_is_unchanged(r))
+			return add_reply_value(out, r, tail);
+		add_converted_value(out, r, tail);
+		break;
 	case REPLY_META:
 		add_reply_line(out, r->key);
 		if (r->has_value)

@@ -52,6 +52,13 @@ enum reply_kind {
 	REPLY_ERROR
 };
 
+/* The bytes of a VALUE. */
+enum reply_content {
+	CONTENT_BYTES,
+	CONTENT_ELEMENT, /* The word of an element; see element.h. */
+	CONTENT_ELEMENTS /* Words of elements, separated by spaces. */
+};
+
 /*
  * A reply, or a part of one: if `more` is set, further parts follow. A VALUE that is the last
  * part is a complete reply to a read. The slices are borrowed for the call to which the reply
@@ -61,8 +68,9 @@ struct reply {
 	enum reply_kind kind;
 	enum reply_word word;
 	bool more;
-	bool has_value; /* META: the reply has a value. */
-	bool shows_cas; /* VALUE: the client has requested the CAS id. */
+	bool has_value;  /* META: the reply has a value. */
+	bool shows_cas;  /* VALUE: the client has requested the CAS id. */
+	uint8_t content; /* VALUE: an enum reply_content. */
 	uint32_t flags;
 	uint64_t number;
 	uint64_t cas; /* CAS id of the item that was read or written; 0 if unknown. */
@@ -87,6 +95,15 @@ static inline struct reply reply_value(struct slice key, struct slice value)
 	return (struct reply){
 		.kind = REPLY_VALUE, .key = key, .bytes = value, .ttl = TTL_UNKNOWN
 	};
+}
+
+static inline struct reply reply_elements(
+	enum reply_content content, struct slice key, struct slice words)
+{
+	struct reply r = reply_value(key, words);
+
+	r.content = (uint8_t)content;
+	return r;
 }
 
 /* Returns the value of a HIT with all its properties. */
@@ -127,7 +144,10 @@ static inline struct slice reply_bytes(const struct reply *r)
 typedef bool reply_form(
 	struct buf *out, const struct reply *reply, const void *asked, struct slice *tail);
 
-/* The text protocol. `asked` is not used. */
+/*
+ * The text protocol. `asked` is not used. An element is written as its bytes, several elements
+ * in quotes if they need them. The other forms get bytes only; see command_key_read.
+ */
 reply_form reply_text_form;
 
 /* Append the line of a word without an argument, or of a number, like reply_text_form. */

@@ -3,8 +3,10 @@
 #include <limits.h>
 
 #include "protocol/commands.h"
+#include "protocol/element.h"
 #include "protocol/hint.h"
 #include "protocol/metaflags.h"
+#include "protocol/quoted.h"
 #include "util/num.h"
 
 static const char control[] = "CLIENT_ERROR control character in line";
@@ -435,14 +437,19 @@ static bool take_timeout(struct request *out)
 	return out->error == NULL;
 }
 
-static enum request_status request_parse_wait_keys(
-	struct request *out, const struct request_limits *limits)
+static enum request_status parse_few_keys(struct request *out, const struct request_limits *limits)
 {
 	struct request_limits few = *limits;
 
 	if (few.max_keys > WAIT_KEYS_MAX)
 		few.max_keys = WAIT_KEYS_MAX;
-	return take_timeout(out) ? request_parse_keys(out, &few) : REQUEST_REFUSED;
+	return request_parse_keys(out, &few);
+}
+
+static enum request_status request_parse_wait_keys(
+	struct request *out, const struct request_limits *limits)
+{
+	return take_timeout(out) ? parse_few_keys(out, limits) : REQUEST_REFUSED;
 }
 
 static enum request_status request_parse_wait_key(
@@ -451,18 +458,38 @@ static enum request_status request_parse_wait_key(
 	return take_timeout(out) ? request_parse_key(out, limits) : REQUEST_REFUSED;
 }
 
+/*
+ * Takes a number of elements and an end of lists, which a word must follow. Sets the error and
+ * returns false if one is invalid.
+ */
+static bool take_count_and_end(struct request *out, uint64_t *number)
+{
+	struct slice count = slice_token(&out->rest), end = slice_token(&out->rest);
+
+	out->flags = slice_equal(end, SLICE("right"));
+	if ((!out->flags && !slice_equal(end, SLICE("left"))) || no_more(out->rest))
+		out->error = bad_form(out);
+	else if (!num_parse_u64(count, number))
+		out->error = "CLIENT_ERROR invalid count";
+	return out->error == NULL;
+}
+
 static enum request_status request_parse_pop_keys(
 	struct request *out, const struct request_limits *limits)
 {
-	struct slice count = slice_token(&out->rest), end = slice_token(&out->rest),
-		     rest = out->rest;
+	return take_count_and_end(out, &out->number) ? request_parse_keys(out, limits)
+						     : REQUEST_REFUSED;
+}
 
-	out->flags = slice_equal(end, SLICE("right"));
-	if ((!out->flags && !slice_equal(end, SLICE("left"))) || slice_token(&rest).n == 0)
-		return refuse_form(out, bad_form(out));
-	if (!num_parse_u64(count, &out->number))
+/* With a count of 0, no element would end the wait. */
+static enum request_status request_parse_wait_pop_keys(
+	struct request *out, const struct request_limits *limits)
+{
+	if (!take_timeout(out) || !take_count_and_end(out, &out->extras.count))
+		return REQUEST_REFUSED;
+	if (out->extras.count == 0)
 		return refuse_form(out, "CLIENT_ERROR invalid count");
-	return request_parse_keys(out, limits);
+	return parse_few_keys(out, limits);
 }
 
 static enum request_status request_parse_flush(
@@ -580,9 +607,33 @@ bool request_discards(const struct request *request)
 		(request->command->id == COMMAND_SET || request->command->id == COMMAND_MS);
 }
 
+/* Parses a command on a set or list whose elements may be in quotes, or literals. */
+static __attribute__((noinline)) enum request_status request_parse_quoted(struct slice in,
+	const struct request_limits *limits, struct request_progress *progress, struct request *out)
+{
+	struct quoted_arguments arguments = {
+		.rest = out->rest,
+		.may_have_noreply = out->command->noreply,
+		.consumed = out->consumed,
+	};
+	enum request_status status = quoted_parse(in, limits, progress, &arguments);
+
+	out->rest = arguments.rest;
+	out->consumed = arguments.consumed;
+	out->noreply = arguments.noreply;
+	out->error = arguments.error;
+	if (status != REQUEST_READY)
+		return status;
+	status = request_parse_words(limits, out);
+	if (status != REQUEST_READY || request_key_valid(out->key, out->key.n))
+		return status;
+	return refuse_form(out, "CLIENT_ERROR a key is a word");
+}
+
 enum request_status request_parse(struct slice in, const struct request_limits *limits,
 	struct request_progress *progress, struct request *out)
 {
+	const struct grammar_traits *traits;
 	struct slice line;
 	bool clean = false;
 	size_t n;
@@ -604,12 +655,15 @@ enum request_status request_parse(struct slice in, const struct request_limits *
 	out->command = command_lookup(slice_token(&out->rest));
 	if (!out->command)
 		return unknown(line, out);
+	traits = command_traits(out->command);
+	if (traits->takes_args && quoted_is_possible(out->rest))
+		return request_parse_quoted(in, limits, progress, out);
 	/* memcached ends a line at a zero byte. */
 	if (!clean && (!takes_any_key(out->command) || memchr(line.p, 0, line.n)))
 		out->error = control;
-	if (command_traits(out->command)->subject == SUBJECT_META)
+	if (traits->subject == SUBJECT_META)
 		return parse_meta(in, limits, clean, n, progress, out);
-	if (command_traits(out->command)->has_data)
+	if (traits->has_data)
 		return parse_storage(in, limits, progress, out);
 	if (out->command->noreply)
 		take_noreply(out);

@@ -1,6 +1,7 @@
 /*
- * The parser of requests. It copies nothing. The caller stores how far an incomplete request
- * was parsed, so that no byte is scanned twice when more bytes arrive.
+ * The parser of requests. It copies nothing but arguments in quotes, and literals. The caller
+ * stores how far an incomplete request was parsed, so that no byte is scanned twice when more
+ * bytes arrive.
  */
 #ifndef PROTOCOL_REQUEST_H
 #define PROTOCOL_REQUEST_H
@@ -9,25 +10,18 @@
 
 #include "protocol/command.h"
 #include "protocol/metaflags.h"
+#include "protocol/parsing.h"
 #include "protocol/reply.h"
 #include "util/slice.h"
 
 struct args;
 struct nest;
 
-struct request_limits {
-	size_t max_line;  /* Bytes of a line, including its end. */
-	size_t max_value; /* Bytes of a data block. */
-	size_t max_keys;  /* Keys of one get. */
-};
-
-enum request_status {
-	REQUEST_MORE,    /* Incomplete. */
-	REQUEST_READY,   /* Valid. */
-	REQUEST_REFUSED, /* Invalid, but its end is known: reply `error`, and continue after it. */
-	REQUEST_FATAL,   /* Invalid, and its end is unknown: reply `error`, and close. */
-	REQUEST_HANGUP   /* HTTP: close without a reply. */
-};
+/*
+ * Bytes above which the words of a request are converted in slices, if it may have any number
+ * of them.
+ */
+enum { REQUEST_LONG = 64 * 1024 };
 
 /* The meaning of a key. Set by target.c, not by the parser; see command/target.h. */
 enum target {
@@ -37,12 +31,6 @@ enum target {
 	TARGET_COLLECTION, /* A set or list whose rule has plain_verbs. */
 	TARGET_EVENTS,     /* A type of events whose rule has plain_verbs. */
 	TARGET_COMMAND     /* A command, whether known or not. */
-};
-
-/* How far an incomplete request was parsed. Initially all zeroes for each request. */
-struct request_progress {
-	size_t scanned; /* Bytes of the line that were searched for its end. */
-	size_t needed;  /* The request is incomplete below this size. */
 };
 
 /*
@@ -56,26 +44,21 @@ struct request_extras {
 	bool odd_key; /* The key has spaces or control bytes. */
 	/* cas: deletes the item if the value is too large for the server, like `set`. */
 	bool discards;
-	uint64_t initial;
+	/*
+	 * Not 0: the data block has more words of the line, with this byte after each. Spaces
+	 * separate words in any number. They are not checked yet.
+	 */
+	char delimiter;
+	union {
+		uint64_t initial;
+		uint64_t count; /* blmpop: the maximum number of elements. */
+	};
 	/*
 	 * append, prepend, incr, decr, delete: only if the item has this CAS id; 0: with any
 	 * CAS id
 	 */
 	uint64_t compare;
 };
-
-/* The rest of a refused request: bytes to discard when they arrive. */
-struct request_skip {
-	size_t bytes;
-	bool line_end; /* The bytes are followed by CR LF or a bare LF. */
-};
-
-/* For parsers: returns that the request is incomplete below this size. */
-static inline enum request_status request_wait(struct request_progress *progress, size_t bytes)
-{
-	progress->needed = bytes;
-	return REQUEST_MORE;
-}
 
 /* The receiver of the reply and its form, if these are not the client and the text protocol. */
 struct request_reply {
@@ -91,7 +74,7 @@ struct request {
 	struct slice key;              /* The first key, or an event's type. */
 	struct slice rest;             /* The line after the key, without `noreply`. */
 	struct slice data;             /* The data block. */
-	uint32_t flags;                /* The client's flags. lmpop: 1 for the right end. */
+	uint32_t flags;                /* The client's flags. lmpop, blmpop: 1 for the right end. */
 	int64_t exptime;
 	uint64_t number;       /* A delta, a CAS id, an event's time, or a count. */
 	struct metaflags meta; /* Meta commands: the parsed flags of `rest`. */
@@ -115,8 +98,8 @@ struct request {
 
 /*
  * Parses one request at the front of `in`. `progress` must be unchanged since the last call for
- * the same request. Unless the result is MORE, `out` is filled in, and its slices point into
- * `in`.
+ * the same request; request_progress_end ends it. Unless the result is MORE, `out` is filled
+ * in, and its slices point into `in` and `progress`.
  */
 enum request_status request_parse(struct slice in, const struct request_limits *limits,
 	struct request_progress *progress, struct request *out);

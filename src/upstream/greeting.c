@@ -10,7 +10,7 @@ void greeting_encode(struct slice login, struct buf *out)
 		buf_add_slice(out, login);
 		BUF_ADD(out, "\r\n");
 	}
-	BUF_ADD(out, "version\r\nmn\r\nstats settings\r\n");
+	BUF_ADD(out, "version\r\nmn\r\nstats settings\r\nstats\r\n");
 }
 
 /* Parses "1.6.18" or "1.6.18_4_gabcdef". Missing numbers are 0. */
@@ -35,23 +35,13 @@ static unsigned parse_version(struct slice text)
 
 static void parse_settings(struct slice text, struct greeting *g)
 {
-	struct slice line, name;
-	size_t n;
-
-	while (dialect_line(text, &line, &n)) {
-		text = slice_skip(text, n);
-		(void)slice_token(&line);
-		name = slice_token(&line);
-		if (slice_equal(name, SLICE("item_size_max")))
-			(void)num_parse_u64(slice_token(&line), &g->item_max);
-		else if (slice_equal(name, SLICE("cas_enabled")))
-			g->cas = !slice_equal(slice_token(&line), SLICE("no"));
-	}
+	(void)num_parse_u64(dialect_stat(text, SLICE("item_size_max")), &g->item_max);
+	g->cas = !slice_equal(dialect_stat(text, SLICE("cas_enabled")), SLICE("no"));
 }
 
 ssize_t greeting_decode(struct slice in, unsigned which, struct greeting *g)
 {
-	static const enum call_verb verbs[GREETING_REPLIES] = { CALL_VERSION, CALL_NOOP,
+	static const enum call_verb verbs[GREETING_REPLIES] = { CALL_VERSION, CALL_NOOP, CALL_STATS,
 		CALL_STATS };
 	struct expect expect = { .verb = verbs[which] };
 	struct result r = { 0 };
@@ -70,9 +60,12 @@ ssize_t greeting_decode(struct slice in, unsigned which, struct greeting *g)
 		g->meta = slice_equal(r.line, SLICE("MN"));
 		break;
 	default:
-		g->cas = true;
-		if (r.status == RESULT_TEXT)
+		if (which == GREETING_REPLIES - 1)
+			g->time = dialect_clock(&r);
+		else if (r.status == RESULT_TEXT)
 			parse_settings(r.line, g);
+		else
+			g->cas = true;
 	}
 	return n;
 }

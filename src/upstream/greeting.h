@@ -1,7 +1,7 @@
 /*
  * The greeting of a new connection to a server. It authenticates, if there is a login, and
- * queries the server's version, whether it has meta commands and cas ids, and its maximum item
- * size. Pure: it only encodes and decodes bytes.
+ * queries the server's version, whether it has meta commands and cas ids, its maximum item size,
+ * and its clock. Pure: it only encodes and decodes bytes.
  */
 #ifndef UPSTREAM_GREETING_H
 #define UPSTREAM_GREETING_H
@@ -11,7 +11,7 @@
 #include "util/buf.h"
 #include "util/slice.h"
 
-enum { GREETING_REPLIES = 3 };
+enum { GREETING_REPLIES = 4 };
 
 struct greeting {
 	unsigned version; /* major << 16 | minor << 8 | patch. */
@@ -19,6 +19,7 @@ struct greeting {
 	/* The server requires another login, or requires one and none was sent. */
 	bool refused;
 	uint64_t item_max; /* Maximum item size in bytes; 0 if unknown. */
+	int64_t time;      /* Its clock, in seconds since 1970; 0 if unknown. */
 };
 
 /*

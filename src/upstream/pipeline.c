@@ -2,11 +2,20 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "util/alloc.h"
 #include "util/histogram.h"
 
-enum { RING_MIN = 64 };
+/* SHARED_MOST limits the results that are delivered for one reply, and so without a pause. */
+enum { RING_MIN = 64, SHARED_MOST = 16 };
+
+/* The waiters that share the reply to a call. */
+struct shared_call {
+	struct waiter waiter; /* of the call, with the key of the first one */
+	size_t count;
+	struct waiter *waiters[SHARED_MOST];
+};
 
 struct pipeline_entry {
 	struct waiter *waiter;
@@ -43,11 +52,77 @@ static void grow_ring(struct pipeline *p)
 	p->first = 0;
 }
 
-void pipeline_push(struct pipeline *p, const struct dialect *dialect, const struct call *call,
+static void pipeline_on_shared(struct waiter *waiter, const struct result *r)
+{
+	struct shared_call *shared = (struct shared_call *)waiter;
+
+	for (size_t i = 0; i < shared->count; i++)
+		shared->waiters[i]->done(shared->waiters[i], r);
+	free(shared);
+}
+
+static struct shared_call *new_shared(struct waiter *first)
+{
+	struct shared_call *shared = xmalloc(sizeof(*shared));
+
+	shared->waiter = (struct waiter){ pipeline_on_shared, first->key };
+	shared->count = 1;
+	shared->waiters[0] = first;
+	return shared;
+}
+
+/* Joins the waiter to the call with this number, if that is a get of the same fields and key. */
+static __attribute__((noinline)) bool share_call(struct pipeline *p, uint32_t number,
+	const struct dialect *dialect, const struct call *call, struct waiter *waiter)
+{
+	struct shared_call *shared;
+	struct pipeline_entry *e;
+
+	/* A server may have answered a call that was not written. */
+	if (p->pushed - number >= p->count)
+		return false;
+	e = entry_at(p, p->count - 1 - (size_t)(p->pushed - number));
+	if (e->want != call->want || e->expected || call->expected || e->dialect != dialect ||
+		!slice_equal(e->waiter->key, call->key))
+		return false;
+	if (e->waiter->done != pipeline_on_shared)
+		e->waiter = &new_shared(e->waiter)->waiter;
+	shared = (struct shared_call *)e->waiter;
+	if (shared->count == SHARED_MOST)
+		return false;
+	shared->waiters[shared->count++] = waiter;
+	return true;
+}
+
+/* Returns whether a get shares an earlier call; else notes that it is pushed. */
+static inline bool shares_call(struct pipeline *p, const struct dialect *dialect,
+	const struct call *call, struct waiter *waiter)
+{
+	uint32_t tail;
+	struct pipeline_recent *recent;
+
+	memcpy(&tail, call->key.p + call->key.n - sizeof(tail), sizeof(tail));
+	recent = &p->recent[tail * UINT32_C(0x9e3779b1) >> 26];
+	if (recent->tail == tail && (int32_t)(recent->number - p->barrier) > 0 &&
+		share_call(p, recent->number, dialect, call, waiter))
+		return true;
+	*recent = (struct pipeline_recent){ p->pushed + 1, tail };
+	return false;
+}
+
+bool pipeline_push(struct pipeline *p, const struct dialect *dialect, const struct call *call,
 	struct waiter *waiter, struct buf *out)
 {
 	size_t before = buf_size(out);
 
+	/* Reads with a CAS id are those of sets and lists, of which a key has one in flight. */
+	if (call->only_reads && !(call->want & WANT_CAS) && call->key.n >= sizeof(uint32_t)) {
+		if (shares_call(p, dialect, call, waiter))
+			return false;
+	} else if (call->verb != CALL_GET) {
+		p->barrier = p->pushed + 1;
+	}
+	p->pushed++;
 	if (p->count == p->capacity)
 		grow_ring(p);
 	dialect->encode(call, out);
@@ -64,15 +139,17 @@ void pipeline_push(struct pipeline *p, const struct dialect *dialect, const stru
 	e->want = (uint8_t)call->want;
 	e->patient = call->patient;
 	p->patient += call->patient;
+	return true;
 }
 
 void pipeline_written(struct pipeline *p, size_t n)
 {
 	p->written += n;
+	p->barrier = p->pushed;
 	assert(p->written <= p->encoded);
 }
 
-static struct pipeline_entry take_first(struct pipeline *p)
+static inline struct pipeline_entry take_first(struct pipeline *p)
 {
 	struct pipeline_entry e = *entry_at(p, 0);
 
@@ -169,6 +246,26 @@ void pipeline_fail(struct pipeline *p, enum result_status sent, const struct pip
 	}
 	end_batch(&batch, peer);
 	pipeline_free(&old);
+}
+
+size_t pipeline_drop(
+	struct pipeline *p, uint64_t age, const struct pipeline_peer *peer, struct buf *out)
+{
+	size_t dropped = 0;
+
+	for (; p->count; dropped++) {
+		const struct pipeline_entry *first = entry_at(p, 0);
+		struct result r = { .status = RESULT_UNAVAILABLE,
+			.server = peer->server,
+			.connection = peer->connection };
+		if (first->start < p->written || first->since + age >= peer->now)
+			break;
+		struct pipeline_entry e = take_first(p);
+		buf_consume(out, (size_t)(e.end - e.start));
+		p->written = e.end;
+		e.waiter->done(e.waiter, &r);
+	}
+	return dropped;
 }
 
 bool pipeline_is_writing_first(const struct pipeline *p)

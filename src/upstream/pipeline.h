@@ -4,6 +4,12 @@
  *
  *     push -> [ not written | written, unanswered ] -> read
  *
+ * A get of a key that was requested before, in a call of which nothing was written yet, shares the
+ * reply to that call. The server carries out that call after both requests have arrived, so the
+ * reply shows a state within the time of each. A call that was written may have been answered
+ * before the second request arrived, so its reply may be too old. Nor is a call shared after a
+ * write: a client that writes and then reads must not receive an older state.
+ *
  * It does no I/O: the owner writes the encoded bytes, reports how many were written, and passes
  * in what it reads.
  */
@@ -19,6 +25,8 @@
 struct histogram;
 struct pipeline_entry;
 
+enum { PIPELINE_RECENT = 64 };
+
 struct pipeline {
 	/* Microseconds of the owner's clock; set by the owner before it pushes a call. */
 	uint64_t now;
@@ -28,6 +36,14 @@ struct pipeline {
 	/* Expected bytes of large values: the sum of call.expected of all unanswered calls. */
 	uint64_t expected;
 	size_t patient; /* Number of unanswered calls with call.patient. */
+	/*
+	 * Calls are counted from 1 when they are pushed, modulo 2^32. Gets after `barrier` may be
+	 * shared: by a hash of the last bytes of the key, the last one.
+	 */
+	uint32_t pushed, barrier;
+	struct pipeline_recent {
+		uint32_t number, tail;
+	} recent[PIPELINE_RECENT];
 };
 
 /*
@@ -57,8 +73,11 @@ struct pipeline_peer {
 /* Frees the memory of an empty pipeline. A pipeline of all zeroes is empty. */
 void pipeline_free(struct pipeline *p);
 
-/* Appends the encoded `call` to `out`. Borrows `waiter` until its result is delivered. */
-void pipeline_push(struct pipeline *p, const struct dialect *dialect, const struct call *call,
+/*
+ * Appends the encoded `call` to `out`, or shares the reply to an earlier call; then returns
+ * false. Borrows `waiter` until its result is delivered.
+ */
+bool pipeline_push(struct pipeline *p, const struct dialect *dialect, const struct call *call,
 	struct waiter *waiter, struct buf *out);
 
 /* Reports that `n` more of the encoded bytes were written. */
@@ -77,6 +96,15 @@ ssize_t pipeline_read(struct pipeline *p, struct slice in, const struct pipeline
  * the first result is delivered, so waiters may push calls.
  */
 void pipeline_fail(struct pipeline *p, enum result_status sent, const struct pipeline_peer *peer);
+
+/*
+ * Fails the oldest calls with RESULT_UNAVAILABLE that are older than `age`, in microseconds, and of
+ * which no byte was written. Requires that `out` begins with the unwritten bytes, and removes
+ * the bytes of the failed calls, which count as written. Returns the number of these calls. Waiters
+ * may push calls.
+ */
+size_t pipeline_drop(
+	struct pipeline *p, uint64_t age, const struct pipeline_peer *peer, struct buf *out);
 
 /*
  * Returns how many bytes, at most `max`, should be sent as one unit after `skip` unwritten

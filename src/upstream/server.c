@@ -250,14 +250,15 @@ static inline __attribute__((always_inline)) void send_call(
 	/* A cas id of this connection is invalid on the next one. */
 	if (is_idle(s) && !(call->verb == CALL_CAS && call->connection))
 		probe(s);
-	bump(&s->stats.calls);
 	if (s->state == SERVER_UP)
 		stream_dirty(&k->stream);
 	if (k->pipeline.count == 0)
 		k->progress = k->first_since = s->loop->now;
 	k->pipeline.now = s->loop->now_us;
-	pipeline_push(&k->pipeline, dialect, call, waiter,
-		s->state == SERVER_UP ? &k->stream.out : &k->held);
+	if (!pipeline_push(&k->pipeline, dialect, call, waiter,
+		    s->state == SERVER_UP ? &k->stream.out : &k->held))
+		return;
+	bump(&s->stats.calls);
 	pipeline_changed(k);
 	if (!loop_is_queued(&k->timer))
 		start_timer(k, s->options->request_timeout);
@@ -314,22 +315,26 @@ static void server_on_room(struct loop_job *job)
 /* --- the connection --- */
 
 /* Called at the end of the first attempt. */
-static void settle(struct server *s)
+static void end_first_try(struct server *s)
 {
-	void (*done)(void *) = s->settled.done;
+	void (*done)(void *) = s->tried.done;
 
-	s->settled.done = NULL;
+	s->tried.done = NULL;
 	if (done)
-		done(s->settled.arg);
+		done(s->tried.arg);
 }
 
 static void come_up(struct server *s, const struct greeting *g)
 {
 	struct server_link *k = s->link;
+	struct pipeline_peer peer = peer_of(k);
 
+	count(&s->stats.lost_calls,
+		pipeline_drop(&k->pipeline, server_held_ms(s->options) * 1000, &peer, &k->held));
 	if (!k->probes)
 		++*s->options->connects;
 	s->abilities = *g;
+	server_clock_set(&k->clock, g->time, s->loop->now);
 	s->told.refused = false;
 	s->told.refusal[0] = '\0';
 	atomic_store_explicit(&s->stats.version, g->version, memory_order_relaxed);
@@ -344,7 +349,7 @@ static void come_up(struct server *s, const struct greeting *g)
 		stream_dirty(&k->stream);
 	if (k->pipeline.count == 0)
 		loop_forget(s->loop, &k->timer);
-	settle(s);
+	end_first_try(s);
 }
 
 /* Decodes all replies to the greeting at once, so that no state is kept. */
@@ -475,7 +480,7 @@ static void server_on_ended(struct stream *stream, int error)
 
 	if (error == EPROTO && k != s->former)
 		server_tell_refusal(&s->told, s->name,
-			s->state == SERVER_UP || k->probes || s->settled.done, why);
+			s->state == SERVER_UP || k->probes || s->tried.done, why);
 	fail(k, RESULT_LOST, why);
 }
 
@@ -664,7 +669,7 @@ static void fail(struct server_link *k, enum result_status sent, const char *why
 	abort_link(k);
 	plan_next(s, sent == RESULT_LOST);
 	fail_calls(k, sent);
-	settle(s);
+	end_first_try(s);
 }
 
 /*
@@ -747,6 +752,7 @@ struct server *server_create(struct loop *loop, const struct ring_server *where,
 		s->links[i] = (struct server_link){ .server = s,
 			.stream = { .fd = -1 },
 			.timer = { .run = server_on_time },
+			.clock = { .offset = &s->stats.clock_offset },
 			.rest = { .run = server_on_rest } };
 	/* Unique among the servers with high probability, and never 0. */
 	s->link->number = random_next(random) | 1;
@@ -756,16 +762,16 @@ struct server *server_create(struct loop *loop, const struct ring_server *where,
 	return s;
 }
 
-void server_start(struct server *s, void (*settled)(void *arg), void *arg)
+void server_start(struct server *s, void (*tried)(void *arg), void *arg)
 {
-	s->settled.done = settled;
-	s->settled.arg = arg;
+	s->tried.done = tried;
+	s->tried.arg = arg;
 	attempt(s);
 }
 
 void server_stop(struct server *s)
 {
-	s->settled.done = NULL;
+	s->tried.done = NULL;
 	s->waits = s->link->probes = false;
 	server_address_stop(&s->address);
 	abort_link(s->link);

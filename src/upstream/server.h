@@ -26,6 +26,7 @@
 #include "upstream/greeting.h"
 #include "upstream/pipeline.h"
 #include "upstream/ring.h"
+#include "upstream/server_clock.h"
 #include "upstream/server_tell.h"
 #include "util/histogram.h"
 
@@ -55,7 +56,8 @@ struct server_stats {
 #define SERVER(name, ...) atomic_uint_fast64_t name;
 #include "measure/facts.def"
 	atomic_int state;
-	atomic_uint version; /* major << 16 | minor << 8 | patch; 0 if unknown. */
+	atomic_uint version;              /* major << 16 | minor << 8 | patch; 0 if unknown. */
+	atomic_int_fast64_t clock_offset; /* See server_clock_difference(). */
 	/* Time from push to reply, or to failure if the call was sent; others are not counted. */
 	struct histogram latency;
 };
@@ -72,8 +74,9 @@ struct server_link {
 	bool has_login;        /* The greeting began with a login. */
 	bool probes;           /* The greeting in flight probes an idle connection. */
 	size_t greeting;       /* Unwritten bytes of the greeting. */
-	size_t awaited;        /* This link's share of loop.awaited. */
-	uint64_t number;       /* Number of the connection. */
+	struct server_clock clock;
+	size_t awaited;  /* This link's share of loop.awaited. */
+	uint64_t number; /* Number of the connection. */
 	/* Milliseconds: last progress of the oldest call, or when it became the oldest. */
 	uint64_t progress;
 	/* Milliseconds: when the oldest call became the oldest, or the link a former one. */
@@ -81,7 +84,7 @@ struct server_link {
 };
 
 /* `done` is called once, after the first attempt to connect, and is NULL from then on. */
-struct server_settled {
+struct server_tried {
 	void (*done)(void *arg);
 	void *arg;
 };
@@ -115,15 +118,26 @@ struct server {
 	struct server_told told;
 	struct server_room room;
 	struct server_stats stats;
-	struct server_settled settled;
+	struct server_tried tried;
 };
+
+/*
+ * Returns the maximum age, in milliseconds, at which a held call is sent: the timeouts of a probe,
+ * two handshakes and a greeting, and a second for a busy machine. The timers enforce less, unless
+ * the process was suspended: then a write could be executed after later ones of its client, which
+ * it made through another proxy.
+ */
+static inline uint64_t server_held_ms(const struct server_options *options)
+{
+	return 2 * (options->connect_timeout + options->request_timeout) + 1000;
+}
 
 /* Creates a server. `where` is copied; the other arguments are borrowed until server_free(). */
 struct server *server_create(struct loop *loop, const struct ring_server *where,
 	const struct server_options *options, struct resolver *resolver, uint64_t *random);
 
-/* Starts the first attempt to connect. `settled` is called when it has succeeded or failed. */
-void server_start(struct server *server, void (*settled)(void *arg), void *arg);
+/* Starts the first attempt to connect. `tried` is called when it has succeeded or failed. */
+void server_start(struct server *server, void (*tried)(void *arg), void *arg);
 
 /* Sends a call, or makes it fail later. As env.call, delivers the result after the return. */
 void server_call(struct server *server, const struct call *call, struct waiter *waiter);

@@ -46,9 +46,9 @@ struct servers {
 	size_t *share, most; /* See servers_share(). */
 	size_t noted; /* The share is computed again once a server has so many unanswered calls. */
 	size_t counted; /* The calls of the fullest server when the share was computed. */
-	int count, unsettled;
-	void (*settled)(void *arg);
-	void *settled_arg;
+	int count, untried;
+	void (*tried)(void *arg);
+	void *tried_arg;
 	struct server *list[];
 };
 
@@ -190,30 +190,30 @@ void servers_free(struct servers *servers)
 	free(servers);
 }
 
-static void servers_on_settled(void *arg)
+static void servers_on_tried(void *arg)
 {
 	struct servers *servers = arg;
 
-	if (--servers->unsettled == 0)
-		servers->settled(servers->settled_arg);
+	if (--servers->untried == 0)
+		servers->tried(servers->tried_arg);
 }
 
 /*
- * `unsettled` is one more than the number of servers, so that the last one settles after the
+ * `untried` is one more than the number of servers, so that `tried` is called after the
  * loop.
  */
-void servers_start(struct servers *servers, void (*settled)(void *arg), void *arg)
+void servers_start(struct servers *servers, void (*tried)(void *arg), void *arg)
 {
-	servers->unsettled = 1;
-	servers->settled = settled;
-	servers->settled_arg = arg;
+	servers->untried = 1;
+	servers->tried = tried;
+	servers->tried_arg = arg;
 	for (int i = 0; i < servers->count; i++) {
 		if (servers->list[i]->users > 1)
 			continue;
-		servers->unsettled++;
-		server_start(servers->list[i], servers_on_settled, servers);
+		servers->untried++;
+		server_start(servers->list[i], servers_on_tried, servers);
 	}
-	servers_on_settled(servers);
+	servers_on_tried(servers);
 }
 
 /*
@@ -277,6 +277,18 @@ int servers_index(struct servers *servers, struct slice key)
 		return is_early ? former : here;
 	}
 	return look_up_place(servers, servers->ring, key);
+}
+
+int64_t servers_time(struct servers *servers, struct slice key)
+{
+	int index = servers_index(servers, key);
+	struct server *server = index < servers->count ? servers->list[index] : NULL;
+	uint64_t now = servers->loop->now;
+	struct waiter *waiter = server ? server_clock_read(&server->link->clock, now) : NULL;
+
+	if (waiter)
+		server_call(server, &(struct call){ .verb = CALL_STATS }, waiter);
+	return server ? server_clock_time(&server->link->clock, now) : 0;
 }
 
 /* Answers a call to a lost server: reads miss, and writes fail. */

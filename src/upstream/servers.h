@@ -42,10 +42,10 @@ void servers_stop(struct servers *servers, bool all);
 void servers_free(struct servers *servers);
 
 /*
- * Starts to connect to all servers that are not shared. `settled` is called once, when the
+ * Starts to connect to all servers that are not shared. `tried` is called once, when the
  * first attempt at each of them has succeeded or failed; possibly within this call.
  */
-void servers_start(struct servers *servers, void (*settled)(void *arg), void *arg);
+void servers_start(struct servers *servers, void (*tried)(void *arg), void *arg);
 
 /* Sends a call to call->server, or to the server of its key. As env.call. */
 void servers_call(struct servers *servers, const struct call *call, struct waiter *waiter);
@@ -63,6 +63,9 @@ void servers_turn(struct servers *servers);
  * which ring is used.
  */
 int servers_index(struct servers *servers, struct slice key);
+
+/* Returns the clock of a key's server, in seconds since 1970; 0 if it is unknown. */
+int64_t servers_time(struct servers *servers, struct slice key);
 
 /*
  * Returns the index of a key's server on the new ring, and stores that on the former ring in

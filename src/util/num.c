@@ -100,3 +100,24 @@ size_t num_format_i64(char *p, int64_t v)
 	*p = '-';
 	return 1 + num_format_u64(p + 1, -(uint64_t)v);
 }
+
+static const char hex[] = "0123456789abcdef";
+
+bool num_parse_hex(struct slice digits, uint64_t *out)
+{
+	*out = 0;
+	for (size_t i = 0; i < digits.n; i++) {
+		const char *digit = memchr(hex, digits.p[i], sizeof(hex) - 1);
+		if (!digit)
+			return false;
+		*out = *out << 4 | (uint64_t)(digit - hex);
+	}
+	return digits.n <= NUM_HEX;
+}
+
+char *num_write_hex(char *p, uint64_t n)
+{
+	for (int shift = 4 * (NUM_HEX - 1); shift >= 0; shift -= 4)
+		*p++ = hex[n >> shift & 15];
+	return p;
+}

@@ -50,4 +50,21 @@ static inline size_t num_least_size(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
+/*
+ * num_parse_hex parses hexadecimal digits in lower case, at most 16; false if there is another
+ * byte. num_write_hex writes 16 of them, and returns the end.
+ */
+bool num_parse_hex(struct slice digits, uint64_t *out);
+char *num_write_hex(char *p, uint64_t n);
+enum { NUM_HEX = 16 };
+
+/* Returns the value of a hexadecimal digit, or -1. */
+static inline int num_hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c = slice_lower(c);
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
 #endif

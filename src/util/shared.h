@@ -7,11 +7,16 @@
 
 #include "util/buf.h"
 
+/* Whether a text of words has been checked, and the result. */
+enum shared_words { SHARED_UNKNOWN, SHARED_PLAIN, SHARED_SPECIAL };
+
 struct shared {
 	size_t refs;
 	/* How many of the references are held by streams that have yet to write it. */
 	size_t streams;
 	struct buf text;
+	/* Used by the owners: whether words need another form in replies; see elements.h. */
+	enum shared_words words;
 };
 
 /*

@@ -83,6 +83,23 @@ static inline struct slice slice_cut(struct slice *rest, char byte)
 }
 
 /*
+ * Removes a portion of at least `bytes` bytes from `rest`, up to and including the next `byte`.
+ * Returns it; without an occurrence, all of `rest`.
+ */
+static inline struct slice slice_portion(struct slice *rest, size_t bytes, char byte)
+{
+	struct slice taken = *rest, after;
+
+	if (rest->n > bytes) {
+		after = slice_skip(*rest, bytes);
+		taken.n = bytes + slice_cut(&after, byte).n;
+		taken.n += taken.n < rest->n;
+	}
+	*rest = slice_skip(*rest, taken.n);
+	return taken;
+}
+
+/*
  * Removes the next token from `rest` and returns it. Tokens are separated by one or more
  * spaces. Returns an empty slice if none is left.
  */

@@ -25,6 +25,15 @@ static inline uint64_t word_load(const char *p)
 	return w;
 }
 
+/* Stores what word_load has loaded. */
+static inline void word_store(char *p, uint64_t w)
+{
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+	w = __builtin_bswap64(w);
+#endif
+	memcpy(p, &w, WORD_BYTES);
+}
+
 /* Loads four bytes, big-endian on all machines. */
 static inline uint32_t word_load_half(const unsigned char *p)
 {

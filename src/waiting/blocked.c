@@ -36,7 +36,7 @@ bool blocked_is_over(const struct blocked *b, bool ask)
 static void remove_place(struct wait_place *place)
 {
 	TAILQ_REMOVE(&place->line->places, place, link);
-	lines_settle(place->line);
+	lines_drop_unused(place->line);
 	place->line = NULL;
 }
 
@@ -159,7 +159,7 @@ void blocked_pass_on(struct wait_line *line, bool popped)
 	if (more)
 		blocked_wake(line);
 	else
-		lines_settle(line);
+		lines_drop_unused(line);
 }
 
 /* Returns how many of `most` steps are left. */
@@ -222,5 +222,5 @@ void blocked_wake(struct wait_line *line)
 		lines_take(line);
 		lines_plan(line, 0);
 	}
-	lines_settle(line);
+	lines_drop_unused(line);
 }

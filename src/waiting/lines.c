@@ -147,7 +147,7 @@ struct wait_line *lines_get(struct waiting *room, struct slice key)
 	return line;
 }
 
-void lines_settle(struct wait_line *line)
+void lines_drop_unused(struct wait_line *line)
 {
 	if (!TAILQ_EMPTY(&line->places) || line->due < 0 || line->asks)
 		return;

@@ -30,10 +30,12 @@ struct wait_line {
 	uint64_t hash;
 	uint64_t poll_at; /* In the time of env.now. */
 	uint64_t empty;   /* CAS id of the list when it was last found empty; 0 if it never was. */
-	unsigned pause;   /* The pause after the next poll, as an index of lines_pauses. */
-	int due;          /* The list of room->due that it is in; -1: it is being polled. */
-	bool asks;        /* A command pops. */
-	bool again;       /* The list may have changed meanwhile. */
+	/* In the time of env.now: when held elements may be given back; 0 for never. */
+	uint64_t held_until;
+	unsigned pause; /* The pause after the next poll, as an index of lines_pauses. */
+	int due;        /* The list of room->due that it is in; -1: it is being polled. */
+	bool asks;      /* A command pops. */
+	bool again;     /* The list may have changed meanwhile. */
 	char key[];
 };
 
@@ -91,7 +93,7 @@ struct wait_line *lines_find(const struct waiting *room, struct slice key);
 struct wait_line *lines_get(struct waiting *room, struct slice key);
 
 /* Frees the queue if it is not in use any more. */
-void lines_settle(struct wait_line *line);
+void lines_drop_unused(struct wait_line *line);
 
 /* Polls the queue after this pause, an index of lines_pauses. lines_take cancels that. */
 void lines_plan(struct wait_line *line, unsigned pause);

@@ -42,7 +42,7 @@ static void polls_on_answer(struct waiter *waiter, const struct result *r)
 		line->empty = r->cas;
 		blocked_wake(line);
 	} else {
-		lines_settle(line);
+		lines_drop_unused(line);
 	}
 }
 
@@ -59,7 +59,7 @@ static bool is_asked(struct wait_line *line)
 
 	if (line->again)
 		return false;
-	left = push_board_ask(board, slot, push_board_mark(line->hash), line->room->env->now,
+	left = push_board_ask(board, slot, push_board_tag(line->hash), line->room->env->now,
 		lines_pauses[line->pause]);
 	if (left == 0)
 		return false;
@@ -78,11 +78,16 @@ static bool is_asked(struct wait_line *line)
 static void send_poll(struct wait_line *line)
 {
 	struct env *env = line->room->env;
+	bool is_due;
 
 	lines_take(line);
-	if (is_asked(line))
+	/* The CAS id does not show that the time of a held element is over. */
+	is_due = line->held_until && line->held_until <= env->now;
+	if (is_due)
+		line->held_until = 0;
+	else if (is_asked(line))
 		return;
-	if (TAILQ_EMPTY(&line->places) ||
+	if (TAILQ_EMPTY(&line->places) || is_due ||
 		rules_collection(env->rules, line->poll.key)->encoding != ENCODING_OPLOG) {
 		plan(line);
 		blocked_wake(line);

@@ -2,7 +2,7 @@
  * State of blocking pops, shared by all workers of a process: the lists that clients block on,
  * those to which elements were pushed, and when a worker last polled the server of a list. Keys
  * share slots by hash, so all this information is only a hint. A worker that polls a key stores
- * a mark of it, so that no other worker uses the result for a different key.
+ * a tag of it, so that no other worker uses the result for a different key.
  */
 #ifndef WAITING_PUSH_BOARD_H
 #define WAITING_PUSH_BOARD_H
@@ -26,10 +26,10 @@ struct push_board {
 	atomic_uint groups[PUSH_BOARD_GROUPS];
 	struct {
 		atomic_uint waiting; /* the share of this slot in `lines` */
-		/* The mark of the last key in the upper half, the number of pushes in the lower. */
+		/* The tag of the last key in the upper half, the number of pushes in the lower. */
 		_Atomic uint64_t pushed;
 		/*
-		 * Last poll: the mark of its key in the upper half, the low 32 bits of its time
+		 * Last poll: the tag of its key in the upper half, the low 32 bits of its time
 		 * in ms in the lower half.
 		 */
 		_Atomic uint64_t asked;
@@ -62,13 +62,13 @@ static inline uint64_t push_board_hash(const struct push_board *board, struct sl
 	return hash_slice(key, board->seed);
 }
 
-/* Return the slot and the mark of a key with this hash. */
+/* Return the slot and the tag of a key with this hash. */
 static inline size_t push_board_slot(uint64_t hash)
 {
 	return hash % PUSH_BOARD_SLOTS;
 }
 
-static inline uint32_t push_board_mark(uint64_t hash)
+static inline uint32_t push_board_tag(uint64_t hash)
 {
 	return (uint32_t)(hash >> 32);
 }
@@ -94,15 +94,15 @@ static inline bool push_board_is_shared(struct push_board *board, size_t slot)
  * `pause` milliseconds ago, returns the milliseconds left.
  */
 static inline unsigned push_board_ask(
-	struct push_board *board, size_t slot, uint32_t mark, uint64_t now, unsigned pause)
+	struct push_board *board, size_t slot, uint32_t tag, uint64_t now, unsigned pause)
 {
 	_Atomic uint64_t *asked = &board->slots[slot].asked;
-	uint64_t last = atomic_load(asked), mine = (uint64_t)mark << 32 | (uint32_t)now;
+	uint64_t last = atomic_load(asked), mine = (uint64_t)tag << 32 | (uint32_t)now;
 
 	do {
 		/* The clock of another worker may be ahead by one turn of its loop. */
 		int32_t age = (int32_t)((uint32_t)now - (uint32_t)last);
-		if (last && last >> 32 == mark && age < (int32_t)pause)
+		if (last && last >> 32 == tag && age < (int32_t)pause)
 			return age > 0 ? pause - (unsigned)age : pause;
 	} while (!atomic_compare_exchange_weak(asked, &last, mine));
 	return 0;
@@ -122,14 +122,14 @@ static inline uint64_t push_board_seen(struct push_board *board, size_t slot)
 /* Notes a push to a list. Returns whether a command may be blocked on the list. */
 static inline bool push_board_note(struct push_board *board, struct slice key)
 {
-	uint64_t hash = push_board_hash(board, key), mark = push_board_mark(hash), last;
+	uint64_t hash = push_board_hash(board, key), tag = push_board_tag(hash), last;
 	size_t slot = push_board_slot(hash);
 
 	if (atomic_load(&board->slots[slot].waiting) == 0)
 		return false;
 	last = atomic_load(&board->slots[slot].pushed);
 	while (!atomic_compare_exchange_weak(
-		&board->slots[slot].pushed, &last, mark << 32 | (uint32_t)(last + 1)))
+		&board->slots[slot].pushed, &last, tag << 32 | (uint32_t)(last + 1)))
 		;
 	atomic_fetch_add(&board->groups[slot / PUSH_BOARD_GROUP], 1);
 	return true;
@@ -137,7 +137,7 @@ static inline bool push_board_note(struct push_board *board, struct slice key)
 
 /*
  * Returns the pushes of a slot, to compare with an earlier return. push_board_concerns returns
- * whether a key with this mark may have been pushed to in between: all keys of the slot, unless
+ * whether a key with this tag may have been pushed to in between: all keys of the slot, unless
  * there was only one push.
  */
 static inline uint64_t push_board_pushed(struct push_board *board, size_t slot)
@@ -145,9 +145,9 @@ static inline uint64_t push_board_pushed(struct push_board *board, size_t slot)
 	return atomic_load(&board->slots[slot].pushed);
 }
 
-static inline bool push_board_concerns(uint64_t before, uint64_t after, uint32_t mark)
+static inline bool push_board_concerns(uint64_t before, uint64_t after, uint32_t tag)
 {
-	return (uint32_t)after - (uint32_t)before != 1 || after >> 32 == mark;
+	return (uint32_t)after - (uint32_t)before != 1 || after >> 32 == tag;
 }
 
 #endif

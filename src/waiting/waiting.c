@@ -85,6 +85,14 @@ void waiting_pushed(struct waiting *room, struct slice key)
 	blocked_wake(line);
 }
 
+void waiting_due(struct waiting *room, struct slice key, uint64_t ms)
+{
+	struct wait_line *line = room->count ? lines_find(room, key) : NULL;
+
+	if (line)
+		line->held_until = room->env->now + ms;
+}
+
 /* Waking may end commands, and so free any queue. */
 static void look_at_slot(struct waiting *room, size_t slot)
 {
@@ -97,7 +105,7 @@ static void look_at_slot(struct waiting *room, size_t slot)
 	room->next_line = LIST_FIRST(&room->slots[slot].lines);
 	while ((line = room->next_line)) {
 		room->next_line = LIST_NEXT(line, beside);
-		if (!push_board_concerns(before, after, push_board_mark(line->hash)))
+		if (!push_board_concerns(before, after, push_board_tag(line->hash)))
 			continue;
 		line->empty = 0;
 		blocked_wake(line);

@@ -1,11 +1,12 @@
 /*
- * Clients that block on empty lists: blpop, brpop and blmove. A room has the blocked commands
- * of one worker, with a queue for each of their keys. The first command in the queue of a key
- * pops next, as soon as the list may have an element:
+ * Clients that block on empty lists: blpop, brpop, blmpop, blmove and blhold. A room has the
+ * blocked commands of one worker, with a queue for each of their keys. The first command in the
+ * queue of a key pops next, as soon as the list may have an element:
  *
  *     a push by this worker           waiting_pushed, at once
  *     a push by another worker        waiting_look: the board (push_board.h) shows the keys
  *     a push through another proxy    polls.h: one read for all commands in the queue
+ *     the time of a held element      polls.h: an attempt
  *
  * So the load on the servers does not grow with the number of blocked clients.
  *
@@ -58,6 +59,12 @@ bool waiting_block(struct waiting *waiting, struct blocked *blocked)
 
 /* Must be called when this worker has pushed to the list `key`. */
 void waiting_pushed(struct waiting *waiting, struct slice key);
+
+/*
+ * Must be called when the list `key` has no elements, but may get some in `ms` milliseconds without
+ * a write.
+ */
+void waiting_due(struct waiting *waiting, struct slice key, uint64_t ms);
 
 /* Must be called when another worker may have pushed to a list. */
 void waiting_look(struct waiting *waiting);

@@ -12,11 +12,11 @@
 #include "waiting/push_board.h"
 
 /*
- * Messages from a worker, one byte each. DAEMON_SETTLED: it has tried to connect to all
+ * Messages from a worker, one byte each. DAEMON_TRIED: it has tried to connect to all
  * servers, at the start or after a reload, and uses the new settings from now on.
  * DAEMON_EXITED: its loop has stopped.
  */
-enum { DAEMON_SETTLED = 's', DAEMON_EXITED = 'e' };
+enum { DAEMON_TRIED = 's', DAEMON_EXITED = 'e' };
 
 /*
  * Maximum number of connections beyond max_connections. Each of them is kept until an idle
@@ -25,6 +25,7 @@ enum { DAEMON_SETTLED = 's', DAEMON_EXITED = 'e' };
 enum { DAEMON_REPLACING = 16 };
 
 struct balance;
+struct fresh_slots;
 struct meter;
 struct names;
 struct news;
@@ -48,7 +49,8 @@ struct daemon {
 	struct push_board *board;
 	struct {
 		struct news *news;
-		struct names *names; /* Borrowed. */
+		struct names *names;       /* Borrowed. */
+		struct fresh_slots *fresh; /* Writes to servers, for reads from memory. */
 	} servers;
 	/* Carries out a PROXY_COMMAND for a worker; see struct clients_ops. */
 	struct reply (*command)(
@@ -58,7 +60,7 @@ struct daemon {
 	/* Used by the main thread: an attempt was made to connect to every server. */
 	bool serving;
 	bool stopping; /* Used by the main thread: a signal to shut down was received. */
-	int news;      /* Write end of a pipe for DAEMON_SETTLED and DAEMON_EXITED. */
+	int news;      /* Write end of a pipe for DAEMON_TRIED and DAEMON_EXITED. */
 	/* Descriptors of the process; opened before the user is switched; or NULL. */
 	DIR *descriptors;
 	/*

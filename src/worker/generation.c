@@ -17,6 +17,9 @@
 
 /* --- functions for machines and tasks --- */
 
+/* Bytes from which a table is packed. A smaller one saves little of its item. */
+enum { PACK_SIZE = 1024 };
+
 static void generation_call(struct env *env, const struct call *call, struct waiter *waiter)
 {
 	servers_call(((struct generation *)env)->servers, call, waiter);
@@ -45,6 +48,56 @@ static int generation_place(void *arg, struct slice key, int *former)
 	return servers_place(arg, key, former);
 }
 
+/* The same as the two functions above, for `fresh`. */
+static void generation_call_server(struct env *env, const struct call *call, struct waiter *waiter)
+{
+	struct generation *g = (struct generation *)env;
+
+	if (g->moving.moves)
+		moves_call(g->moving.moves, call, waiter);
+	else
+		servers_call(g->servers, call, waiter);
+}
+
+static void generation_fresh_call(struct env *env, const struct call *call, struct waiter *waiter)
+{
+	fresh_call(((struct generation *)env)->fresh, call, waiter);
+}
+
+static uint64_t generation_fresh_clock(struct env *env)
+{
+	(void)env;
+	return loop_clock();
+}
+
+static void generation_on_fresh(struct loop_job *job)
+{
+	static const struct result nothing;
+	struct waiter *waiter = ((struct fresh_job *)job)->waiter;
+
+	waiter->done(waiter, &nothing);
+}
+
+static void generation_soon(struct env *env, struct waiter *waiter, bool later)
+{
+	struct generation *g = (struct generation *)env;
+
+	g->fresh_job.waiter = waiter;
+	if (later)
+		loop_after(g->all->loop, &g->fresh_job.job, 0);
+	else
+		loop_later(g->all->loop, &g->fresh_job.job);
+}
+
+/* A generation of other settings, in any worker, may write without noting that in the slots. */
+static bool generation_is_only_one(struct env *env)
+{
+	struct generation *g = (struct generation *)env;
+
+	return atomic_load(&g->all->fresh_slots->generations) ==
+		atomic_load(&g->settings->generations);
+}
+
 /* While clients send requests, sliced work pauses for a millisecond between two slices. */
 static void generation_call_later(struct env *env, struct waiter *waiter, unsigned ms)
 {
@@ -56,10 +109,16 @@ static void generation_call_later(struct env *env, struct waiter *waiter, unsign
 	loop_wake(g->all->loop, waiter, ms ? ms : busy);
 }
 
+/*
+ * Once a slice is over, each check in it finds that at once. One result may wake many tasks, and
+ * none of them may do another grain of work.
+ */
 static bool generation_is_over(struct env *env)
 {
-	env->grain = WORK_GRAIN;
-	return work_is_over(&((struct generation *)env)->all->loop->work);
+	bool is_over = work_is_over(&((struct generation *)env)->all->loop->work);
+
+	env->grain = is_over ? 0 : WORK_GRAIN;
+	return is_over;
 }
 
 static void generation_pause(struct env *env, struct waiter *waiter, const struct account *account)
@@ -75,6 +134,11 @@ static void generation_note_size(
 		env->unix_time);
 }
 
+static int64_t generation_server_time(struct env *env, struct slice key)
+{
+	return servers_time(((struct generation *)env)->servers, key);
+}
+
 /*
  * A client of an earlier generation may push to a list on which clients of the current one are
  * blocked.
@@ -86,6 +150,13 @@ static void generation_on_push(struct env *env, struct slice key)
 	waiting_pushed(all->current->host.waiting, key);
 	if (push_board_note(all->pushes.board, key))
 		all->pushes.tell(all->pushes.arg);
+}
+
+static void generation_on_due(struct env *env, struct slice key, int64_t seconds)
+{
+	struct generations *all = ((struct generation *)env)->all;
+
+	waiting_due(all->current->host.waiting, key, (uint64_t)seconds * 1000);
 }
 
 static void generation_tell(struct env *env)
@@ -153,6 +224,25 @@ static size_t result_max(const struct config *config)
 	return most && most < config->max_result ? most : config->max_result;
 }
 
+/* Bytes in each room of a worker: a part of client_memory. */
+static size_t room_limit(const struct generation *g)
+{
+	enum { PART = 8, UNLIMITED = 256 << 20 };
+	size_t all = g->settings->config.client_memory;
+
+	return (all ? all : UNLIMITED) / PART / g->all->threads;
+}
+
+/* Bytes for results in memory: a part of the worker's share of cache_memory, without rules none. */
+static size_t fresh_limit(const struct generation *g)
+{
+	enum { PART = 4 };
+
+	return g->settings->config.rules.fresh
+		? g->settings->config.cache_memory / g->all->threads / PART
+		: 0;
+}
+
 static void init_host(struct generation *g)
 {
 	const struct config *config = &g->settings->config;
@@ -167,7 +257,9 @@ static void init_host(struct generation *g)
 		.grain = WORK_GRAIN,
 		.measured = generation_note_size,
 		.was_read = generation_on_read,
+		.server_time = generation_server_time,
 		.pushed = generation_on_push,
+		.due = generation_on_due,
 		.now = all->loop->now,
 		.unix_time = all->loop->unix_time,
 		.random = random_next(&all->random),
@@ -177,6 +269,7 @@ static void init_host(struct generation *g)
 		.options = &g->collection_options,
 		.pool = &all->pool,
 		.large = all->large,
+		.rooms = &all->rooms,
 	};
 	g->host.looked_up = generation_on_lookup;
 	g->collection_options = (struct collection_options){
@@ -184,14 +277,33 @@ static void init_host(struct generation *g)
 		.segment_size = config->segment_size,
 		.log_size = config->log_size,
 		.table_size = config->table_size,
-		.cache = config->cache_memory / all->threads,
+		.pack_size = config->packed_tables ? PACK_SIZE : 0,
+		.cache = config->cache_memory / all->threads - fresh_limit(g),
 		.result_max = result_max(config),
 		.merges = config->merges,
 		.lease_time = config->lease_time,
 	};
+	rooms_set_limit(&all->rooms, room_limit(g));
 	g->host.lanes = lanes_create(&g->host.env, &machines);
 	g->host.waiting = waiting_create(&g->host.env, all->pushes.board, config->max_waiting,
 		g->host.calls_max, generation_tell);
+}
+
+/* Routes the calls of lanes and tasks through `fresh`. */
+static void init_fresh(struct generation *g)
+{
+	g->fresh_job.job.run = generation_on_fresh;
+	g->fresh = fresh_create(&(struct fresh_options){
+		.env = &g->host.env,
+		.call = generation_call_server,
+		.clock = generation_fresh_clock,
+		.soon = generation_soon,
+		.usable = generation_is_only_one,
+		.slots = g->all->fresh_slots,
+		.stats = &g->all->fresh,
+		.limit = fresh_limit(g),
+	});
+	g->host.env.call = generation_fresh_call;
 }
 
 /* Routes the calls of lanes and tasks through `moves`. */
@@ -203,6 +315,7 @@ static void init_moving(struct generation *g)
 	m->all = g->all;
 	m->env = g->host.env;
 	m->env.call = generation_send_moved;
+	m->env.server_time = NULL;
 	m->env.later = generation_call_moved_later;
 	m->env.random = random_next(&g->all->random);
 	m->moves = moves_create(&(struct moves_options){
@@ -223,6 +336,8 @@ struct generation *generation_create(struct generations *all, struct settings *s
 
 	g->all = all;
 	g->settings = settings_share(settings);
+	atomic_fetch_add(&all->fresh_slots->generations, 1);
+	atomic_fetch_add(&settings->generations, 1);
 	take_rule_counts(g);
 	init_host(g);
 	g->servers = servers_create(all->loop, all->resolver,
@@ -233,6 +348,8 @@ struct generation *generation_create(struct generations *all, struct settings *s
 	servers_share(g->servers, &g->host.calls_max, ORDER_CALLS_MAX);
 	if (settings->former)
 		init_moving(g);
+	if (settings->config.rules.fresh)
+		init_fresh(g);
 	return g;
 }
 
@@ -254,8 +371,11 @@ static void free_generation(struct generation *g)
 	servers_free(g->servers);
 	waiting_destroy(g->host.waiting);
 	lanes_destroy(g->host.lanes);
+	fresh_destroy(g->fresh);
 	buf_free(&g->host.spare);
 	drop_rule_counts(g);
+	atomic_fetch_sub(&g->settings->generations, 1);
+	atomic_fetch_sub(&g->all->fresh_slots->generations, 1);
 	settings_release(g->settings);
 	free(g);
 }
@@ -311,8 +431,16 @@ static void publish_counts(struct generations *all)
 			(unsigned long long)(s.incomplete_sets - incomplete));
 #define LANES(name, ...) meter_set(all->meter, COUNT_##name, s.name);
 #include "measure/facts.def"
-	meter_set(all->meter, COUNT_cache_bytes, cache);
+	meter_set(all->meter, COUNT_cache_bytes, cache + all->fresh.bytes);
 	meter_set(all->meter, COUNT_waiting_clients, waiting_count(all->current->host.waiting));
+}
+
+static void publish_fresh(struct generations *all)
+{
+	meter_set(all->meter, COUNT_fresh_hits, all->fresh.hits);
+	meter_set(all->meter, COUNT_fresh_shared, all->fresh.shared);
+	meter_set(all->meter, COUNT_fresh_misses, all->fresh.misses);
+	meter_set(all->meter, COUNT_fresh_bytes, all->fresh.bytes);
 }
 
 /* --- all generations --- */
@@ -340,6 +468,8 @@ void generations_turn(struct generations *all)
 	publish_counts(all);
 	if (all->current->moving.moves || !TAILQ_EMPTY(&all->retired))
 		publish_moves(all);
+	if (all->current->fresh || !TAILQ_EMPTY(&all->retired))
+		publish_fresh(all);
 }
 
 /*
@@ -371,6 +501,7 @@ static void generation_on_retire(struct loop_job *job)
 		free_generation(g);
 	}
 	publish_moves(all);
+	publish_fresh(all);
 	set_retire_timer(all);
 }
 
@@ -433,6 +564,7 @@ void generations_init(struct generations *all, struct names *names)
 {
 	TAILQ_INIT(&all->retired);
 	all->resolver = resolver_create(all->loop, names);
+	rooms_init(&all->rooms);
 	all->retire.run = generation_on_retire;
 }
 

@@ -9,8 +9,10 @@
 #ifndef WORKER_GENERATION_H
 #define WORKER_GENERATION_H
 
+#include "collection/fresh/fresh.h"
 #include "collection/lane/lanes.h"
 #include "collection/move/moves.h"
+#include "collection/room.h"
 #include "command/host.h"
 #include "config/settings.h"
 #include "upstream/servers.h"
@@ -29,6 +31,12 @@ struct moving_calls {
 	struct moves *moves; /* NULL if no keys move. */
 };
 
+/* The end of a turn, or a later turn, in which reads are answered from memory. */
+struct fresh_job {
+	struct loop_job job;
+	struct waiter *waiter;
+};
+
 struct generation {
 	struct host host; /* First, so a pointer to one is a pointer to the other. */
 	struct generations *all;
@@ -36,6 +44,8 @@ struct generation {
 	struct collection_options collection_options;
 	struct servers *servers;
 	struct moving_calls moving;
+	struct fresh *fresh; /* NULL if no rule has fresh_for. */
+	struct fresh_job fresh_job;
 	struct rule_count **rule_counts; /* One entry for each rule for sets and lists. */
 	size_t users;                    /* Clients and tasks that use the generation. */
 	uint64_t bytes_seen;             /* COUNT_bytes_read at the last call of env.later. */
@@ -50,6 +60,7 @@ struct generations {
 	struct loop *loop;
 	struct meter *meter;
 	struct large_filter *large;
+	struct fresh_slots *fresh_slots;
 	struct {
 		struct push_board *board;
 		void (*tell)(void *arg); /* Makes the other workers check the board. */
@@ -65,6 +76,8 @@ struct generations {
 	uint64_t connects; /* Connections to servers that were established. */
 
 	struct pool pool;
+	struct rooms rooms;
+	struct fresh_stats fresh;
 	struct server_options options;
 	struct resolver *resolver;
 	struct generation *current;       /* Carries out new requests. */

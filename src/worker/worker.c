@@ -51,11 +51,11 @@ static void worker_begin_turn(void *arg)
 	balance(w);
 }
 
-static void worker_settle(void *arg)
+static void worker_end_turn(void *arg)
 {
 	struct worker *w = arg;
 
-	clients_settle(&w->clients);
+	clients_end_turn(&w->clients);
 }
 
 /* --- reloads --- */
@@ -83,7 +83,7 @@ static void set_generation(struct worker *w, struct generation *g)
  * Called after an attempt to connect to every server, at the start or of the next generation.
  * Clients then move to that generation.
  */
-static void worker_on_settled(void *arg)
+static void worker_on_tried(void *arg)
 {
 	struct worker *w = arg;
 
@@ -92,10 +92,10 @@ static void worker_on_settled(void *arg)
 		clients_set_generation(&w->clients, w->next);
 	}
 	w->next = NULL;
-	send_news(w, DAEMON_SETTLED);
+	send_news(w, DAEMON_TRIED);
 }
 
-/* The main thread sends the next WORKER_RELOAD only after DAEMON_SETTLED. */
+/* The main thread sends the next WORKER_RELOAD only after DAEMON_TRIED. */
 static void apply_settings(struct worker *w)
 {
 	struct settings *before = w->settings;
@@ -107,11 +107,11 @@ static void apply_settings(struct worker *w)
 	meter_set_threshold(&w->meter, worker_config(w)->slow_threshold);
 	settings_release(before);
 	if (settings_same_data(w->generations.current->settings, w->settings)) {
-		send_news(w, DAEMON_SETTLED);
+		send_news(w, DAEMON_TRIED);
 		return;
 	}
 	w->next = generation_create(&w->generations, w->settings);
-	servers_start(w->next->servers, worker_on_settled, w);
+	servers_start(w->next->servers, worker_on_tried, w);
 }
 
 /* --- stopping --- */
@@ -274,7 +274,7 @@ static void worker_tell_of_push(void *arg)
 	}
 }
 
-static void worker_move(void *to, int fd, struct tls *tls)
+static void worker_hand_over(void *to, int fd, struct tls *tls)
 {
 	worker_send(to, (struct mail){ WORKER_ADOPT, fd, tls });
 }
@@ -299,7 +299,7 @@ static const struct clients_ops clients_ops = {
 	worker_await,
 	worker_stop_if_drained,
 	worker_reclaim_elsewhere,
-	worker_move,
+	worker_hand_over,
 };
 
 /* --- messages --- */
@@ -364,7 +364,7 @@ static void *worker_run(void *arg)
 	 * thread.
 	 */
 	worker_begin_turn(w);
-	servers_start(w->generations.current->servers, worker_on_settled, w);
+	servers_start(w->generations.current->servers, worker_on_tried, w);
 	loop_run(&w->loop);
 	send_news(w, DAEMON_EXITED);
 	return NULL;
@@ -378,6 +378,7 @@ static void init_generations(struct worker *w, uint64_t seed)
 		.loop = &w->loop,
 		.meter = &w->meter,
 		.large = d->large,
+		.fresh_slots = d->servers.fresh,
 		.pushes = { d->board, worker_tell_of_push, w },
 		.news = d->servers.news,
 		.threads = d->threads,
@@ -418,7 +419,7 @@ struct worker *worker_start(struct daemon *daemon, size_t number, uint64_t seed)
 	init_generations(w, seed);
 	init_clients(w);
 	w->loop.turn.begin = worker_begin_turn;
-	w->loop.turn.settle = worker_settle;
+	w->loop.turn.end = worker_end_turn;
 	w->loop.turn.arg = w;
 	if (pipe(w->mailbox) < 0 || sem_init(&w->errand.done, 0, 0) < 0)
 		abort();

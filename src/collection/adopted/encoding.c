@@ -1,13 +1,20 @@
 #include "collection/adopted/encoding.h"
 
 #include <assert.h>
+#include <stdlib.h>
+
+#include "util/alloc.h"
 
 struct buf *plan_add(struct plan *plan, enum call_verb verb, struct snapshot_item *item,
 	const struct snapshot_item *like)
 {
-	struct plan_step *step = &plan->steps[plan->count++];
+	struct plan_step *step;
 
-	assert(plan->count <= PLAN_STEPS_MAX);
+	assert(plan->count < PLAN_STEPS_MAX);
+	/* Most work only reads. */
+	if (!plan->steps)
+		plan->steps = xmalloc(PLAN_STEPS_MAX * sizeof(*step));
+	step = &plan->steps[plan->count++];
 	*step = (struct plan_step){ .verb = verb, .item = item, .like = like };
 	return &step->value;
 }
@@ -38,6 +45,8 @@ void plan_free(struct plan *plan)
 {
 	for (size_t i = 0; i < plan->count; i++)
 		buf_free(&plan->steps[i].value);
+	free(plan->steps);
+	plan->steps = NULL;
 	plan->count = 0;
 	plan->again = plan->check = plan->must = false;
 }

@@ -28,7 +28,7 @@ struct plan_step {
 enum { PLAN_STEPS_MAX = 24 };
 
 struct plan {
-	struct plan_step steps[PLAN_STEPS_MAX];
+	struct plan_step *steps; /* PLAN_STEPS_MAX of them; NULL while there are none. */
 	size_t count;
 	bool again; /* after these steps, take a new snapshot and plan again */
 	bool check; /* after these steps, check that they went to the right place */

@@ -41,7 +41,13 @@ struct adopted *adopted_create(struct lane *lane, enum op_kind kind)
 		.seed = env->seed,
 	};
 	lane->work = c;
+	adopted_count(c);
 	return c;
+}
+
+void adopted_count(const struct adopted *c)
+{
+	lane_keep(c->lane, sizeof(*c) + snapshot_memory(&c->s) + snapshot_memory(&c->now));
 }
 
 static void release(struct adopted *c)
@@ -70,6 +76,7 @@ void adopted_end(struct adopted *c, enum outcome_status status)
 
 	if (status == OUTCOME_CORRUPT)
 		lane->lanes->stats.corrupt_values++;
+	lane_keep(lane, 0);
 	lane_end_all(lane, &outcome);
 	release(c);
 	lane_next(lane);
@@ -86,6 +93,7 @@ static void machine_resumed(struct lane *lane, const struct result *r)
 void adopted_pause(struct adopted *c, adopted_next *resume)
 {
 	c->resume = resume;
+	adopted_count(c);
 	lane_pause(c->lane, machine_resumed);
 }
 
@@ -159,6 +167,7 @@ static void machine_on_replied(struct waiter *waiter, const struct result *r)
 		compare(item, r);
 	if (--c->pending > 0)
 		return;
+	adopted_count(c);
 	if (c->failure.happened)
 		adopted_end(c, OUTCOME_FAILED);
 	else

@@ -59,6 +59,9 @@ struct adopted {
 /* Starts the work on the lane's batch. The rule of its key must have an adopted encoding. */
 struct adopted *adopted_create(struct lane *lane, enum op_kind kind);
 
+/* Charges the memory of the work to the client of the batch's first operation. */
+void adopted_count(const struct adopted *c);
+
 /* Takes a snapshot and calls `next`. If a server fails, ends the batch instead. */
 void adopted_read(struct adopted *c, struct snapshot *s, enum purpose purpose, adopted_next *next);
 

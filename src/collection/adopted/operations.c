@@ -90,7 +90,8 @@ static void operation_on_lost(struct adopted *c)
 /* Returns whether the operation does nothing if there is no collection. */
 static bool needs_one(const struct adopted *c)
 {
-	return c->kind == OP_READ || c->kind == OP_POP || c->kind == OP_COMPACT;
+	return c->kind == OP_READ || c->kind == OP_POP || c->kind == OP_TAKE ||
+		c->kind == OP_COMPACT;
 }
 
 static void operation_on_cleared(struct adopted *c)
@@ -366,6 +367,7 @@ static void operation_answer_all(struct adopted *c)
 		snapshot_can_be_rewritten(&c->s))
 		lane_request_compaction(c->lane);
 	lend(c);
+	adopted_count(c);
 	operation_answer_batch(c->lane, NULL);
 }
 
@@ -424,7 +426,7 @@ static void operation_choose(struct adopted *c)
 	if (!c->lends)
 		c->sample = (struct set_request){
 			.verb = SET_SAMPLE,
-			.count = lane_first(c->lane)->count,
+			.count = c->kind == OP_TAKE ? UINT64_MAX : lane_first(c->lane)->count,
 			.sign = "-",
 			.random = random_next(&lane_env(c->lane)->random),
 		};
@@ -769,6 +771,7 @@ void adopted_start(struct lane *lane, enum op_kind kind)
 		[OP_REPLACE] = { NULL, operation_prepare_change, FOR_REWRITE,
 			operation_on_replace_read },
 		[OP_POP] = { NULL, NULL, FOR_REWRITE, operation_on_take_read },
+		[OP_TAKE] = { NULL, NULL, FOR_REWRITE, operation_on_take_read },
 		[OP_COMPACT] = { NULL, operation_prepare_compact, FOR_REWRITE,
 			operation_on_compact_read },
 		[OP_LIST] = { NULL, NULL, FOR_REWRITE, operation_on_list_read },

@@ -47,6 +47,15 @@ void snapshot_free(struct snapshot *s)
 	work_free(s);
 }
 
+size_t snapshot_memory(const struct snapshot *s)
+{
+	size_t bytes = fold_memory(&s->all.fold) + s->count * sizeof(**s->items);
+
+	for (size_t i = 0; i < s->count; i++)
+		bytes += s->items[i]->value.cap;
+	return bytes;
+}
+
 struct slice snapshot_item_value(const struct snapshot_item *item)
 {
 	return buf_slice(&item->value);

@@ -115,6 +115,9 @@ struct snapshot_item *snapshot_find(const struct snapshot *s, int role);
 
 void snapshot_free(struct snapshot *s);
 
+/* Returns the bytes of its items and of the fold of all of them. */
+size_t snapshot_memory(const struct snapshot *s);
+
 /*
  * Combines the CAS tokens of all items, in any order, into one. The token of a single item is
  * unchanged. Clients may keep a token in a double, which is exact up to 53 bits. A combined

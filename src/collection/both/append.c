@@ -5,7 +5,7 @@
  *
  *     append -> not stored -> read the size
  *         -> missing: add -> not stored, another proxy was first: append again
- *         -> there: compact -> append again; fail as too large after some attempts
+ *         -> there: compact -> append again; fail as too large if that makes no room
  *
  * memcached answers NOT_STORED both if the key is missing and if the item would be too large. A
  * very long log is appended in chunks; one that is prepended, starting with the last chunk. A
@@ -71,6 +71,7 @@ void append_start(struct lane *lane)
 {
 	lane_count_appends(lane);
 	lane->pushes = op_is_list(lane_first(lane));
+	lane->full = 0;
 	lane_merge_log(lane);
 	append(lane);
 }
@@ -82,6 +83,7 @@ static void chunk_done(struct lane *lane)
 	bool last = is_last(lane, chunk);
 
 	lane->log_done += chunk.n;
+	lane->full = 0;
 	if (lane->pushes && env->pushed)
 		env->pushed(env, lane->waiter.key);
 	if (last)
@@ -116,7 +118,7 @@ static void create(struct lane *lane)
 	}
 	lane_merge_log(lane);
 	if (op_is_list(lane_first(lane)))
-		BUF_ADD(&value, OPLOG_LIST_MARK);
+		oplog_add_mark(&value, true, false);
 	buf_add_slice(&value, next_chunk(lane));
 	lane_call(lane,
 		(struct call){ .verb = CALL_ADD,
@@ -124,6 +126,18 @@ static void create(struct lane *lane)
 			.exptime = lane_first(lane)->ttl },
 		append_on_added);
 	buf_free(&value);
+}
+
+/* Compacting again is useless if the last one did not help: a base may have only references. */
+static void make_room(struct lane *lane, const struct result *r)
+{
+	bool smaller = !lane->full || r->size < lane->full;
+
+	lane->full = r->size;
+	if (smaller)
+		compact_run(lane, append_on_compacted);
+	else
+		fail(lane, OUTCOME_TOO_LARGE, r);
 }
 
 static void append_on_size_read(struct lane *lane, const struct result *r)
@@ -135,7 +149,7 @@ static void append_on_size_read(struct lane *lane, const struct result *r)
 	else if (!lane_may_retry(lane))
 		fail(lane, OUTCOME_TOO_LARGE, r);
 	else if (r->size > lane_log_size(lane))
-		compact_run(lane, append_on_compacted);
+		make_room(lane, r);
 	else
 		append(lane);
 }
@@ -154,6 +168,9 @@ static void append_on_added(struct lane *lane, const struct result *r)
 static void append_on_compacted(
 	struct lane *lane, enum outcome_status status, const struct result *failure)
 {
+	/* After a lost race, the next compaction may make room. */
+	if (status != OUTCOME_DONE)
+		lane->full = 0;
 	if (status == OUTCOME_FAILED)
 		fail(lane, OUTCOME_FAILED, failure);
 	else if (status == OUTCOME_CORRUPT || status == OUTCOME_TOO_LARGE)

@@ -15,11 +15,14 @@
 void compact_run(struct lane *lane, lane_after *after);
 
 /*
- * Called with the reply to a GAT of the waiter's key. If the item is a base with parts, touches
- * them as well, in the turns of the account, delivers the reply again after that, and returns
- * true.
+ * Called with the reply to a GAT of the waiter's key. If the item is the base of a set or list,
+ * touches that, with all its parts, in the lane of the key; the waiter receives a reply again after
+ * that; and returns true.
  */
 bool touch_followers(struct lanes *lanes, struct account *account, int64_t exptime,
 	struct waiter *waiter, const struct result *r) __attribute__((warn_unused_result));
+
+/* Returns whether a value is surely a base: one that is empty may be an item of a client. */
+bool touch_is_base(const struct lanes *lanes, struct slice key, struct slice value);
 
 #endif

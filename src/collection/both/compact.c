@@ -25,7 +25,6 @@
 #include "collection/set/run_writer.h"
 #include "collection/text/fold.h"
 #include "collection/text/lease.h"
-#include "collection/ttl.h"
 #include "util/alloc.h"
 
 static lane_step compact_on_base_read, compact_merge_all;
@@ -43,7 +42,7 @@ struct compaction {
 	struct slice rest;                   /* unread rest of the log */
 	struct run_writer head_run, log_run; /* new runs; all zeroes without `spills` */
 	struct result read;                  /* the reply about the prefix, without slices */
-	int64_t exptime;                     /* of new parts */
+	int64_t date, exptime;               /* of the base: see keep_date; of new parts */
 	bool spills, all;                    /* all: spill the log even if it is short */
 	bool merges_only;                    /* do not fold */
 	bool loading;                        /* a client is loading the set */
@@ -146,7 +145,7 @@ static void shorten(struct lane *lane, const struct fold *log)
 	fold_encode(log, c->base.ref_count > 0, &c->replacement);
 	c->read.value = buf_slice(&c->prefix);
 	base_rewrite_head(&c->rewrite, lane, buf_slice(&c->prefix), buf_slice(&c->replacement),
-		&c->read, compact_on_committed);
+		&c->read, c->date, compact_on_committed);
 }
 
 /* Returns whether a rewrite saves a tenth, or shortens a base that is too long. */
@@ -155,6 +154,9 @@ static bool is_worth_it(const struct lane *lane, const struct fold *folded)
 	const struct compaction *c = lane->work;
 	size_t size = fold_log_size(folded, c->base.ref_count > 0), log = c->base.log.n;
 
+	/* The new log has a date, too. */
+	if (c->date > 0 && log >= DATE_TOKEN)
+		log -= DATE_TOKEN;
 	if (c->merges_only)
 		return false;
 	return c->base.head.n || (c->all && (c->base.ref_count ? size : log > size)) ||
@@ -187,7 +189,7 @@ static void rewrite_words(struct lane *lane)
 	buf_free(&log);
 	c->read.value = buf_slice(&c->prefix);
 	base_rewrite_head(&c->rewrite, lane, buf_slice(&c->prefix), buf_slice(&c->replacement),
-		&c->read, compact_on_committed);
+		&c->read, c->date, compact_on_committed);
 }
 
 static void words_folded(struct lane *lane)
@@ -198,7 +200,8 @@ static void words_folded(struct lane *lane)
 		rewrite_words(lane);
 		return;
 	}
-	merge_consider_loaded(lane->lanes, lane->waiter.key, c->words.loaded, c->exptime);
+	merge_consider_loaded(
+		lane->lanes, lane->waiter.key, c->words.loaded, c->words.wide, c->exptime);
 	end(lane, OUTCOME_DONE, NULL);
 }
 
@@ -211,6 +214,7 @@ static void refer_to_words(struct compaction *c)
 	run_writer_ref(&c->log_run, &runs);
 	c->words.runs = buf_slice(&runs);
 	c->words.log = SLICE("");
+	c->words.wide = c->words.wide || c->log_run.parts.wide;
 	lease_write(&c->words, SLICE(""), &c->replacement);
 	buf_free(&runs);
 }
@@ -324,9 +328,10 @@ static void compact_on_base_read(struct lane *lane, const struct result *r)
 		end(lane, OUTCOME_DONE, NULL);
 	} else if (base.kind == BASE_LIST) {
 		hand_to_list(lane, r);
-	} else if (!ttl_exptime(lane_env(lane), r->ttl, &c->exptime)) {
+	} else if ((c->date = keep_date(lane, r, r->value)) == KEEP_UNKNOWN) {
 		end(lane, OUTCOME_DONE, NULL);
 	} else {
+		c->exptime = keep_exptime(lane, c->date);
 		keep_base(c, r);
 		if (!was_folded(lane))
 			compact_fold_log_of(lane, NULL);
@@ -337,7 +342,8 @@ static void compact_on_base_read(struct lane *lane, const struct result *r)
 static void refer_to_runs(struct compaction *c)
 {
 	if (c->base.ref_count || c->head_run.run.tables || c->log_run.run.tables)
-		BUF_ADD(&c->replacement, OPLOG_SET_MARK);
+		oplog_add_mark(&c->replacement, false,
+			c->base.wide || c->head_run.parts.wide || c->log_run.parts.wide);
 	run_writer_ref(&c->head_run, &c->replacement);
 	buf_add_slice(&c->replacement, c->base.refs);
 	run_writer_ref(&c->log_run, &c->replacement);
@@ -365,7 +371,7 @@ static void compact_on_runs_written(void *arg)
 		refer_to_runs(c);
 	c->read.value = buf_slice(&c->prefix);
 	base_rewrite_head(&c->rewrite, lane, buf_slice(&c->prefix), buf_slice(&c->replacement),
-		&c->read, compact_on_committed);
+		&c->read, c->date, compact_on_committed);
 }
 
 static void compact_on_committed(
@@ -383,8 +389,9 @@ static void compact_on_committed(
 		lanes->stats.compactions++;
 		lanes->stats.spills += c->spills;
 		if (c->spills) {
-			part_writer_follow(&c->head_run.parts, c->rewrite.cas.ttl);
-			part_writer_follow(&c->log_run.parts, c->rewrite.cas.ttl);
+			int64_t ttl = keep_ttl(lane, c->rewrite.date);
+			part_writer_follow(&c->head_run.parts, ttl);
+			part_writer_follow(&c->log_run.parts, ttl);
 		}
 		/* A request for compaction goes on to merge all runs. */
 		if (!c->all && oplog_split(buf_slice(&c->replacement), &base) && base.ref_count)
@@ -437,14 +444,14 @@ static void compact_merge_all(struct lane *lane, const struct result *r)
 {
 	struct op *op = lane_first(lane);
 	struct base base = base_sort(lane, r);
-	int64_t exptime;
+	int64_t date = keep_date(lane, r, r->value);
 
 	if (base.kind == BASE_FAILED) {
 		lane_end(lane, OUTCOME_FAILED, r);
-	} else if (base.kind == BASE_SET && base.split.ref_count &&
-		ttl_exptime(lane_env(lane), r->ttl, &exptime)) {
+	} else if (base.kind == BASE_SET && base.split.ref_count && date != KEEP_UNKNOWN) {
 		STAILQ_REMOVE_HEAD(&lane->batch, link);
-		merge_force(lane->lanes, lane->waiter.key, base.split.block, exptime, op);
+		merge_force(lane->lanes, lane->waiter.key, base.split.block,
+			keep_exptime(lane, date), op);
 		lane_next(lane);
 	} else {
 		lane_end(lane, base.kind == BASE_MISSING ? OUTCOME_MISSING : OUTCOME_DONE, NULL);

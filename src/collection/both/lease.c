@@ -24,12 +24,10 @@
 
 #include "collection/lane/batch.h"
 #include "collection/list/list.h"
-#include "collection/rewrite/cas.h"
 #include "collection/rewrite/opening.h"
 #include "collection/set/merge.h"
 #include "collection/set/run_writer.h"
 #include "collection/text/lease.h"
-#include "collection/ttl.h"
 #include "util/alloc.h"
 
 /*
@@ -50,14 +48,14 @@ static struct call read_all(void)
 }
 
 /*
- * Returns whether the base that was read can be rewritten: OUTCOME_DONE, OUTCOME_NO_CAS or
- * OUTCOME_BUSY. Stores the exptime that preserves its time to live.
+ * Returns whether the base that was read, with this date, can be rewritten: OUTCOME_DONE,
+ * OUTCOME_NO_CAS or OUTCOME_BUSY.
  */
-static enum outcome_status may_rewrite(struct lane *lane, const struct result *r, int64_t *exptime)
+static enum outcome_status may_rewrite(const struct result *r, int64_t date)
 {
 	if (r->cas == 0)
 		return OUTCOME_NO_CAS;
-	return ttl_exptime(lane_env(lane), r->ttl, exptime) ? OUTCOME_DONE : OUTCOME_BUSY;
+	return date == KEEP_UNKNOWN ? OUTCOME_BUSY : OUTCOME_DONE;
 }
 
 static void renew(struct lane *lane, struct lease *lease)
@@ -68,16 +66,14 @@ static void renew(struct lane *lane, struct lease *lease)
 /* --- taking a lease --- */
 
 struct taking {
-	struct cas cas;
-	struct lane *lane;
 	struct buf dropped; /* references that a new lease drops */
 	struct result read; /* the reply about a set, without slices, while its parts are checked */
+	int64_t date;       /* of the base that was read: see keep_date */
 	struct buf base;    /* that set */
 	char token[LEASE_TOKEN];
 };
 
-static lane_step lease_on_key_read, lease_on_added;
-static void lease_on_taken_over(struct cas *cas, const struct result *r);
+static lane_step lease_on_key_read, lease_on_added, lease_on_taken_over;
 
 /* On success the first operation of the batch has the lease. */
 static void end_taking(struct lane *lane, enum outcome_status status, const struct result *failure)
@@ -108,7 +104,6 @@ void lease_start(struct lane *lane)
 {
 	struct taking *t = xcalloc(1, sizeof(*t));
 
-	t->lane = lane;
 	lease_new_token(&lane_env(lane)->random, t->token);
 	lane->work = t;
 	lane_call(lane, read_all(), lease_on_key_read);
@@ -155,8 +150,7 @@ static void take_over(struct lane *lane, const struct result *r, struct lease_ba
 {
 	struct taking *t = lane->work;
 	struct buf value = BUF_EMPTY;
-	int64_t exptime;
-	enum outcome_status status = may_rewrite(lane, r, &exptime);
+	enum outcome_status status = may_rewrite(r, t->date);
 
 	if (status != OUTCOME_DONE) {
 		end_taking(lane, status, NULL);
@@ -167,15 +161,13 @@ static void take_over(struct lane *lane, const struct result *r, struct lease_ba
 	base->loaded = SLICE("");
 	set_lease(lane, base);
 	lease_write(base, SLICE(""), &value);
-	cas_replace(&t->cas, lane_env(lane), lane->waiter.key, buf_slice(&value), r, exptime,
-		lease_on_taken_over);
+	lane_call(lane, keep_cas(&value, r, t->date), lease_on_taken_over);
 	buf_free(&value);
 }
 
-static void lease_on_taken_over(struct cas *cas, const struct result *r)
+static void lease_on_taken_over(struct lane *lane, const struct result *r)
 {
-	struct taking *t = (struct taking *)cas;
-	struct lane *lane = t->lane;
+	struct taking *t = lane->work;
 
 	if (result_failed(r)) {
 		end_taking(lane, OUTCOME_FAILED, r);
@@ -225,7 +217,9 @@ static void look_for_parts(struct lane *lane, const struct result *r, struct sli
 static void lease_on_key_read(struct lane *lane, const struct result *r)
 {
 	struct base base = base_sort_whole(lane, r);
+	struct taking *t = lane->work;
 
+	t->date = keep_date(lane, r, r->value);
 	if (base.kind == BASE_FAILED)
 		end_taking(lane, OUTCOME_FAILED, r);
 	else if (base.kind == BASE_MISSING)
@@ -248,23 +242,22 @@ static void lease_on_key_read(struct lane *lane, const struct result *r)
 /* --- loading --- */
 
 struct loading {
-	struct cas cas;
 	struct lane *lane;
 	struct result read; /* the reply about the base, without slices */
 	struct buf base;    /* as it was read */
-	int64_t exptime;    /* preserves the time to live of the base */
+	int64_t date;       /* of the base: see keep_date */
 	/* The members are written to parts: by `run` for a set, by `segments` for a list. */
 	bool writes;
 	struct run_writer run;
 	struct part_writer segments;
-	struct buf refs; /* to these parts */
-	bool has_parts;  /* the base that is written has parts */
-	bool sent;       /* a CAS was sent, and was not refused */
+	struct slice rest; /* elements that are still to be written to segments */
+	struct buf refs;   /* to these parts */
+	bool has_parts;    /* the base that is written has parts */
+	bool sent;         /* a CAS was sent, and was not refused */
 };
 
-static lane_step lease_on_base_read;
-static void lease_on_parts_written(void *arg),
-	lease_on_stored(struct cas *cas, const struct result *r);
+static lane_step lease_on_base_read, lease_on_stored;
+static void lease_on_parts_written(void *arg);
 
 static struct part_writer *writer_of(struct loading *l)
 {
@@ -323,20 +316,33 @@ static void lease_fill_run(struct lane *lane, const struct result *r)
 	run_writer_ref(&l->run, &l->refs);
 }
 
+static void lease_write_segments(struct lane *lane, const struct result *r)
+{
+	struct loading *l = lane->work;
+	size_t steps = lane_env(lane)->options->segment_size / LIST_STEP_BYTES;
+
+	(void)r;
+	do {
+		list_write_segment(&l->segments, &l->rest, &l->refs);
+	} while (l->rest.n && !lane_pauses(lane, steps, lease_write_segments));
+}
+
 static void write_parts(struct lane *lane)
 {
 	struct loading *l = lane->work;
 	const struct op *op = lane_first(lane);
+	int64_t exptime = keep_exptime(lane, l->date);
 
 	l->writes = true;
 	if (op_is_list(op)) {
-		part_writer_init(&l->segments, lane->lanes, lane->waiter.key, l->exptime,
+		part_writer_init(&l->segments, lane->lanes, lane->waiter.key, exptime,
 			lease_on_parts_written, lane);
-		list_write_segments(&l->segments, op->log, &l->refs);
+		l->rest = op->log;
+		lease_write_segments(lane, NULL);
 		return;
 	}
 	run_writer_init(
-		&l->run, lane->lanes, lane->waiter.key, l->exptime, lease_on_parts_written, lane);
+		&l->run, lane->lanes, lane->waiter.key, exptime, lease_on_parts_written, lane);
 	run_writer_fill_from_log(&l->run, op->log);
 	lease_fill_run(lane, NULL);
 }
@@ -358,6 +364,7 @@ static void commit(struct lane *lane, struct lease_base *base)
 	const struct op *op = lane_first(lane);
 	struct buf value = BUF_EMPTY;
 
+	base->wide |= l->writes && writer_of(l)->wide;
 	if (op->completes) {
 		lease_complete(base, buf_slice(&l->refs), l->writes ? SLICE("") : op->log, &value);
 	} else {
@@ -366,8 +373,7 @@ static void commit(struct lane *lane, struct lease_base *base)
 	}
 	l->has_parts = l->writes || base->loaded.n || base->runs.n;
 	l->sent = true;
-	cas_replace(&l->cas, lane_env(lane), lane->waiter.key, buf_slice(&value), &l->read,
-		l->exptime, lease_on_stored);
+	lane_call(lane, keep_cas(&value, &l->read, l->date), lease_on_stored);
 	buf_free(&value);
 }
 
@@ -378,12 +384,13 @@ static void lease_on_base_read(struct lane *lane, const struct result *r)
 	struct base base = base_sort(lane, r);
 	enum outcome_status status;
 
+	l->date = keep_date(lane, r, r->value);
 	if (base.kind == BASE_FAILED) {
 		end_loading(lane, OUTCOME_FAILED, r);
 	} else if (base.kind != BASE_LOADING || base.loading.is_list != op_is_list(op) ||
 		!slice_equal(base.loading.lease.token, op->token)) {
 		end_loading(lane, OUTCOME_MISSING, NULL);
-	} else if ((status = may_rewrite(lane, r, &l->exptime)) != OUTCOME_DONE) {
+	} else if ((status = may_rewrite(r, l->date)) != OUTCOME_DONE) {
 		end_loading(lane, status, NULL);
 	} else {
 		l->read = result_bare(r);
@@ -401,9 +408,10 @@ static void lease_on_parts_written(void *arg)
 	struct lane *lane = arg;
 	struct loading *l = lane->work;
 	const struct part_writer *writer = writer_of(l);
+	bool all_sent = op_is_list(lane_first(lane)) ? l->rest.n == 0 : l->run.finished;
 	struct lease_base base;
 
-	if (writer->pending || (!op_is_list(lane_first(lane)) && !l->run.finished))
+	if (writer->pending || !all_sent)
 		return;
 	if (writer->failure.happened) {
 		end_loading(lane, OUTCOME_FAILED, &writer->failure.result);
@@ -419,16 +427,13 @@ static void was_stored(struct lane *lane)
 	struct loading *l = lane->work;
 
 	if (l->writes)
-		part_writer_follow(writer_of(l), l->cas.ttl);
+		part_writer_follow(writer_of(l), keep_ttl(lane, l->date));
 	if (l->has_parts && !op_is_list(lane_first(lane)))
 		lane_request_compaction(lane);
 }
 
-static void lease_on_stored(struct cas *cas, const struct result *r)
+static void lease_on_stored(struct lane *lane, const struct result *r)
 {
-	struct loading *l = (struct loading *)cas;
-	struct lane *lane = l->lane;
-
 	if (r->status == RESULT_DONE) {
 		was_stored(lane);
 		end_loading(lane, OUTCOME_DONE, NULL);

@@ -117,7 +117,7 @@ void replace_start(struct lane *lane)
 		buf_add_slice(&p->base, op->log);
 		read_base(lane);
 	} else if (op_is_list(op)) {
-		BUF_ADD(&p->base, OPLOG_LIST_MARK);
+		oplog_add_mark(&p->base, true, false);
 		buf_add_slice(&p->base, op->log);
 		read_base(lane);
 	} else {
@@ -136,7 +136,7 @@ static void replace_on_run_written(void *arg)
 		end(lane, OUTCOME_FAILED, &p->writer.parts.failure.result);
 		return;
 	}
-	BUF_ADD(&p->base, OPLOG_SET_MARK);
+	oplog_add_mark(&p->base, false, p->writer.parts.wide);
 	run_writer_ref(&p->writer, &p->base);
 	read_base(lane);
 }

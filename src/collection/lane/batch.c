@@ -164,12 +164,15 @@ bool lane_reads_list(const struct lane *lane)
 bool lane_answer_list_reads(struct lane *lane, list_slice *slice, struct segmented_list *list,
 	struct buf *text, const struct result *base)
 {
-	enum { STEPS = 16, BYTES = 32 /* in one step */ };
+	enum { STEPS = 16, ELEMENTS = 8, BYTES = 32 /* in one step */ };
 	bool over = false;
 
 	for (lane_drop_abandoned(lane); lane_first(lane) && !over; lane_drop_abandoned(lane)) {
-		bool done = slice(list, lane_first(lane)->list, text);
-		over = lane_is_over(lane, STEPS + buf_size(text) / BYTES);
+		struct list_request *request = lane_first(lane)->list;
+		size_t before = request->done;
+		bool done = slice(list, request, text);
+		over = lane_is_over(
+			lane, STEPS + (request->done - before) / ELEMENTS + buf_size(text) / BYTES);
 		lane_use(lane, buf_size(text));
 		if (done) {
 			answer_list(lane, buf_slice(text), base);

@@ -102,6 +102,9 @@ static enum { LIST_ALONE, LIST_READS, LIST_POPS } list_kind(const struct op *op)
 		return LIST_READS;
 	case LIST_POP_FRONT:
 	case LIST_POP_BACK:
+	case LIST_HOLD:
+	case LIST_ACK:
+	case LIST_FAIL:
 		return LIST_POPS;
 	default:
 		return LIST_ALONE;
@@ -145,7 +148,7 @@ static bool take_same(struct gathering *g, struct client_queue *client)
 }
 
 void gather(struct queues *queues, struct queue *queue, bool appends_first, size_t bytes,
-	struct op_queue *batch, struct op_queue *reads)
+	uint64_t now, struct op_queue *batch, struct op_queue *reads)
 {
 	struct gathering g = { .most = bytes, .batch = batch, .reads = reads };
 	struct client_queue *front = TAILQ_FIRST(&queue->clients), *client, *next;
@@ -153,11 +156,12 @@ void gather(struct queues *queues, struct queue *queue, bool appends_first, size
 	bool either = appends_first && (first->kind == OP_APPEND || first->kind == OP_READ);
 	int looked = 0, most = shares(first) ? LOOK_MAX : 1;
 
-	queue->rewrote = op_rewrites(first);
+	queue->rewrote = op_rewrites(first, queue->rule);
 	for (client = front; client && looked < most; client = next) {
 		next = TAILQ_NEXT(client, link);
 		g.before = NULL;
 		while (looked++ < most && !STAILQ_EMPTY(&client->ops) &&
+			(looked == 1 || !queue_drops(client, now)) &&
 			(either ? take_either(&g, client) : take_same(&g, client)))
 			;
 		if (client != front)

@@ -13,7 +13,8 @@
  * Moves the operations of the next batch from the queue, which must not be empty, to `batch`:
  * the first one of the client at the front, and all operations that can share its batch, first of
  * the same client, then of all others. This ends the client's turn. A batch of appends has at
- * most `bytes` of log, but the first append is always taken.
+ * most `bytes` of log, but the first append is always taken. Except for the first operation, none
+ * that queue_drops at `now` is taken.
  *
  * If `appends_first`, and the batch begins with an APPEND or a READ, it may have both: then
  * `batch` has the appends, and `reads` the reads. It is correct to carry out all appends before
@@ -24,6 +25,6 @@
  * gathered before it. If the set was missing, the result of an early read is empty.
  */
 void gather(struct queues *queues, struct queue *queue, bool appends_first, size_t bytes,
-	struct op_queue *batch, struct op_queue *reads);
+	uint64_t now, struct op_queue *batch, struct op_queue *reads);
 
 #endif

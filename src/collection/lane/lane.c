@@ -144,7 +144,7 @@ static struct lane *create(struct lanes *lanes, struct slice key, uint64_t hash)
 	lane->waiter = (struct waiter){ lane_on_answer, slice_of(lane->key, key.n) };
 	lane->look = (struct waiter){ lane_on_size, lane->waiter.key };
 	lane->behind = (struct waiter){ lane_on_behind_read, lane->waiter.key };
-	queue_init(&lane->queue);
+	queue_init(&lane->queue, lane->rule);
 	STAILQ_INIT(&lane->batch);
 	STAILQ_INIT(&lane->reads);
 	*bucket = lane;
@@ -214,8 +214,8 @@ static void run(struct lane *lane)
 {
 	bool oplog = lane->rule->encoding == ENCODING_OPLOG;
 
-	gather(&lane->lanes->queues, &lane->queue, oplog, LANE_MERGE_MAX, &lane->batch,
-		&lane->reads);
+	gather(&lane->lanes->queues, &lane->queue, oplog, LANE_MERGE_MAX, lane_env(lane)->now,
+		&lane->batch, &lane->reads);
 	if (STAILQ_EMPTY(&lane->batch))
 		STAILQ_CONCAT(&lane->batch, &lane->reads);
 	run_batch(lane);
@@ -511,7 +511,7 @@ void lanes_submit(struct lanes *lanes, struct op *op)
 	} else {
 		/* Most operations find their lane idle, and are the whole batch. */
 		lane->appended = 0;
-		lane->queue.rewrote = op_rewrites(op);
+		lane->queue.rewrote = op_rewrites(op, lane->rule);
 		STAILQ_INSERT_TAIL(&lane->batch, op, link);
 		run_batch(lane);
 	}
@@ -603,7 +603,7 @@ void lane_pause(struct lane *lane, lane_step *step)
 	lane_env(lane)->pause(lane_env(lane), &lane->waiter, first_account(lane));
 }
 
-void lane_use(struct lane *lane, size_t bytes)
+static void charge_first(struct lane *lane, size_t bytes)
 {
 	struct account *account;
 
@@ -613,6 +613,17 @@ void lane_use(struct lane *lane, size_t bytes)
 	if (account)
 		account_use(account, bytes, lane->used);
 	lane->used = bytes;
+}
+
+void lane_use(struct lane *lane, size_t bytes)
+{
+	charge_first(lane, lane->kept + bytes);
+}
+
+void lane_keep(struct lane *lane, size_t bytes)
+{
+	lane->kept = bytes;
+	charge_first(lane, lane_first(lane) ? bytes : 0);
 }
 
 bool lane_pauses(struct lane *lane, size_t steps, lane_step *step)
@@ -694,8 +705,10 @@ void lane_end_first(struct lane *lane, const struct outcome *outcome)
 {
 	struct op *op = lane_first(lane);
 
-	lane_use(lane, 0);
+	charge_first(lane, 0);
 	STAILQ_REMOVE_HEAD(&lane->batch, link);
+	if (lane->kept && lane_first(lane))
+		charge_first(lane, lane->kept);
 	count_read(lane, op, outcome);
 	op->done(op, outcome);
 }

@@ -61,9 +61,11 @@ struct lane {
 	struct buf log;        /* the joined logs of the batch */
 	size_t log_done;       /* bytes of lane_log() that are stored */
 	size_t written;        /* log bytes of the last append */
+	size_t full;           /* size of the base for which there was no room to append; else 0 */
 	void *work;            /* state of the machine */
 	unsigned attempts;
-	size_t used; /* bytes of an unfinished answer; see lane_use */
+	size_t used; /* bytes that are charged to the first operation's client; see lane_use */
+	size_t kept; /* the part of them that the machine needs; see lane_keep */
 	bool running, looking, reads_behind, reads_along;
 	bool created; /* the batch created the collection */
 	bool pushes;  /* the last append pushed elements of a list */
@@ -93,8 +95,14 @@ void lane_pause(struct lane *lane, lane_step *step);
 /* Counts the steps, pauses if necessary, and returns whether it paused. */
 bool lane_pauses(struct lane *lane, size_t steps, lane_step *step);
 
-/* Sets the bytes of an unfinished answer, charged to the first operation's client until its end. */
+/*
+ * lane_use sets the bytes of an unfinished answer. The client of the first operation is charged
+ * for them until the operation ends. lane_keep sets the bytes that the machine holds: they are
+ * charged to the same client and, when its operation has ended, to that of the next one. The
+ * machine sets them to 0 before the batch ends.
+ */
 void lane_use(struct lane *lane, size_t bytes);
+void lane_keep(struct lane *lane, size_t bytes);
 
 /*
  * Charges the bytes of a rewritten part or base to the clients whose writes the lane carries

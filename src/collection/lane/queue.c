@@ -24,9 +24,25 @@ void queues_fini(struct queues *queues)
 	free(queues->buckets);
 }
 
-void queue_init(struct queue *queue)
+/* The first word of a log shows whether a log adds or removes; few do both. */
+bool append_rewrites(const struct op *op, const struct collection_rule *rule)
 {
-	*queue = (struct queue){ .count = 0 };
+	switch (rule->encoding) {
+	case ENCODING_CSV:
+		return !op_is_list(op) && op->log.n && *op->log.p == '-';
+	case ENCODING_TOMBSTONE:
+	case ENCODING_PAIRED:
+		return true;
+	case ENCODING_FLIP:
+		return !rule->pointer;
+	default:
+		return false;
+	}
+}
+
+void queue_init(struct queue *queue, const struct collection_rule *rule)
+{
+	*queue = (struct queue){ .rule = rule };
 	TAILQ_INIT(&queue->clients);
 }
 
@@ -137,7 +153,7 @@ struct client_queue *queue_turn(struct queue *queue)
 	if (!queue->rewrote)
 		return client;
 	/* Its length is limited by the number of clients. */
-	while (client && op_rewrites(STAILQ_FIRST(&client->ops)))
+	while (client && op_rewrites(STAILQ_FIRST(&client->ops), queue->rule))
 		client = TAILQ_NEXT(client, link);
 	if (!client)
 		return TAILQ_FIRST(&queue->clients);
@@ -152,12 +168,9 @@ bool queue_drops(struct client_queue *client, uint64_t now)
 
 	if (!account || !account->gone)
 		return false;
-	if (op_only_reads(op) || op->kind == OP_COMPACT)
-		return true;
-	if (!op->whole)
-		return false;
-	client->drops |= op_rewrites(op) && now - account->gone_at >= QUEUE_GRACE_MS;
-	return client->drops;
+	if (op->whole && op_rewrites(op, client->queue->rule))
+		client->drops |= now - account->gone_at >= QUEUE_GRACE_MS;
+	return op_only_reads(op) || op->kind == OP_COMPACT || (op->whole && client->drops);
 }
 
 void queue_taken(struct queues *queues, struct client_queue *client)

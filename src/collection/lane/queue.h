@@ -26,11 +26,18 @@ static inline bool op_only_reads(const struct op *op)
 	return op->kind == OP_READ || (op->kind == OP_LIST && !list_verb_writes(op->list->verb));
 }
 
-/* Returns whether an operation may rewrite items, which costs more than a read or one call. */
-static inline bool op_rewrites(const struct op *op)
+/* Returns whether an append in this encoding, not oplog, first reads all items, or rewrites one. */
+bool append_rewrites(const struct op *op, const struct collection_rule *rule) __attribute__((pure));
+
+/*
+ * Returns whether an operation on a key with this rule may rewrite items, which costs more than a
+ * read or one call.
+ */
+static inline bool op_rewrites(const struct op *op, const struct collection_rule *rule)
 {
-	return !op_only_reads(op) && op->kind != OP_APPEND && op->kind != OP_COUNT &&
-		op->kind != OP_CALL;
+	if (op->kind == OP_APPEND)
+		return rule->encoding != ENCODING_OPLOG && append_rewrites(op, rule);
+	return !op_only_reads(op) && op->kind != OP_COUNT && op->kind != OP_CALL;
 }
 
 /* The operations of one client; never empty between calls of these functions. */
@@ -46,6 +53,7 @@ struct client_queue {
 /* The queue of one lane. */
 struct queue {
 	TAILQ_HEAD(client_queues, client_queue) clients; /* in the order of their turns */
+	const struct collection_rule *rule;              /* of the lane's key */
 	size_t count;                                    /* operations */
 	bool rewrote;                                    /* The last batch was a rewrite. */
 };
@@ -61,7 +69,7 @@ void queues_init(struct queues *queues, struct pool *pool);
 /* Requires that all queues are empty. */
 void queues_fini(struct queues *queues);
 
-void queue_init(struct queue *queue);
+void queue_init(struct queue *queue, const struct collection_rule *rule);
 
 /* Adds an operation after all others of its account. */
 void queue_add(struct queues *queues, struct queue *queue, struct op *op);
@@ -89,10 +97,10 @@ static inline struct op *queue_first(const struct queue *queue)
 /*
  * Returns whether to end the client's first operation without carrying it out, because the
  * client has disconnected: no reply to it can be sent. Reads and compactions are dropped at
- * once. Writes are carried out for QUEUE_GRACE_MS. After that, the first rewrite is dropped
- * and all later requests with it, so that none of them takes effect without an earlier one.
- * Appends and counts before it cost little, and are carried out. A write that is only a part of
- * its request (not op.whole) is always carried out. `now` is env.now.
+ * once. Writes are carried out for QUEUE_GRACE_MS. After that, the first rewrite or compaction is
+ * dropped and all later requests with it, so that none of them takes effect without an earlier
+ * one. Counts and appends that are no rewrites cost little before it, and are carried out. A write
+ * that is only a part of its request (not op.whole) is always carried out. `now` is env.now.
  */
 bool queue_drops(struct client_queue *client, uint64_t now);
 

@@ -1,6 +1,9 @@
 #ifndef COLLECTION_LIST_ELEMENTS_H
 #define COLLECTION_LIST_ELEMENTS_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "util/slice.h"
 
 /*
@@ -14,5 +17,11 @@ struct elements {
 
 void elements_free(struct elements *elements);
 void elements_add(struct elements *elements, struct slice element);
+
+/* Removes at most `most` elements that are equal to `element`. Returns how many were removed. */
+size_t elements_remove(
+	struct elements *elements, uint64_t most, bool from_tail, struct slice element);
+
+void elements_reverse(struct elements *elements);
 
 #endif

@@ -28,6 +28,7 @@
 #include <stdlib.h>
 
 #include "collection/lane/batch.h"
+#include "collection/list/hold.h"
 #include "collection/list/segment_cache.h"
 #include "collection/list/segmented_list.h"
 #include "collection/machines.h"
@@ -35,7 +36,6 @@
 #include "collection/rewrite/base.h"
 #include "collection/rewrite/opening.h"
 #include "collection/rewrite/parts.h"
-#include "collection/ttl.h"
 #include "util/alloc.h"
 #include "util/check.h"
 
@@ -50,7 +50,11 @@ struct list_store {
 	struct part_writer writer;
 	struct buf refs; /* references to the written segments, in order */
 	size_t taken;    /* segments that were read and are already in the list */
-	bool writes;     /* the writer is in use */
+	/* Index of the piece that is being written; the number of pieces when all were sent. */
+	size_t at;
+	struct buf log; /* its log, of which `rest` is still to be written */
+	struct slice rest;
+	bool writes; /* the writer is in use */
 	/*
 	 * Receives the outcome, perhaps before the call returns; OUTCOME_MISSING: a
 	 * segment is missing.
@@ -70,6 +74,7 @@ static void store_fini(struct list_store *store)
 	if (store->writes)
 		part_writer_fini(&store->writer);
 	buf_free(&store->refs);
+	buf_free(&store->log);
 	store->writes = false;
 	segmented_list_free(&store->list);
 }
@@ -131,7 +136,6 @@ static bool take_segment(struct list_store *store, struct list_piece *piece, str
 /* The segments were requested in the order of their pieces. */
 static void list_take_segments(struct lane *lane, const struct result *r)
 {
-	enum { BYTES = 64 /* of a segment that are processed in one step */ };
 	struct list_store *store = lane->work;
 	bool good = true;
 
@@ -145,7 +149,7 @@ static void list_take_segments(struct lane *lane, const struct result *r)
 		size = buf_size(&segment->data);
 		good = take_segment(store, &store->list.pieces[i], segment);
 		if (++store->taken < store->segments->count &&
-			lane_pauses(lane, size / BYTES, list_take_segments))
+			lane_pauses(lane, size / LIST_STEP_BYTES, list_take_segments))
 			return;
 	}
 	store->done(lane, good ? OUTCOME_DONE : OUTCOME_CORRUPT, NULL);
@@ -192,84 +196,115 @@ static void store_load(struct list_store *store, lane_after *done)
 
 /* --- writing segments --- */
 
+static void end_writing(struct list_store *store)
+{
+	const struct failure *failure = &store->writer.failure;
+
+	if (failure->happened)
+		part_writer_forget(&store->writer);
+	store->done(store->open.lane, failure->happened ? OUTCOME_FAILED : OUTCOME_DONE,
+		&failure->result);
+}
+
 static void list_on_segment_written(void *arg)
 {
 	struct lane *lane = arg;
 	struct list_store *store = lane->work;
-	const struct failure *failure = &store->writer.failure;
 
-	if (store->writer.pending)
-		return;
-	if (failure->happened)
-		part_writer_forget(&store->writer);
-	store->done(lane, failure->happened ? OUTCOME_FAILED : OUTCOME_DONE, &failure->result);
+	if (store->writer.pending == 0 && store->at == store->list.piece_count)
+		end_writing(store);
 }
 
-/* The count in a segment's id is its number of elements. */
-static void write_segment(struct part_writer *writer, struct slice log, struct buf *refs)
+void list_write_segment(struct part_writer *writer, struct slice *log, struct buf *refs)
 {
-	struct oplog_ref ref = { .check = { true, check_of(log) } };
+	size_t n = oplog_cut(*log, writer->lanes->env->options->segment_size);
+	struct slice part = slice_of(log->p, n);
+	struct oplog_ref ref = { .check = { true, check_of(part) } };
 	struct buf id = BUF_EMPTY;
 	char group[OPLOG_ID];
 
+	*log = slice_skip(*log, n);
+	/* The count in a segment's id is its number of elements. */
 	oplog_new_id(OPLOG_LIST, writer->behind, &writer->lanes->env->random, group);
-	oplog_add_id(&id, group, oplog_count(log), log.n);
+	oplog_add_id(&id, group, oplog_count(part), part.n);
 	ref.id = buf_slice(&id);
 	oplog_add_ref(refs, &ref);
-	part_writer_add(writer, ref.id, log);
+	writer->wide = writer->wide || !oplog_is_narrow(part);
+	part_writer_add(writer, ref.id, part);
 	buf_free(&id);
 }
 
-void list_write_segments(struct part_writer *writer, struct slice log, struct buf *refs)
+static bool is_written(const struct list_piece *piece)
 {
-	while (log.n) {
-		size_t n = oplog_cut(log, writer->lanes->env->options->segment_size);
-		write_segment(writer, slice_of(log.p, n), refs);
-		log = slice_skip(log, n);
-	}
+	return piece->rewritten && piece->ref.keep;
 }
 
-static void write_piece(struct list_store *store, struct list_piece *piece)
+/* Begins the piece store->at if it is one to write. */
+static void begin_piece(struct list_store *store)
 {
-	struct buf log = BUF_EMPTY;
+	struct list_piece *piece = &store->list.pieces[store->at];
 
-	list_piece_log(piece, &log);
 	piece->refs_from = buf_size(&store->refs);
-	list_write_segments(&store->writer, buf_slice(&log), &store->refs);
-	piece->refs_to = buf_size(&store->refs);
-	buf_free(&log);
+	buf_consume(&store->log, buf_size(&store->log));
+	if (is_written(piece))
+		list_piece_log(piece, &store->log);
+	store->rest = buf_slice(&store->log);
+}
+
+static void list_write_more(struct lane *lane, const struct result *r)
+{
+	struct list_store *store = lane->work;
+	size_t steps = lane_env(lane)->options->segment_size / LIST_STEP_BYTES;
+
+	(void)r;
+	while (store->at < store->list.piece_count) {
+		if (store->rest.n) {
+			list_write_segment(&store->writer, &store->rest, &store->refs);
+			if (lane_pauses(lane, steps, list_write_more))
+				return;
+			continue;
+		}
+		store->list.pieces[store->at].refs_to = buf_size(&store->refs);
+		if (++store->at < store->list.piece_count)
+			begin_piece(store);
+	}
+	if (store->writer.pending == 0)
+		end_writing(store);
 }
 
 /* Writes the pieces that are marked as rewritten to new segments. */
 static void store_write(struct list_store *store, int64_t exptime, lane_after *done)
 {
 	struct lane *lane = store->open.lane;
+	size_t i = 0;
 
-	store->done = done;
-	for (size_t i = 0; i < store->list.piece_count; i++) {
-		struct list_piece *piece = &store->list.pieces[i];
-		if (!piece->rewritten || piece->ref.keep == 0)
-			continue;
-		if (!store->writes)
-			part_writer_init(&store->writer, lane->lanes, lane->waiter.key, exptime,
-				list_on_segment_written, lane);
-		store->writes = true;
-		write_piece(store, piece);
-	}
-	if (!store->writes)
+	while (i < store->list.piece_count && !is_written(&store->list.pieces[i]))
+		i++;
+	if (i == store->list.piece_count) {
 		done(lane, OUTCOME_DONE, NULL);
+		return;
+	}
+	store->done = done;
+	part_writer_init(&store->writer, lane->lanes, lane->waiter.key, exptime,
+		list_on_segment_written, lane);
+	store->writes = true;
+	store->at = 0;
+	begin_piece(store);
+	/* Reading a large base has taken much of the slice. */
+	if (!lane_pauses(lane, buf_size(&store->list.base) / LIST_STEP_BYTES, list_write_more))
+		list_write_more(lane, NULL);
 }
 
 /*
- * Called after the base was written: deletes the segments that it dropped. The new ones get the
- * base's time to live `ttl`.
+ * Called after the base was written with this date: deletes the segments that it dropped. The new
+ * ones get the base's time to live.
  */
-static void store_committed(struct list_store *store, int64_t ttl)
+static void store_committed(struct list_store *store, int64_t date)
 {
 	struct buf refs = BUF_EMPTY;
 
 	if (store->writes)
-		part_writer_follow(&store->writer, ttl);
+		part_writer_follow(&store->writer, keep_ttl(store->open.lane, date));
 	segmented_list_dropped(&store->list, &refs);
 	parts_forget_all(store->open.lane->lanes, store->open.lane->waiter.key, buf_slice(&refs));
 	buf_free(&refs);
@@ -286,13 +321,16 @@ static void store_undo(struct list_store *store)
 
 struct list_work {
 	struct list_store store;
-	struct cas cas;
-	int64_t exptime; /* preserves the time to live of the base */
-	bool missing;    /* a segment of this base is missing */
+	bool missing; /* a segment of this base is missing */
+	/* For a read: due elements are given back by a rewrite; then the others stay held. */
+	bool gives, keeps;
+	/* Of a batch that is carried out: the next operation; whether the list was changed. */
+	struct op *next;
+	bool changed;
 	struct buf text; /* the answers to the operations */
 };
 
-static lane_step list_on_found;
+static lane_step list_on_found, list_on_stored;
 
 static void end_work(struct lane *lane)
 {
@@ -303,6 +341,11 @@ static void end_work(struct lane *lane)
 	buf_free(&w->text);
 	free(w);
 	lane_next(lane);
+}
+
+static int64_t server_time(struct lane *lane)
+{
+	return env_server_time(lane_env(lane), lane->waiter.key);
 }
 
 /* Frees the data derived from an earlier reply about the base. */
@@ -342,15 +385,32 @@ static void answer(struct lane *lane)
 	end_work(lane);
 }
 
-static void list_on_stored(struct cas *cas, const struct result *r)
+/*
+ * Continues with a read after due elements were given back, if possible. Elements that have become
+ * due since then stay held: the read is answered as of the time of its base.
+ */
+static void read_on(struct list_work *w)
 {
-	struct list_work *w = (struct list_work *)((char *)cas - offsetof(struct list_work, cas));
-	struct lane *lane = w->store.open.lane;
+	w->gives = false;
+	w->keeps = true;
+	w->store.open.rewrites = false;
+	opening_read(&w->store.open);
+}
 
-	ahead_ended(lane, cas, r->status, w->store.open.ahead);
+static void list_on_stored(struct lane *lane, const struct result *r)
+{
+	struct list_work *w = lane->work;
+	struct env *env = lane_env(lane);
+
+	ahead_ended(lane, r->status, w->store.open.ahead);
 	if (r->status == RESULT_DONE) {
-		store_committed(&w->store, cas->ttl);
-		answer(lane);
+		store_committed(&w->store, w->store.open.date);
+		if (w->store.list.given && env->pushed)
+			env->pushed(env, lane->waiter.key);
+		if (w->gives)
+			read_on(w);
+		else
+			answer(lane);
 	} else if (result_failed(r)) {
 		list_end(lane, OUTCOME_FAILED, r);
 	} else {
@@ -365,16 +425,18 @@ static void list_on_segments_written(
 {
 	struct list_work *w = lane->work;
 	struct buf value = BUF_EMPTY;
+	struct call call;
 
 	if (status != OUTCOME_DONE) {
 		list_end(lane, OUTCOME_FAILED, failure);
 		return;
 	}
-	segmented_list_encode(&w->store.list, buf_slice(&w->store.refs), &value);
-	lane_charge(lane, buf_size(&value));
-	cas_replace(&w->cas, lane_env(lane), lane->waiter.key, buf_slice(&value),
-		&w->store.open.read, w->exptime, list_on_stored);
-	ahead_rewrites(lane, w->exptime);
+	segmented_list_encode(
+		&w->store.list, buf_slice(&w->store.refs), w->store.writer.wide, &value);
+	call = keep_cas(&value, &w->store.open.read, w->store.open.date);
+	lane_charge(lane, call.value.n);
+	lane_call(lane, call, list_on_stored);
+	ahead_rewrites(lane);
 	buf_free(&value);
 }
 
@@ -382,15 +444,59 @@ static void rewrite(struct lane *lane)
 {
 	struct list_work *w = lane->work;
 	struct segmented_list *list = &w->store.list;
+	const struct opening *open = &w->store.open;
 
-	if (w->store.open.read.cas == 0 ||
-		!ttl_exptime(lane_env(lane), w->store.open.read.ttl, &w->exptime)) {
-		list_end(lane, w->store.open.read.cas ? OUTCOME_BUSY : OUTCOME_NO_CAS, NULL);
+	if (open->read.cas == 0 || open->date == KEEP_UNKNOWN) {
+		if (w->gives)
+			read_on(w);
+		else
+			list_end(lane, open->read.cas ? OUTCOME_BUSY : OUTCOME_NO_CAS, NULL);
 		return;
 	}
 	if (list->settled)
 		segmented_list_spill(list, lane_env(lane)->options->base_size);
-	store_write(&w->store, w->exptime, list_on_segments_written);
+	store_write(&w->store, keep_exptime(lane, open->date), list_on_segments_written);
+}
+
+/* --- held elements: the list has some when these are called --- */
+
+/*
+ * Gives back the elements whose time is over, also for a read: a later ACK must not find one that
+ * was seen in the list. In a tangled list the ends are not known.
+ */
+static void give_back(struct lane *lane)
+{
+	struct list_work *w = lane->work;
+	struct segmented_list *list = &w->store.list;
+
+	if (!list->tangled && (w->gives || !lane_reads_list(lane)))
+		hold_give_back(list, server_time(lane));
+}
+
+/* Begins to give back elements for a read. Returns false if none are due, or they stay held. */
+static bool gives_for_read(struct lane *lane)
+{
+	struct list_work *w = lane->work;
+
+	if (!lane_reads_list(lane) || w->gives || w->keeps ||
+		!hold_is_due(&w->store.list, server_time(lane)))
+		return false;
+	w->gives = w->store.open.rewrites = true;
+	opening_read(&w->store.open);
+	return true;
+}
+
+/* Reports when an empty list may have an element again. */
+static void report_due(struct lane *lane)
+{
+	struct list_work *w = lane->work;
+	struct env *env = lane_env(lane);
+	int64_t left;
+
+	if (!env->due || segmented_list_count(&w->store.list))
+		return;
+	left = held_next(&w->store.list.held) - server_time(lane);
+	env->due(env, lane->waiter.key, left < 1 ? 1 : left);
 }
 
 /* --- the operations --- */
@@ -407,25 +513,53 @@ static void list_answer_reads(struct lane *lane, const struct result *r)
 		lane_pause(lane, list_answer_reads);
 }
 
+/* Each operation of a batch may compare all held elements. */
+static void list_apply_more(struct lane *lane, const struct result *r)
+{
+	enum { COMPARED = 8 /* in one step */ };
+	struct list_work *w = lane->work;
+	struct segmented_list *list = &w->store.list;
+
+	(void)r;
+	while (w->next) {
+		struct list_request *request = w->next->list;
+		int64_t now = request->verb == LIST_HOLD ? server_time(lane) : 0;
+		w->next = STAILQ_NEXT(w->next, link);
+		w->changed |= hold_apply(list, request, now, &w->text);
+		if (held_any(&list->held) &&
+			lane_pauses(lane, 1 + list->held.count / COMPARED, list_apply_more))
+			return;
+	}
+	if (list->held.count)
+		report_due(lane);
+	if (w->changed)
+		rewrite(lane);
+	else if (!was_ahead(lane))
+		answer(lane);
+}
+
 static void carry_out(struct lane *lane)
 {
 	struct list_work *w = lane->work;
 	struct segmented_list *list = &w->store.list;
-	bool changed = false;
-	struct op *op;
 
 	settle(&w->store);
+	if (list->held.count)
+		give_back(lane);
 	limit(&w->store);
 	if (lane_reads_list(lane)) {
+		if (w->gives && list->given) {
+			rewrite(lane);
+			return;
+		}
+		if (list->held.count)
+			report_due(lane);
 		list_answer_reads(lane, NULL);
 		return;
 	}
-	STAILQ_FOREACH(op, &lane->batch, link)
-		changed |= segmented_list_apply(list, op->list, &w->text);
-	if (changed)
-		rewrite(lane);
-	else if (!was_ahead(lane))
-		answer(lane);
+	w->changed = list->given;
+	w->next = lane_first(lane);
+	list_apply_more(lane, NULL);
 }
 
 static void list_on_loaded(
@@ -461,6 +595,8 @@ static void need(struct lane *lane, struct segmented_list *list)
 			front += count;
 		else if (op->list->verb == LIST_POP_BACK)
 			back += count;
+		else if (op->list->verb == LIST_HOLD)
+			*(op->list->start == 0 ? &front : &back) += 1;
 		else
 			segmented_list_need(list, op->list);
 	}
@@ -497,7 +633,11 @@ static void list_on_found(struct lane *lane, const struct result *r)
 	} else {
 		list->is_list |=
 			lane_is_list(lane, &(struct oplog_base){ .is_list = list->is_list });
+		if (list->held.count && gives_for_read(lane))
+			return;
 		request_compaction(lane, list, r);
+		if (list->held.count)
+			give_back(lane);
 		limit(&w->store);
 		if (!list->tangled && lane_is_measured(lane))
 			lane_measured(lane, segmented_list_count(list), segmented_list_bytes(list));
@@ -508,7 +648,7 @@ static void list_on_found(struct lane *lane, const struct result *r)
 			r->connection == w->store.open.read.connection &&
 			(!w->store.open.missing_on || w->store.open.missing_on == r->connection);
 		w->missing = false;
-		w->store.open.read = result_bare(r);
+		opening_keep(&w->store.open, r, r->value);
 		if (broken)
 			opening_give_up(&w->store.open, r);
 		else
@@ -559,7 +699,7 @@ static void list_on_compaction_committed(
 	if (status == OUTCOME_DONE) {
 		lane->lanes->stats.compactions++;
 		lane->lanes->stats.spills += c->store.writes;
-		store_committed(&c->store, c->rewrite.cas.ttl);
+		store_committed(&c->store, c->rewrite.date);
 	} else if (status != OUTCOME_FAILED) {
 		store_undo(&c->store);
 	}
@@ -576,14 +716,15 @@ static void list_on_logs_written(
 		end_compaction(lane, status, failure);
 		return;
 	}
-	segmented_list_encode(&c->store.list, buf_slice(&c->store.refs), &c->replacement);
+	segmented_list_encode(
+		&c->store.list, buf_slice(&c->store.refs), c->store.writer.wide, &c->replacement);
 	/*
 	 * The meaning of a removal depends on the elements before it, so no push at the head
 	 * may have happened in between.
 	 */
 	if (c->store.list.removes)
 		base_rewrite_head(&c->rewrite, lane, base, buf_slice(&c->replacement), NULL,
-			list_on_compaction_committed);
+			DATE_NONE, list_on_compaction_committed);
 	else
 		base_rewrite_anywhere(&c->rewrite, lane, base, buf_slice(&c->replacement),
 			list_on_compaction_committed);
@@ -617,6 +758,7 @@ void list_compact(struct lane *lane, const struct result *r, lane_after *after)
 	struct list_compaction *c = xcalloc(1, sizeof(*c));
 	const struct collection_options *options = lane_env(lane)->options;
 	struct segmented_list *list = &c->store.list;
+	int64_t date = keep_date(lane, r, r->value);
 
 	lane->work = c;
 	c->after = after;
@@ -629,7 +771,8 @@ void list_compact(struct lane *lane, const struct result *r, lane_after *after)
 	limit(&c->store);
 	if (!list->tangled && lane_is_measured(lane))
 		lane_measured(lane, segmented_list_count(list), segmented_list_bytes(list));
-	if (!ttl_exptime(lane_env(lane), r->ttl, &c->exptime) ||
+	c->exptime = keep_exptime(lane, date);
+	if (date == KEEP_UNKNOWN ||
 		!segmented_list_plan(list, options->base_size, options->segment_size, true))
 		end_compaction(lane, OUTCOME_DONE, NULL);
 	else

@@ -11,7 +11,12 @@
  */
 void list_compact(struct lane *lane, const struct result *r, lane_after *after);
 
-/* Writes a log of additions to new segments. Appends the references to them to `refs`. */
-void list_write_segments(struct part_writer *writer, struct slice log, struct buf *refs);
+/*
+ * Writes the first elements of a log of additions to a new segment, and removes them from `log`.
+ * Appends the reference to `refs`. Requires that the log is not empty.
+ */
+void list_write_segment(struct part_writer *writer, struct slice *log, struct buf *refs);
+/* Bytes of a segment that are processed in one step. */
+enum { LIST_STEP_BYTES = 64 };
 
 #endif

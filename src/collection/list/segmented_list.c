@@ -3,81 +3,14 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "collection/list/span.h"
+#include "collection/text/date.h"
 #include "collection/text/fold.h"
 #include "util/alloc.h"
 #include "util/num.h"
 
 /* A log shorter than this fraction of a base is not moved to a segment. */
 enum { MOVED_FRACTION = 4 };
-
-/* --- sequences --- */
-
-/* A range of adjacent elements of a sequence. */
-struct span {
-	size_t first, count;
-};
-
-/*
- * Returns the position for an index, where a negative index counts from the end. Negative if it
- * is before the start.
- */
-static int64_t from_start(size_t count, int64_t index)
-{
-	return index < 0 ? index + (int64_t)count : index;
-}
-
-/*
- * Returns the elements from `start` to `stop`, inclusive, of a list of `count` elements. The
- * range is clipped to the list.
- */
-static struct span range_of(size_t count, int64_t start, int64_t stop)
-{
-	int64_t first = from_start(count, start), last = from_start(count, stop);
-
-	if (first < 0)
-		first = 0;
-	if (last >= (int64_t)count)
-		last = (int64_t)count - 1;
-	return first > last ? (struct span){ 0, 0 }
-			    : (struct span){ (size_t)first, (size_t)(last - first) + 1 };
-}
-
-/* Stores the position for an index. Returns false if the list has no such index. */
-static bool index_of(size_t count, int64_t index, size_t *at)
-{
-	int64_t i = from_start(count, index);
-
-	*at = (size_t)i;
-	return i >= 0 && i < (int64_t)count;
-}
-
-/* Returns the elements that a pop takes from one end of a list of `count` elements. */
-static struct span popped_span(size_t count, bool front, uint64_t wanted)
-{
-	size_t n = wanted < count ? (size_t)wanted : count;
-
-	return (struct span){ front ? 0 : count - n, n };
-}
-
-/* Removes at most `most` elements that are equal to `element`. Returns how many were removed. */
-static size_t take_out(
-	struct elements *elements, uint64_t most, bool from_tail, struct slice element)
-{
-	size_t removed = 0;
-
-	for (size_t n = 0; n < elements->count; n++) {
-		size_t i = from_tail ? elements->count - 1 - n : n;
-		if (removed < most && slice_equal(elements->list[i], element))
-			removed++;
-		else
-			elements->list[from_tail ? i + removed : i - removed] = elements->list[i];
-	}
-	elements->count -= removed;
-	if (from_tail && removed)
-		memmove(elements->list, elements->list + removed,
-			elements->count * sizeof(*elements->list));
-	return removed;
-}
 
 /* --- pieces --- */
 
@@ -114,6 +47,17 @@ static bool read_log(struct segmented_list *list, struct list_piece *piece, stru
 	return true;
 }
 
+/* Reads the tokens that are neither elements nor the block. Returns the rest of the base. */
+static struct slice read_extras(struct segmented_list *list)
+{
+	struct slice base = buf_slice(&list->base);
+
+	if (base.n == 0 || !memchr(base.p, '~', base.n))
+		return base;
+	base = held_read(base, &list->held, &list->unheld);
+	return date_undated(base, &list->undated);
+}
+
 bool segmented_list_read(struct segmented_list *list, struct slice base)
 {
 	struct oplog_base split;
@@ -122,7 +66,7 @@ bool segmented_list_read(struct segmented_list *list, struct slice base)
 
 	*list = (struct segmented_list){ 0 };
 	buf_add_slice(&list->base, base);
-	(void)oplog_split(buf_slice(&list->base), &split);
+	(void)oplog_split(read_extras(list), &split);
 	list->form = split.form;
 	list->is_set = split.form == OPLOG_GOOD && split.block.n && !split.is_list;
 	if (split.form != OPLOG_GOOD || list->is_set)
@@ -130,6 +74,7 @@ bool segmented_list_read(struct segmented_list *list, struct slice base)
 	list->piece_count = split.ref_count + 2;
 	list->pieces = xcalloc(list->piece_count, sizeof(*list->pieces));
 	list->is_list = split.is_list;
+	list->wide = split.wide;
 	while (oplog_next_ref(&split.refs, &ref))
 		list->pieces[i++].ref = ref;
 	if (!read_log(list, head_of(list), split.head) ||
@@ -153,6 +98,12 @@ void segmented_list_of(struct segmented_list *list, struct elements *elements)
 	*elements = (struct elements){ 0 };
 }
 
+static void free_held(struct segmented_list *list)
+{
+	buf_free(&list->unheld);
+	held_free(&list->held);
+}
+
 void segmented_list_free(struct segmented_list *list)
 {
 	for (size_t i = 0; list->pieces && i < list->piece_count; i++) {
@@ -161,6 +112,9 @@ void segmented_list_free(struct segmented_list *list)
 	}
 	free(list->pieces);
 	buf_free(&list->base);
+	buf_free(&list->undated);
+	if (list->held.list || list->held.counts)
+		free_held(list);
 	*list = (struct segmented_list){ 0 };
 }
 
@@ -207,8 +161,8 @@ void segmented_list_need_ends(struct segmented_list *list, uint64_t front, uint6
 {
 	size_t count = segmented_list_count(list);
 
-	need_span(list, popped_span(count, true, front));
-	need_span(list, popped_span(count, false, back));
+	need_span(list, span_of_end(count, true, front));
+	need_span(list, span_of_end(count, false, back));
 }
 
 static struct slice element_of(const struct list_piece *piece, size_t i)
@@ -243,7 +197,7 @@ void segmented_list_need(struct segmented_list *list, const struct list_request 
 
 	switch (request->verb) {
 	case LIST_RANGE:
-		need_span(list, range_of(count, request->start, request->stop));
+		need_span(list, span_of_range(count, request->start, request->stop));
 		break;
 	case LIST_POSITION:
 		need_positions(list, request);
@@ -260,7 +214,7 @@ void segmented_list_need(struct segmented_list *list, const struct list_request 
 		segmented_list_need_all(list);
 		break;
 	case LIST_SET:
-		if (index_of(count, request->start, &at))
+		if (span_index(count, request->start, &at))
 			need_span(list, (struct span){ at, 1 });
 		break;
 	case LIST_POP_FRONT:
@@ -298,15 +252,6 @@ bool segmented_list_load(struct list_piece *piece, struct log_index *log_index)
 
 /* --- a tangled list --- */
 
-static void reverse(struct elements *elements)
-{
-	for (size_t i = 0, j = elements->count; i + 1 < j; i++) {
-		struct slice element = elements->list[i];
-		elements->list[i] = elements->list[--j];
-		elements->list[j] = element;
-	}
-}
-
 /* Goes from right to left: a removal cancels the equal elements to its left. */
 static void settle_piece(
 	const struct list_piece *piece, struct fold *removed, struct elements *elements)
@@ -330,7 +275,7 @@ void segmented_list_settle(struct segmented_list *list, uint64_t seed)
 		list->pieces[i].ref.keep = 0;
 	}
 	fold_free(&removed);
-	reverse(&elements);
+	elements_reverse(&elements);
 	tail_of(list)->elements = elements;
 	tail_of(list)->ref.skip = 0;
 	tail_of(list)->ref.keep = elements.count;
@@ -383,7 +328,7 @@ static void join_span(const struct segmented_list *list, struct span span, bool 
 	request->size = buf_size(text) - request->at;
 }
 
-static void drop(struct segmented_list *list, size_t count, bool front)
+void segmented_list_drop(struct segmented_list *list, size_t count, bool front)
 {
 	for (size_t n = 0; n < list->piece_count && count; n++) {
 		struct list_piece *piece = &list->pieces[front ? n : list->piece_count - 1 - n];
@@ -399,7 +344,7 @@ void segmented_list_limit(struct segmented_list *list, uint64_t max, bool newest
 	size_t count = segmented_list_count(list);
 
 	if (max && count > max) {
-		drop(list, count - (size_t)max, !newest_first);
+		segmented_list_drop(list, count - (size_t)max, !newest_first);
 		list->limited = true;
 	}
 }
@@ -407,20 +352,20 @@ void segmented_list_limit(struct segmented_list *list, uint64_t max, bool newest
 static bool pop(struct segmented_list *list, struct list_request *request, struct buf *text)
 {
 	bool front = request->verb == LIST_POP_FRONT;
-	size_t n = popped_span(segmented_list_count(list), true, request->count).count;
+	size_t n = span_of_end(segmented_list_count(list), true, request->count).count;
 
 	join_span(list, (struct span){ 0, n }, !front, request, text);
-	drop(list, n, front);
+	segmented_list_drop(list, n, front);
 	return n > 0;
 }
 
 static bool trim(struct segmented_list *list, const struct list_request *request)
 {
 	size_t count = segmented_list_count(list);
-	struct span span = range_of(count, request->start, request->stop);
+	struct span span = span_of_range(count, request->start, request->stop);
 
-	drop(list, span.first, true);
-	drop(list, count - span.first - span.count, false);
+	segmented_list_drop(list, span.first, true);
+	segmented_list_drop(list, count - span.first - span.count, false);
 	return span.count < count;
 }
 
@@ -446,26 +391,30 @@ static bool found_at(struct list_request *request, uint64_t at, struct buf *text
 	return request->found - rank + 1 == how->count;
 }
 
-/* Searches the next piece for the item. Returns true if the answer is complete. */
+/* Compares the next elements with the item. Returns true if the answer is complete. */
 static bool position(
 	const struct segmented_list *list, struct list_request *request, struct buf *text)
 {
 	const struct list_find *how = &request->find;
 	bool backwards = how->rank < 0;
-	size_t last = list->piece_count - 1;
-	const struct list_piece *piece =
-		&list->pieces[backwards ? last - request->done : request->done];
-	uint64_t count = segmented_list_count(list), most = how->most ? how->most : UINT64_MAX;
+	size_t count = segmented_list_count(list), before = 0;
+	size_t most = how->most && how->most < count ? (size_t)how->most : count;
+	size_t end = most - request->done < LIST_SLICE ? most : request->done + LIST_SLICE;
 
-	for (size_t i = 0; i < piece->ref.keep && request->looked < most; i++) {
-		uint64_t at = backwards ? count - 1 - request->looked : request->looked;
-		request->looked++;
-		if (slice_equal(element_of(piece, backwards ? piece->ref.keep - 1 - i : i),
-			    request->item) &&
-			found_at(request, at, text))
-			return true;
+	for (size_t n = 0; request->done < end; n++) {
+		const struct list_piece *piece =
+			&list->pieces[backwards ? list->piece_count - 1 - n : n];
+		size_t next = before + piece->ref.keep;
+		while (request->done < end && request->done < next) {
+			size_t i = request->done++;
+			if (slice_equal(element_of(piece, backwards ? next - 1 - i : i - before),
+				    request->item) &&
+				found_at(request, backwards ? count - 1 - i : i, text))
+				return true;
+		}
+		before = next;
 	}
-	if (request->done++ < last && request->looked < most)
+	if (end < most)
 		return false;
 	request->status = how->many ? OUTCOME_DONE : OUTCOME_MISSING;
 	return true;
@@ -475,7 +424,7 @@ static bool position(
 static bool join_more(
 	const struct segmented_list *list, struct list_request *request, struct buf *text)
 {
-	struct span all = range_of(segmented_list_count(list), request->start, request->stop);
+	struct span all = span_of_range(segmented_list_count(list), request->start, request->stop);
 	size_t left = all.count - request->done;
 	struct span next = { all.first + request->done, left < LIST_SLICE ? left : LIST_SLICE };
 
@@ -490,7 +439,7 @@ bool segmented_list_read_slice(
 	if (request->done == 0) {
 		request->status = OUTCOME_DONE;
 		request->number = request->size = 0;
-		request->looked = request->found = 0;
+		request->found = 0;
 		request->at = buf_size(text);
 	}
 	if (request->verb == LIST_RANGE)
@@ -517,7 +466,7 @@ static bool remove_elements(struct segmented_list *list, struct list_request *re
 		if (piece->ref.keep == 0 || !find_element(piece, request->item, &at))
 			continue;
 		loosen(piece);
-		size_t removed = take_out(&piece->elements, most, from_tail, request->item);
+		size_t removed = elements_remove(&piece->elements, most, from_tail, request->item);
 		piece->ref.keep = piece->elements.count;
 		most -= removed;
 		request->number += removed;
@@ -529,7 +478,7 @@ static bool set_element(struct segmented_list *list, struct list_request *reques
 {
 	size_t at;
 
-	if (!index_of(segmented_list_count(list), request->start, &at)) {
+	if (!span_index(segmented_list_count(list), request->start, &at)) {
 		request->status = OUTCOME_RANGE;
 		return false;
 	}
@@ -557,6 +506,22 @@ static void insert_element(struct list_piece *piece, size_t at, struct slice ele
 	piece->ref.keep = piece->elements.count;
 }
 
+void segmented_list_put(struct segmented_list *list, const struct elements *more, bool front)
+{
+	struct list_piece *piece = front ? head_of(list) : tail_of(list);
+	struct elements joined = { 0 };
+
+	for (size_t i = 0; front && i < more->count; i++)
+		elements_add(&joined, more->list[i]);
+	add_elements(&joined, piece);
+	for (size_t i = 0; !front && i < more->count; i++)
+		elements_add(&joined, more->list[i]);
+	elements_free(&piece->elements);
+	piece->elements = joined;
+	piece->ref.skip = 0;
+	piece->ref.keep = joined.count;
+}
+
 static bool insert(struct segmented_list *list, struct list_request *request)
 {
 	size_t at;
@@ -573,8 +538,7 @@ static bool insert(struct segmented_list *list, struct list_request *request)
 	return false;
 }
 
-/* Returns the first or the last element. Requires that the list is not empty. */
-static struct slice element_at_end(const struct segmented_list *list, bool front)
+struct slice segmented_list_end(const struct segmented_list *list, bool front)
 {
 	const struct list_piece *piece = front ? head_of(list) : tail_of(list);
 
@@ -588,11 +552,11 @@ static bool take_end(struct segmented_list *list, struct list_request *request)
 	bool front = request->start == 0;
 
 	if (segmented_list_count(list) == 0 ||
-		!slice_equal(element_at_end(list, front), request->item)) {
+		!slice_equal(segmented_list_end(list, front), request->item)) {
 		request->status = OUTCOME_CHANGED;
 		return false;
 	}
-	drop(list, 1, front);
+	segmented_list_drop(list, 1, front);
 	return true;
 }
 
@@ -606,8 +570,8 @@ static bool rotate(struct segmented_list *list, struct list_request *request, st
 	join_span(list, (struct span){ 0, count > 0 }, !front, request, text);
 	if (count < 2 || front == to_front)
 		return false;
-	element = element_at_end(list, front);
-	drop(list, 1, front);
+	element = segmented_list_end(list, front);
+	segmented_list_drop(list, 1, front);
 	insert_element(piece, to_front ? 0 : piece->ref.keep, element);
 	return true;
 }
@@ -638,6 +602,11 @@ bool segmented_list_apply(
 		return take_end(list, request);
 	case LIST_ROTATE:
 		return rotate(list, request, text);
+	case LIST_HOLD:
+	case LIST_ACK:
+	case LIST_FAIL:
+		assert(!"carried out by hold_apply");
+		return false;
 	}
 	while (!segmented_list_read_slice(list, request, text))
 		;
@@ -761,15 +730,17 @@ void segmented_list_compact(struct segmented_list *list, size_t base_size)
 
 /* --- the base --- */
 
-void segmented_list_encode(const struct segmented_list *list, struct slice written, struct buf *out)
+void segmented_list_encode(
+	const struct segmented_list *list, struct slice written, bool wide, struct buf *out)
 {
 	const struct list_piece *head = &list->pieces[0],
 				*tail = &list->pieces[list->piece_count - 1];
 
 	if (!head->rewritten)
 		list_piece_log(head, out);
-	if (list->is_list)
-		BUF_ADD(out, OPLOG_LIST_MARK);
+	/* Only a list has held elements: without a mark, the base may be that of a set. */
+	if (list->is_list || held_any(&list->held))
+		oplog_add_mark(out, true, wide || list->wide);
 	for (const struct list_piece *piece = head; piece <= tail; piece++) {
 		if (piece->rewritten)
 			buf_add_slice(out,
@@ -780,6 +751,7 @@ void segmented_list_encode(const struct segmented_list *list, struct slice writt
 	}
 	if (!tail->rewritten)
 		list_piece_log(tail, out);
+	held_write(&list->held, out);
 }
 
 void segmented_list_dropped(const struct segmented_list *list, struct buf *refs)

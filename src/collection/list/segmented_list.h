@@ -14,6 +14,7 @@
 
 #include "collection/list/elements.h"
 #include "collection/list_request.h"
+#include "collection/text/held.h"
 #include "collection/text/log_index.h"
 #include "collection/text/oplog.h"
 
@@ -32,15 +33,20 @@ struct list_piece {
 };
 
 struct segmented_list {
-	struct buf base;
+	struct buf base;    /* as it was read */
+	struct buf unheld;  /* the base without held elements, if it has any */
+	struct buf undated; /* the same without its dates, if it has any */
+	struct held held;
 	struct list_piece *pieces;
 	size_t piece_count;
 	enum oplog_form form;
 	bool is_set;  /* a set in sorted tables, which does not preserve the order of its members */
 	bool is_list; /* marked as a list: duplicates count */
+	bool wide;    /* the base has form 3 */
 	bool tangled, settled;
 	bool removes; /* at least one log has removals */
 	bool limited; /* elements beyond a limit were left out */
+	bool given;   /* held elements were given back */
 	size_t log_bytes;
 };
 
@@ -72,6 +78,16 @@ void segmented_list_limit(struct segmented_list *list, uint64_t max, bool newest
  */
 bool segmented_list_limit_log(struct slice log, uint64_t max, bool newest_first, uint64_t seed,
 	struct buf *out) __attribute__((warn_unused_result));
+
+/* Returns the first or the last element, which must be loaded. The list must not be empty. */
+struct slice segmented_list_end(const struct segmented_list *list, bool front);
+
+/*
+ * Removes `count` elements from one end; adds elements, in their order, before the first element or
+ * after the last one. The list must not be tangled.
+ */
+void segmented_list_drop(struct segmented_list *list, size_t count, bool front);
+void segmented_list_put(struct segmented_list *list, const struct elements *more, bool front);
 
 /* Marks the segments to load: for a request, for pops of `front` and `back` elements, or all. */
 void segmented_list_need(struct segmented_list *list, const struct list_request *request);
@@ -126,11 +142,12 @@ void segmented_list_spill(struct segmented_list *list, size_t base_size);
 void list_piece_log(const struct list_piece *piece, struct buf *out);
 
 /*
- * segmented_list_encode appends the base; `written` are the references to the new segments.
+ * segmented_list_encode appends the base, without a date; `written` are the references to the new
+ * segments, of form 3 if `wide`.
  * segmented_list_dropped appends the references that the new base no longer has.
  */
 void segmented_list_encode(
-	const struct segmented_list *list, struct slice written, struct buf *out);
+	const struct segmented_list *list, struct slice written, bool wide, struct buf *out);
 void segmented_list_dropped(const struct segmented_list *list, struct buf *refs);
 
 #endif

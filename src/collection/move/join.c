@@ -1,8 +1,9 @@
 #include "collection/move/join.h"
 
+#include "collection/text/date.h"
 #include "collection/text/lease.h"
 #include "collection/text/oplog.h"
-#include "collection/text/table.h"
+#include "collection/text/packed.h"
 #include "util/num.h"
 
 /* Parses a count as memcached's incr and decr leave it: digits, perhaps followed by spaces. */
@@ -71,11 +72,53 @@ static bool split_base(struct slice value, struct oplog_base *out)
 	return oplog_split(value, out) && value.n && oplog_is_log(out->log);
 }
 
-bool join_has_parts(struct slice value)
+int64_t join_date(struct slice value)
 {
 	struct oplog_base base;
 
-	return split_base(value, &base) && base.refs.n > 0;
+	return split_base(value, &base) || base.form == OPLOG_LOADING ? date_last(value)
+								      : DATE_NONE;
+}
+
+/* Returns whether two bases, both of sets or both of lists, have a common part. */
+static bool share_parts(const struct oplog_base *a, const struct oplog_base *b)
+{
+	struct oplog_base both = { .is_list = a->is_list,
+		.ref_count = a->ref_count + b->ref_count };
+	struct buf refs = BUF_EMPTY;
+	bool shares;
+
+	buf_add_slice(&refs, a->refs);
+	buf_add_slice(&refs, b->refs);
+	both.refs = buf_slice(&refs);
+	shares = oplog_refs_repeat(&both);
+	buf_free(&refs);
+	return shares;
+}
+
+/* Returns the id of the first part of a base, which has some. */
+static struct slice first_part(const struct oplog_base *base)
+{
+	struct slice refs = base->refs;
+	struct oplog_ref ref;
+	struct oplog_run run;
+
+	if (base->is_list)
+		return oplog_next_ref(&refs, &ref) ? ref.id : SLICE("");
+	return oplog_next_run(&refs, &run) ? run.id : SLICE("");
+}
+
+bool join_may_succeed(struct slice copy, struct slice value, struct slice *part)
+{
+	struct oplog_base later, base;
+
+	*part = SLICE("");
+	if (!split_base(value, &later) || later.ref_count == 0)
+		return false;
+	if (split_base(copy, &base) && base.ref_count && base.is_list == later.is_list &&
+		!share_parts(&base, &later))
+		*part = first_part(&base);
+	return true;
 }
 
 /*
@@ -100,7 +143,8 @@ static void join_blocks(
 	const struct oplog_base *former, const struct oplog_base *here, struct buf *out)
 {
 	buf_add_slice(out, former->head);
-	buf_add_slice(out, former->block);
+	oplog_add_mark(out, former->is_list, former->wide || here->wide);
+	buf_add_slice(out, former->refs);
 	add_refs(out, former->refs, here->refs);
 	buf_add_slice(out, former->log);
 	buf_add_slice(out, here->head);
@@ -172,6 +216,7 @@ void join_values(struct slice former, struct slice here, struct buf *out)
 	struct buf words = BUF_EMPTY;
 	struct oplog_base f, h;
 	bool is_base = split_base(here, &h);
+	int64_t date;
 	uint64_t m, n;
 
 	if (is_number(here, &m) && is_number(former, &n)) {
@@ -188,6 +233,10 @@ void join_values(struct slice former, struct slice here, struct buf *out)
 		buf_add_slice(out, f.log);
 		buf_add_slice(out, here);
 	}
+	date = join_date(here);
+	date = date == DATE_NONE ? join_date(former) : date;
+	if (date != DATE_NONE)
+		date_set(out, date);
 	buf_free(&words);
 }
 
@@ -197,7 +246,8 @@ static void add_other_words(struct buf *out, struct slice log, const struct tabl
 	bool removed;
 
 	while ((word = slice_token(&log)).n) {
-		if (word.n > 1 + MEMBER_MAX || !table_find(table, slice_skip(word, 1), &removed))
+		if (word.p[0] == '~' || word.n > 1 + MEMBER_WORD_MAX ||
+			!table_find(table, slice_skip(word, 1), &removed))
 			buf_add_word(out, word);
 	}
 }
@@ -229,10 +279,12 @@ static void drop_words(struct buf *value, const struct table *table, bool of_log
 
 void join_drop_words(struct buf *former, struct buf *here, struct slice data)
 {
+	struct buf text = BUF_EMPTY;
 	struct table table;
 
-	if (!table_open(&table, data))
-		return;
-	drop_words(former, &table, true);
-	drop_words(here, &table, false);
+	if (packed_open(&table, data, &text)) {
+		drop_words(former, &table, true);
+		drop_words(here, &table, false);
+	}
+	buf_free(&text);
 }

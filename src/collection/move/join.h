@@ -27,13 +27,22 @@ enum join join_of(const struct rules *rules, struct slice key, struct slice form
 	struct slice here, bool is_copy);
 
 /*
- * Appends the value for JOIN_BOTH to `out`. The former words precede the words of the new
- * server, so the latter decide about a member that both name.
+ * Writes the value for JOIN_BOTH to `out`, which must be empty. The former words precede the words
+ * of the new server, so the latter decide about a member that both name. The value has the last
+ * date of the two (text/date.h).
  */
 void join_values(struct slice former, struct slice here, struct buf *out);
 
-/* Returns whether the value is the base of a set or list that has parts. */
-bool join_has_parts(struct slice value);
+/* Returns the date of the base of a set or list; DATE_NONE if the value is none, or has no date. */
+int64_t join_date(struct slice value);
+
+/*
+ * Returns whether a value can be a later state of the base `copy`, by its parts: a new set or list
+ * with short elements has none so soon. If both have parts, and none in common, `part` becomes the
+ * id of a part of the copy, else empty. On the server of the value this part was deleted if the
+ * value is a later state, and is still there if it is new.
+ */
+bool join_may_succeed(struct slice copy, struct slice value, struct slice *part);
 
 /*
  * Returns whether the former words would follow runs of the new server, because both have runs.

@@ -15,8 +15,6 @@ struct moved_call *moved_call_keep(struct moves *moves, struct mover_world *worl
 		.call = *call,
 		.asker = asker,
 		.number = ++world->calls };
-	/* Its result may be delivered before the copies of the call are answered. */
-	c->call.account = NULL;
 	c->call.key.p = p;
 	p = slice_write(p, call->key);
 	c->call.value.p = p;

@@ -40,7 +40,10 @@ struct moved_call {
 
 STAILQ_HEAD(moved_calls, moved_call);
 
-/* Copies a call and its slices, and numbers it. The caller owns the result until the call ends. */
+/*
+ * Copies a call and its slices, and numbers it. The caller owns the result until the call ends. All
+ * that is sent for the call is answered before, so its account is still valid.
+ */
 struct moved_call *moved_call_keep(struct moves *moves, struct mover_world *world,
 	const struct call *call, struct waiter *asker);
 

@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#include "collection/text/date.h"
 #include "collection/ttl.h"
 #include "util/alloc.h"
 #include "util/random.h"
@@ -239,12 +240,67 @@ static void mover_on_claimed(struct mover *m)
 	m->target = &m->o;
 }
 
+/* Returns whether the copy on n is not of the item that o has now. */
+static bool is_of_another(const struct mover *m)
+{
+	return m->mark.kind == MARK_COPY && m->mark.cas != m->o.cas && !(m->sole && is_own_copy(m));
+}
+
+static void mover_on_part(struct waiter *waiter, const struct result *r)
+{
+	struct mover *m = (struct mover *)((char *)waiter - offsetof(struct mover, second));
+
+	m->part_status = r->status;
+	if (result_failed(r))
+		failure_keep(&m->failure, r);
+	count_call(m);
+}
+
+/* After a rewrite, the parts of the former base are deleted in the background. */
+static void mover_on_part_read(struct mover *m)
+{
+	bool there = m->part_status == RESULT_HIT;
+
+	if (there && m->seen != m->o.cas && m->world->env->later) {
+		m->seen = m->o.cas;
+		look_later(m, PAUSE_MS);
+		return;
+	}
+	m->fresh = there ? m->o.cas : 0;
+	decide(m);
+}
+
+/* Reads the part on o that shows whether the item there is a later state of the copy. */
+static void read_part_on_o(struct mover *m, struct slice id)
+{
+	struct env *from = &m->world->from.env;
+
+	buf_consume(&m->part, buf_size(&m->part));
+	buf_add_slice(&m->part, m->key);
+	BUF_ADD(&m->part, ".");
+	buf_add_slice(&m->part, id);
+	m->next = mover_on_part_read;
+	m->second = (struct waiter){ mover_on_part, buf_slice(&m->part) };
+	m->pending++;
+	from->call(from,
+		&(struct call){ .verb = CALL_GET, .server = CALL_ANY_SERVER, .key = m->second.key },
+		&m->second);
+}
+
 static void mover_read_former(struct mover *m)
 {
-	if (m->status != RESULT_HIT)
+	struct slice part = SLICE("");
+
+	if (m->status != RESULT_HIT) {
 		attempt_again(m);
-	else if (can_keep(m, m->o.ttl, &m->parts.exptime))
-		decide(m);
+	} else if (can_keep(m, m->o.ttl, &m->parts.exptime)) {
+		if (is_of_another(m))
+			(void)join_may_succeed(m->mark.value, buf_slice(&m->o.value), &part);
+		if (part.n)
+			read_part_on_o(m, part);
+		else
+			decide(m);
+	}
 }
 
 static bool is_too_large_to_move(const struct result *r)
@@ -299,14 +355,22 @@ static struct call write_call(
 
 /*
  * The time to live of a copy is read before the deletion: a touch right after the write could
- * arrive after the move, and undo a client's touch. Only a date needs cas_send.
+ * arrive after the move, and undo a client's touch. Only a date needs cas_send; but a base with a
+ * date of its own (text/date.h) expires at that, and each touch changes its CAS id.
  */
 static void write_copy(struct mover *m, struct slice value, uint32_t flags)
 {
 	struct call call =
 		write_call(m, value, flags, m->join != JOIN_FORMER ? m->n.ttl : m->o.ttl);
+	int64_t date = join_date(m->join != JOIN_FORMER ? value : buf_slice(&m->o.value));
 
 	m->asked = m->world->calls;
+	if (date != DATE_NONE) {
+		call.exptime = date;
+		m->waiter.done = mover_on_copy;
+		send_to(m, &m->world->to, call, &m->waiter);
+		return;
+	}
 	if (m->join != JOIN_FORMER) {
 		cas_send(
 			&m->cas, mover_env(&m->world->to), call, m->key, m->n.ttl, mover_on_copied);
@@ -325,17 +389,18 @@ static void write_copy(struct mover *m, struct slice value, uint32_t flags)
  * Returns whether n has more than an earlier copy of the item on o. A copy of a different item
  * than o has now may be the only copy left: its mover deleted that item, and then a setlistd
  * that still has the old ring created the item on o. Or such a setlistd changed the item before
- * it could be deleted. The latter is true if words were appended, or if the item has parts,
- * which no new item has so soon.
+ * it could be deleted. The latter is true if words were appended, or if the item has parts, unless
+ * a part of the copy shows that it is new.
  */
 static bool is_truth(const struct mover *m)
 {
-	struct slice copy = m->mark.value, value = buf_slice(&m->o.value);
+	struct slice copy = m->mark.value, value = buf_slice(&m->o.value), part;
 
-	if (m->mark.kind != MARK_COPY || m->mark.cas == m->o.cas || (m->sole && is_own_copy(m)))
+	if (!is_of_another(m))
 		return m->mark.kind == MARK_NONE;
-	return !join_has_parts(value) &&
-		!(slice_starts(value, copy) && copy.n && copy.p[copy.n - 1] == ' ');
+	return m->fresh == m->o.cas ||
+		(!join_may_succeed(copy, value, &part) &&
+			!(slice_starts(value, copy) && copy.n && copy.p[copy.n - 1] == ' '));
 }
 
 static void take_here(struct mover *m)
@@ -473,6 +538,31 @@ static void mover_on_finished(struct cas *cas, const struct result *r)
 	}
 }
 
+static void mover_on_finish(struct waiter *waiter, const struct result *r)
+{
+	struct mover *m = (struct mover *)((char *)waiter - offsetof(struct mover, waiter));
+
+	m->pending--;
+	mover_on_finished(&m->cas, r);
+}
+
+/* Replaces the copy on n by the item. */
+static void finish_item(struct mover *m, struct slice value)
+{
+	struct call call = write_call(m, value, m->mark.flags, m->n.ttl);
+	int64_t date = join_date(value);
+
+	m->asked = m->world->calls;
+	if (date == DATE_NONE) {
+		cas_send(&m->cas, mover_env(&m->world->to), call, m->key, m->n.ttl,
+			mover_on_finished);
+		return;
+	}
+	call.exptime = date;
+	m->waiter.done = mover_on_finish;
+	send_to(m, &m->world->to, call, &m->waiter);
+}
+
 static void drop_claim(struct mover *m)
 {
 	struct call call = {
@@ -497,7 +587,6 @@ static void mover_on_dropped(struct mover *m)
 static void mover_on_here(struct mover *m)
 {
 	struct buf text = BUF_EMPTY;
-	struct call call;
 
 	if (m->n_status == RESULT_HIT)
 		m->mark = mark_read(m->key, m->n.flags, buf_slice(&m->n.value));
@@ -514,9 +603,7 @@ static void mover_on_here(struct mover *m)
 	buf_add_slice(&text, m->mark.before);
 	buf_add_slice(&text, m->mark.value);
 	buf_add_slice(&text, m->mark.behind);
-	call = write_call(m, buf_slice(&text), m->mark.flags, m->n.ttl);
-	m->asked = m->world->calls;
-	cas_send(&m->cas, mover_env(&m->world->to), call, m->key, m->n.ttl, mover_on_finished);
+	finish_item(m, buf_slice(&text));
 	buf_free(&text);
 }
 
@@ -571,6 +658,7 @@ void mover_fini(struct mover *m)
 	buf_free(&m->o.value);
 	buf_free(&m->n.value);
 	buf_free(&m->here);
+	buf_free(&m->part);
 	mover_parts_fini(&m->parts);
 	failure_free(&m->failure);
 }

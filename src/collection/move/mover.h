@@ -70,7 +70,11 @@ struct mover {
 	bool moved;      /* the item on o was deleted */
 	/* what becomes of both items; JOIN_FORMER unless n had one that was not a copy */
 	enum join join;
-	bool dropped;   /* the item on o was another one, and was dropped */
+	bool dropped;                   /* the item on o was another one, and was dropped */
+	struct buf part;                /* key of a part of another mover's copy */
+	enum result_status part_status; /* of the read of that part on o */
+	uint64_t seen;                  /* cas id of the item on o when that part was there */
+	uint64_t fresh; /* cas id of an item on o that is not a later state of the copy on n */
 	bool there;     /* n has an item without a mark, as was seen last */
 	uint64_t asked; /* world->calls when the call that showed `there` was sent */
 	bool imitated;  /* n has an item with the flags of a mark, which is none */

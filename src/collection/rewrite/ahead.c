@@ -3,14 +3,12 @@
 #include <stdlib.h>
 
 #include "collection/list_request.h"
-#include "collection/rewrite/cas.h"
 #include "collection/ttl.h"
 #include "util/alloc.h"
 
 /*
- * FRESH: the time for which a base is used, in milliseconds. A touch by another client does
- * not change the cas id, so a rewrite based on an old read sets the old time to live, and
- * corrects it: see cas.h.
+ * FRESH: the time for which a base is used, in milliseconds. A touch by a client that does not use
+ * setlistd changes neither the base nor its CAS id.
  */
 enum { PLACES = 64, FRESH = 10 * 1000, PAUSE_MAX = 64, GAP_MAX = 1000, GAP_UNKNOWN = GAP_MAX + 1 };
 
@@ -119,14 +117,13 @@ static bool as_of_now(const struct lane *lane, const struct ahead *a, struct res
 {
 	enum { SECOND = 1000 };
 	uint64_t age = lane_env(lane)->now - a->since;
-	int64_t exptime = 0;
+	int64_t exptime;
 
 	*r = a->read;
 	r->value = buf_slice(&a->value);
 	if (r->ttl >= 0)
 		r->ttl = r->ttl > (int64_t)(age / SECOND) ? r->ttl - (int64_t)(age / SECOND) : 0;
-	return age <= FRESH && ttl_exptime(lane_env(lane), r->ttl, &exptime) &&
-		!ttl_is_date(exptime);
+	return age <= FRESH && ttl_exptime(lane_env(lane), r->ttl, &exptime);
 }
 
 /* Records whether a read was useful. */
@@ -208,12 +205,11 @@ static void read_ahead(struct lane *lane, struct ahead *a)
 	lane_read_behind(lane, ahead_on_read);
 }
 
-void ahead_rewrites(struct lane *lane, int64_t exptime)
+void ahead_rewrites(struct lane *lane)
 {
 	struct ahead *a = find_ahead(lane);
 
-	/* A date is computed from values that are read again. */
-	if (ttl_is_date(exptime) || most(lane) == 0)
+	if (most(lane) == 0)
 		return;
 	if (!a) {
 		(void)make(lane);
@@ -243,7 +239,7 @@ void ahead_saw(struct lane *lane, const struct result *r, struct slice base)
 {
 	struct ahead *a = find_ahead(lane);
 
-	if (!a || a->known || !may_read_ahead(lane, a))
+	if (!a || a->known || r->recalled || !may_read_ahead(lane, a))
 		return;
 	a->since = lane_env(lane)->now;
 	(void)keep_read(lane, a, r, base);
@@ -272,18 +268,12 @@ void ahead_give(struct lane *lane, lane_step *step)
 	step(lane, &r);
 }
 
-/*
- * If the key was touched meanwhile, the read after the CAS has the time to live
- * before it was corrected.
- */
-void ahead_ended(struct lane *lane, const struct cas *cas, enum result_status status, bool tried)
+void ahead_ended(struct lane *lane, enum result_status status, bool tried)
 {
 	struct ahead *a = find_ahead(lane);
 
 	if (a && tried && status <= RESULT_EXISTS)
 		count_use(a, status == RESULT_DONE);
-	if (a && cas->ttl != cas->first.ttl)
-		forget_read(lane, a);
 }
 
 bool ahead_reads(struct lane *lane, lane_step *step)

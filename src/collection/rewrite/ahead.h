@@ -21,8 +21,6 @@
 
 #include "collection/lane/lane.h"
 
-struct cas;
-
 struct aheads *aheads_create(void);
 /* NULL does nothing. */
 void aheads_destroy(struct aheads *aheads);
@@ -43,11 +41,8 @@ void ahead_give(struct lane *lane, lane_step *step);
  */
 bool ahead_reads(struct lane *lane, lane_step *step) __attribute__((warn_unused_result));
 
-/*
- * Called right after the CAS of a rewrite with this exptime, or an append, was sent. They read
- * the base after it.
- */
-void ahead_rewrites(struct lane *lane, int64_t exptime);
+/* Called right after the CAS of a rewrite, or an append, was sent. They read the base after it. */
+void ahead_rewrites(struct lane *lane);
 void ahead_appends(struct lane *lane);
 
 /*
@@ -57,10 +52,10 @@ void ahead_appends(struct lane *lane);
 void ahead_saw(struct lane *lane, const struct result *r, struct slice base);
 
 /*
- * Called when `cas` has ended with this status. `tried`: it was computed from the reply that
+ * Called when the CAS has ended with this status. `tried`: it was computed from the reply that
  * ahead_give passed on.
  */
-void ahead_ended(struct lane *lane, const struct cas *cas, enum result_status status, bool tried);
+void ahead_ended(struct lane *lane, enum result_status status, bool tried);
 
 /*
  * Called when the base is written, or its time to live changed, in another way: drops

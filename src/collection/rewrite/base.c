@@ -1,14 +1,11 @@
 #include "collection/rewrite/base.h"
 
-#include <stddef.h>
-
 #include "collection/machines.h"
 #include "collection/text/oplog.h"
-#include "collection/ttl.h"
 #include "util/pool.h"
 
-static void base_read(struct waiter *waiter, const struct result *r);
-static void base_on_stored(struct cas *cas, const struct result *r);
+static void base_on_read(struct waiter *waiter, const struct result *r);
+static void base_on_stored(struct waiter *waiter, const struct result *r);
 static lane_after base_on_committed;
 
 static void end(
@@ -28,8 +25,8 @@ static void count_lost(const struct base_rewrite *rewrite, bool rewritten)
 
 static void read_base(struct base_rewrite *rewrite)
 {
-	rewrite->cas.waiter = (struct waiter){ base_read, rewrite->lane->waiter.key };
-	env_get(lane_env(rewrite->lane), WANT_VALUE | WANT_CAS | WANT_TTL, &rewrite->cas.waiter);
+	rewrite->waiter = (struct waiter){ base_on_read, rewrite->lane->waiter.key };
+	env_get(lane_env(rewrite->lane), WANT_VALUE | WANT_CAS | WANT_TTL, &rewrite->waiter);
 }
 
 /*
@@ -47,12 +44,16 @@ static bool has_old_at(const struct base_rewrite *rewrite, struct slice base, si
 			oplog_has_block(old));
 }
 
-/* Finds the old bytes anywhere in the base. */
+/* Finds the old bytes anywhere in the base; usually they are at its start. */
 static bool find_old(const struct base_rewrite *rewrite, struct slice base, size_t *at)
 {
 	struct slice old = rewrite->old;
 
-	for (*at = 0; old.n <= base.n - *at; ++*at) {
+	*at = 0;
+	/* A search takes much longer than a comparison. */
+	if (has_old_at(rewrite, base, 0))
+		return true;
+	for (; old.n <= base.n - *at; ++*at) {
 		struct slice rest = slice_skip(base, *at);
 		const char *found = memmem(rest.p, rest.n, old.p, old.n);
 		if (!found)
@@ -64,11 +65,27 @@ static bool find_old(const struct base_rewrite *rewrite, struct slice base, size
 	return false;
 }
 
-static void found(struct base_rewrite *rewrite, const struct result *r)
+/* Sends the CAS with the bytes replaced at this offset. */
+static void store(struct base_rewrite *rewrite, const struct result *r, size_t at)
 {
 	struct env *env = lane_env(rewrite->lane);
 	struct buf *value = &rewrite->value;
-	int64_t exptime;
+	struct call call;
+
+	buf_consume(value, buf_size(value));
+	buf_add(value, r->value.p, at);
+	buf_add_slice(value, rewrite->replacement);
+	buf_add_slice(value, slice_skip(r->value, at + rewrite->old.n));
+	call = keep_cas(value, r, rewrite->date);
+	call.key = rewrite->lane->waiter.key;
+	call.server = CALL_ANY_SERVER;
+	lane_charge(rewrite->lane, call.value.n);
+	rewrite->waiter = (struct waiter){ base_on_stored, call.key };
+	env->call(env, &call, &rewrite->waiter);
+}
+
+static void found(struct base_rewrite *rewrite, const struct result *r)
+{
 	size_t at = 0;
 
 	if (result_failed(r)) {
@@ -77,29 +94,26 @@ static void found(struct base_rewrite *rewrite, const struct result *r)
 		end(rewrite, OUTCOME_MISSING, NULL);
 	} else if (!(rewrite->anywhere ? find_old(rewrite, r->value, &at)
 				       : has_old_at(rewrite, r->value, 0)) ||
-		!ttl_exptime(env, r->ttl, &exptime)) {
+		rewrite->date == KEEP_UNKNOWN) {
 		count_lost(rewrite, true);
 		end(rewrite, OUTCOME_BUSY, NULL);
 	} else {
-		buf_consume(value, buf_size(value));
-		buf_add(value, r->value.p, at);
-		buf_add_slice(value, rewrite->replacement);
-		buf_add_slice(value, slice_skip(r->value, at + rewrite->old.n));
-		lane_charge(rewrite->lane, buf_size(value));
-		cas_replace(&rewrite->cas, env, rewrite->lane->waiter.key, buf_slice(value), r,
-			exptime, base_on_stored);
+		store(rewrite, r, at);
 	}
 }
 
-static void base_read(struct waiter *waiter, const struct result *r)
+static void base_on_read(struct waiter *waiter, const struct result *r)
 {
-	found((struct base_rewrite *)((char *)waiter - offsetof(struct base_rewrite, cas.waiter)),
-		r);
+	struct base_rewrite *rewrite = (struct base_rewrite *)waiter;
+
+	if (r->status == RESULT_HIT)
+		rewrite->date = keep_date(rewrite->lane, r, r->value);
+	found(rewrite, r);
 }
 
-static void base_on_stored(struct cas *cas, const struct result *r)
+static void base_on_stored(struct waiter *waiter, const struct result *r)
 {
-	struct base_rewrite *rewrite = (struct base_rewrite *)cas;
+	struct base_rewrite *rewrite = (struct base_rewrite *)waiter;
 	struct lane *lane = rewrite->lane;
 
 	if (result_failed(r)) {
@@ -120,11 +134,13 @@ static void base_on_stored(struct cas *cas, const struct result *r)
 }
 
 void base_rewrite_head(struct base_rewrite *rewrite, struct lane *lane, struct slice prefix,
-	struct slice replacement, const struct result *read, lane_after *after)
+	struct slice replacement, const struct result *read, int64_t date, lane_after *after)
 {
-	*rewrite = (struct base_rewrite){
-		.lane = lane, .old = prefix, .replacement = replacement, .after = after
-	};
+	*rewrite = (struct base_rewrite){ .lane = lane,
+		.old = prefix,
+		.replacement = replacement,
+		.date = date,
+		.after = after };
 	if (read)
 		found(rewrite, read);
 	else
@@ -151,7 +167,8 @@ void base_commit_start(struct lane *lane)
 	if (op->anywhere)
 		base_rewrite_anywhere(rewrite, lane, op->prefix, op->log, base_on_committed);
 	else
-		base_rewrite_head(rewrite, lane, op->prefix, op->log, NULL, base_on_committed);
+		base_rewrite_head(
+			rewrite, lane, op->prefix, op->log, NULL, DATE_NONE, base_on_committed);
 }
 
 /* The outcome's result carries the time to live of the base. */
@@ -159,7 +176,7 @@ static void base_on_committed(
 	struct lane *lane, enum outcome_status status, const struct result *failure)
 {
 	struct base_rewrite *rewrite = lane->work;
-	struct result base = { .status = RESULT_HIT, .ttl = rewrite->cas.ttl };
+	struct result base = { .status = RESULT_HIT, .ttl = keep_ttl(lane, rewrite->date) };
 
 	lane->work = NULL;
 	lane_end_all(lane,

@@ -10,14 +10,15 @@
 #define COLLECTION_REWRITE_BASE_H
 
 #include "collection/lane/lane.h"
-#include "collection/rewrite/cas.h"
+#include "collection/rewrite/keep.h"
 
 struct base_rewrite {
-	struct cas cas; /* cas.ttl is the time to live of the base at the end */
+	struct waiter waiter;
 	struct lane *lane;
 	struct slice old, replacement;
 	bool anywhere;
 	unsigned attempts;
+	int64_t date; /* of the base at the end, as returned by keep_date */
 	struct buf value;
 	lane_after *after;
 };
@@ -26,10 +27,11 @@ struct base_rewrite {
  * Replaces `prefix` at the head of the base by `replacement`; keeps time to live and flags.
  * Both slices and `rewrite` must stay valid until `after` is called. It receives OUTCOME_BUSY
  * if the base does not begin with the prefix, or if each attempt lost a race. `read` is a reply
- * with value, CAS token and time to live to start from; if it is NULL, the base is read first.
+ * with value and CAS token to start from, and `date` was returned by keep_date for it; if `read`
+ * is NULL, the base is read first.
  */
 void base_rewrite_head(struct base_rewrite *rewrite, struct lane *lane, struct slice prefix,
-	struct slice replacement, const struct result *read, lane_after *after);
+	struct slice replacement, const struct result *read, int64_t date, lane_after *after);
 
 /*
  * The same for `old` at any position in the base. The replacement must have the same

@@ -4,7 +4,6 @@
 
 #include "collection/ttl.h"
 #include "protocol/dialect.h"
-#include "util/num.h"
 
 enum { TRIES_MAX = 8 };
 
@@ -44,30 +43,11 @@ static void cas_on_look(struct waiter *waiter, const struct result *r)
 	count_result(cas);
 }
 
-/*
- * Returns the server's clock, from the result of a STATS: seconds since 1970, or 0 if
- * it is not there.
- */
-static int64_t clock_of(const struct result *stats)
-{
-	struct slice text = stats->status == RESULT_TEXT ? stats->line : SLICE(""), line;
-	int64_t now;
-	size_t n;
-
-	while (dialect_line(text, &line, &n)) {
-		text = slice_skip(text, n);
-		(void)slice_token(&line);
-		if (slice_equal(slice_token(&line), SLICE("time")))
-			return num_parse_i64(slice_token(&line), &now) ? now : 0;
-	}
-	return 0;
-}
-
 static void cas_on_clock(struct waiter *waiter, const struct result *r)
 {
 	struct cas *cas = (struct cas *)((char *)waiter - offsetof(struct cas, clock));
 
-	cas->now = clock_of(r);
+	cas->now = dialect_clock(r);
 	count_result(cas);
 }
 
@@ -110,23 +90,6 @@ void cas_send(struct cas *cas, struct env *env, struct call call, struct slice l
 	buf_add_slice(&cas->value, call.value);
 	cas->call.value = buf_slice(&cas->value);
 	cas_measure(cas);
-}
-
-void cas_replace(struct cas *cas, struct env *env, struct slice key, struct slice value,
-	const struct result *read, int64_t exptime,
-	void (*done)(struct cas *cas, const struct result *r))
-{
-	struct call call = {
-		.verb = CALL_CAS,
-		.key = key,
-		.value = value,
-		.flags = read->flags,
-		.exptime = exptime,
-		.number = read->cas,
-		.connection = read->connection,
-	};
-
-	cas_send(cas, env, call, key, read->ttl, done);
 }
 
 static void cas_measure(struct cas *cas)

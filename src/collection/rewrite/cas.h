@@ -1,6 +1,8 @@
 /*
- * A write that preserves the time to live of an item. memcached sets a new time to live with
- * each `cas`, and `touch` changes it without changing the CAS token.
+ * A write that preserves the time to live of an item that does not store its date: an item of an
+ * adopted encoding, or any item that moves. For bases of oplog, which store it, see keep.h.
+ * memcached sets a new time to live with each `cas`, and `touch` changes it without changing the
+ * CAS token.
  *
  *     read the time to live, and pipeline the write after it
  *         -> stored, and that time is not the one of the first read
@@ -66,14 +68,6 @@ struct cas {
  * the write is preserved.
  */
 void cas_send(struct cas *cas, struct env *env, struct call call, struct slice like, int64_t ttl,
-	void (*done)(struct cas *cas, const struct result *r));
-
-/*
- * The same: replaces the item that `read` is a reply about by `value`, and keeps its flags.
- * `exptime` is that of read->ttl.
- */
-void cas_replace(struct cas *cas, struct env *env, struct slice key, struct slice value,
-	const struct result *read, int64_t exptime,
 	void (*done)(struct cas *cas, const struct result *r));
 
 #endif

@@ -7,7 +7,7 @@
 
 bool base_is_possible(struct slice value)
 {
-	return value.n == 0 || memchr("+-@", value.p[0], 3);
+	return value.n == 0 || memchr("+-@~", value.p[0], 4);
 }
 
 struct base base_sort(const struct lane *lane, const struct result *r)
@@ -46,6 +46,12 @@ struct base base_sort_whole(const struct lane *lane, const struct result *r)
 	return base;
 }
 
+void opening_keep(struct opening *o, const struct result *r, struct slice base)
+{
+	o->read = result_bare(r);
+	o->date = o->rewrites ? keep_date(o->lane, r, base) : KEEP_UNKNOWN;
+}
+
 void opening_start(struct opening *o)
 {
 	o->ahead = o->rewrites && ahead_has(o->lane);
@@ -61,7 +67,10 @@ void opening_read(struct opening *o)
 	lane_call(o->lane,
 		(struct call){ .verb = CALL_GET,
 			.want = WANT_VALUE | WANT_CAS | WANT_TTL,
-			.only_reads = !o->rewrites },
+			/* A base that is read again was not consistent with its parts. */
+			.only_reads = o->rewrites       ? 0
+				: o->lane->attempts > 0 ? READS_LATEST
+							: READS_ONLY },
 		o->found);
 }
 

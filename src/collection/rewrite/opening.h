@@ -12,7 +12,7 @@
 #ifndef COLLECTION_REWRITE_OPENING_H
 #define COLLECTION_REWRITE_OPENING_H
 
-#include "collection/lane/lane.h"
+#include "collection/rewrite/keep.h"
 #include "collection/text/lease.h"
 
 enum base_kind {
@@ -54,10 +54,14 @@ struct opening {
 	 * see parts.missing_on. Set by the machine before opening_again.
 	 */
 	uint64_t missing_on;
-	struct result read; /* the reply about the base, without slices; set by the machine */
+	struct result read; /* the reply about the base, without slices: see opening_keep */
+	int64_t date;       /* of that reply, for a rewrite: see keep_date */
 	lane_step *found;   /* receives the reply about the base, perhaps before the call returns */
 	lane_after *ended;  /* receives BUSY, MISSING or FAILED instead */
 };
+
+/* Stores the reply about the base, which is `base`, and its date. */
+void opening_keep(struct opening *o, const struct result *r, struct slice base);
 
 /* Reads the base, unless it was read ahead: then that reply is used, and `ahead` is set. */
 void opening_start(struct opening *o);

@@ -103,6 +103,7 @@ struct part_writer {
 	int64_t exptime;  /* of the base */
 	uint64_t started; /* env.now when exptime was computed */
 	unsigned behind;  /* for oplog_new_id */
+	bool wide;        /* a part needs a base of form 3; set by the caller */
 	struct buf ids;   /* ids of all parts written, each followed by a space */
 	size_t pending;
 	struct failure failure;

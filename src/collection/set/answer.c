@@ -3,7 +3,9 @@
 #include <assert.h>
 
 #include "collection/set/count.h"
+#include "collection/set/match.h"
 #include "collection/set/walk.h"
+#include "util/glob.h"
 #include "util/random.h"
 
 /* --- all members, or those of a range --- */
@@ -43,6 +45,21 @@ static struct slice last_member(struct slice text)
 	return slice_of(start, (size_t)(text.p + text.n - 1 - start));
 }
 
+/* Returns about how many entries have so many bytes, if no more than `most` are needed. */
+static uint64_t entries_of(const struct set_view *v, size_t bytes, uint64_t most)
+{
+	uint64_t entries = 0, size = 0, fit;
+
+	for (size_t i = 0; i < v->run_count; i++) {
+		entries += v->runs[i].ref.entries;
+		size += v->runs[i].ref.bytes;
+	}
+	if (bytes == 0 || size == 0)
+		return most;
+	fit = (uint64_t)((double)bytes / (double)size * (double)entries) + 1;
+	return most && most < fit ? most : fit;
+}
+
 /*
  * Writes the next slice of a range, after the slices in `text`. The text is complete with
  * `count` members, of which `written` are already counted, or with `bytes`; 0 for no limit.
@@ -51,7 +68,7 @@ static enum written write_slice(struct set_view *v, struct set_range range, uint
 	uint64_t *written, size_t bytes, struct buf *text)
 {
 	enum walk_step step = WALK_WANTED;
-	char after[MEMBER_MAX];
+	char after[MEMBER_WORD_MAX];
 	struct walk walk;
 	struct slice member = last_member(buf_slice(text));
 
@@ -60,7 +77,8 @@ static enum written write_slice(struct set_view *v, struct set_range range, uint
 		range.from = slice_of(after, member.n);
 		range.after = true;
 	}
-	if (walk_begin(&walk, v, &range, count ? count - *written : 0, true)) {
+	if (walk_begin(
+		    &walk, v, &range, entries_of(v, bytes, count ? count - *written : 0), true)) {
 		while ((step = walk_next(&walk, &member)) == WALK_MEMBER) {
 			buf_add_word(text, member);
 			if (++*written == count || (bytes && buf_size(text) >= bytes) ||
@@ -83,6 +101,8 @@ static bool answer_range(struct set_view *v, struct set_request *r)
 
 	if (r->count == 0)
 		return true;
+	if (r->pattern.p)
+		return match_range(v, r);
 	written = write_slice(v, r->range, r->count, &r->written, r->bytes, &r->text);
 	r->more = written == WRITTEN_LIMIT;
 	return written <= WRITTEN_LIMIT;
@@ -359,15 +379,18 @@ static enum set_found draw(struct drawing *d, struct table_cursor *cursor, struc
 	return newer == SET_WANTED ? SET_WANTED : newer == SET_IN ? SET_OUT : SET_IN;
 }
 
-/* `names` has room for all members, so it is never reallocated. */
+/* The chosen members point into `names`. */
 static void note_chosen(struct drawing *d, struct slice member)
 {
+	const char *names = buf_slice(&d->names).p;
 	char *at;
 
 	d->taken++;
 	if (d->request->repeats)
 		return;
 	at = buf_reserve(&d->names, member.n);
+	if (buf_size(&d->names) && buf_slice(&d->names).p != names)
+		fold_rebase(&d->chosen, names, buf_slice(&d->names).p);
 	memcpy(at, member.p, member.n);
 	buf_commit(&d->names, member.n);
 	fold_add(&d->chosen, slice_of(at, member.n));
@@ -379,8 +402,6 @@ static void begin_drawing(struct drawing *d)
 	struct set_request *r = d->request;
 	struct slice rest = buf_slice(&r->text), member;
 
-	if (!r->repeats)
-		buf_reserve(&d->names, r->count * MEMBER_MAX);
 	while ((member = slice_token(&rest)).n)
 		note_chosen(d, slice_skip(member, r->sign ? strlen(r->sign) : 0));
 	if (r->written == 0)
@@ -438,13 +459,127 @@ static bool answer_sample(struct set_view *v, struct set_request *r)
 	return false;
 }
 
+/* --- members to take --- */
+
+/*
+ * Members are taken by whole layers and tables, oldest first, since these are what a base can drop.
+ * A member that a newer layer mentions is skipped, since that layer removed it or has it too. So
+ * each member is taken once, with its newest entry.
+ */
+static void take_entry(struct set_view *v, struct set_request *r, struct slice member, bool removed)
+{
+	struct set_counting *c = &r->counting;
+	enum set_found newer = SET_OUT;
+
+	if (removed)
+		newer = SET_IN;
+	else if (c->at.run <= v->run_count)
+		newer = set_view_mentioned(v, c->at.run, member);
+	/* As in count.c, the following entries are looked up only to note all wants at once. */
+	if (newer == SET_WANTED && !c->wanted) {
+		c->redo = c->at;
+		c->wanted = true;
+	}
+	if (newer == SET_OUT && !c->wanted)
+		buf_add_word(&r->text, member);
+	c->at.sum += (int64_t)member.n + 1;
+	c->at.entry++;
+}
+
+static void next_layer(struct set_place *at)
+{
+	*at = (struct set_place){ .run = at->run + 1, .sum = at->sum };
+}
+
+/* Each of these takes one layer, or one table. False if a part is wanted, or the slice is over. */
+static bool take_fold(struct set_view *v, struct set_request *r, const struct fold *fold)
+{
+	while (r->counting.at.entry < fold->member_count) {
+		const struct fold_member *m = &fold->members[r->counting.at.entry];
+		take_entry(v, r, slice_of(m->p, m->n), !m->live);
+		if (set_view_is_over(v, LOOKUP_STEPS))
+			return false;
+	}
+	next_layer(&r->counting.at);
+	return true;
+}
+
+/* Notes all tables as wanted that have about as many bytes as are left to take. */
+static void want_tables(struct set_view *v, size_t run, const struct set_request *r)
+{
+	const struct fences *fences = set_view_index(v, run);
+	size_t bytes = (size_t)r->counting.at.sum;
+
+	for (size_t i = r->counting.at.table; i < fences->count && bytes < r->bytes; i++) {
+		(void)set_view_table(v, run, i);
+		bytes += fences->list[i].bytes;
+	}
+}
+
+static bool take_members_of_table(struct set_view *v, struct set_request *r)
+{
+	struct set_place *at = &r->counting.at;
+	const struct oplog_run *ref = &v->runs[at->run - 1].ref;
+	struct table_cursor cursor;
+	const struct table *table;
+	bool more;
+
+	if (ref->indexed && !set_view_index(v, at->run - 1))
+		return false;
+	table = set_view_table(v, at->run - 1, at->table);
+	if (!table && ref->indexed)
+		want_tables(v, at->run - 1, r);
+	if (!table)
+		return false;
+	for (more = table_nth(&cursor, table, at->entry); more; more = table_next(&cursor)) {
+		take_entry(v, r, table_member(&cursor), cursor.removed);
+		if (set_view_is_over(v, LOOKUP_STEPS))
+			return false;
+	}
+	at->table++;
+	at->entry = 0;
+	if (at->table == ref->tables)
+		next_layer(at);
+	return true;
+}
+
+static bool answer_take(struct set_view *v, struct set_request *r)
+{
+	struct set_counting *c = &r->counting;
+	uint64_t slices = v->slices;
+	bool there = true;
+
+	if (c->version != v->version)
+		*c = (struct set_counting){ .version = v->version };
+	r->too_large = v->run_count && r->bytes == 0;
+	/* A log cannot be taken in part. */
+	if (v->run_count == 0)
+		r->bytes = 0;
+	while (!r->too_large && there && c->at.run < v->run_count + 2 &&
+		!(r->bytes && c->at.entry == 0 && (size_t)c->at.sum >= r->bytes)) {
+		if (c->at.run == 0)
+			there = take_fold(v, r, &v->head);
+		else if (c->at.run > v->run_count)
+			there = take_fold(v, r, &v->overlay);
+		else
+			there = take_members_of_table(v, r);
+	}
+	if (v->slices != slices)
+		return false;
+	if (c->wanted) {
+		c->at = c->redo;
+		c->wanted = there = false;
+	}
+	return there;
+}
+
 /* --- all verbs --- */
 
 size_t set_answer_memory(const struct set_view *v, const struct set_request *r)
 {
 	if (!r->begun)
 		return 0;
-	return buf_size(&r->text) + buf_size(&r->offsets) +
+	return buf_size(&r->text) + buf_size(&r->offsets) + (r->glob ? glob_memory(r->glob) : 0) +
 		(r->verb == SET_ALL || r->from_all ? buf_size(&v->unfinished) : 0);
 }
 
@@ -487,6 +622,7 @@ bool set_answer(struct set_view *v, struct set_request *request)
 		[SET_RANGE] = answer_range,
 		[SET_COUNT] = answer_count,
 		[SET_INFO] = answer_info,
+		[SET_TAKE] = answer_take,
 	};
 
 	if (request->answered)

@@ -78,6 +78,7 @@ static struct cache_entry *create_entry(struct cache *cache, struct slice key, u
 	entry->next = cache->buckets[hash % BUCKETS];
 	cache->buckets[hash % BUCKETS] = entry;
 	set_view_init(&entry->view, cache->seed, &cache->store);
+	set_view_take_long(&entry->view);
 	entry->moved = ++cache->store.clock;
 	TAILQ_INSERT_HEAD(&cache->used, entry, link);
 	return entry;

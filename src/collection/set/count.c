@@ -233,7 +233,7 @@ static bool walk_runs(struct set_view *v)
 {
 	struct set_range range = { .from = buf_slice(&v->walked),
 		.after = buf_size(&v->walked) > 0 };
-	char last[MEMBER_MAX];
+	char last[MEMBER_WORD_MAX];
 	struct walk walk;
 	struct slice member = slice_of(last, 0);
 	enum walk_step step = WALK_WANTED;

@@ -59,15 +59,19 @@ static void fetch_finish(
 
 void fetch_end(struct fetch *f, struct lane *lane, const struct outcome *outcome)
 {
-	bool failed = outcome->status != OUTCOME_DONE && outcome->status != OUTCOME_FAILED;
-	bool drop = f->is_list || (failed && !f->stays);
+	bool failed = outcome->status != OUTCOME_DONE && outcome->status != OUTCOME_OVERFLOW &&
+		outcome->status != OUTCOME_FAILED;
 	struct cache *cache = lane->lanes->cache;
 	struct cache_entry *entry = f->entry;
+	bool has_long = set_view_has_long(&entry->view);
+	bool drop = f->is_list || has_long || (failed && !f->stays);
 
 	lane_end_all(lane, outcome);
 	lane->work = NULL;
 	parts_destroy(f->parts);
 	buf_free(&f->list_base);
+	/* No other machine may make tables of it. */
+	entry->view.known &= !has_long;
 	if (drop && entry->view.pins == 1) {
 		entry->view.pins = 0;
 		cache_drop(cache, entry);
@@ -135,7 +139,7 @@ static void fetch_on_token_read(struct lane *lane, const struct result *r)
 		fetch_on_base_read(lane, r);
 	} else if (is_current(&f->entry->view, r)) {
 		lane->lanes->stats.cache_hits++;
-		f->open.read = result_bare(r);
+		opening_keep(&f->open, r, buf_slice(&f->entry->view.base));
 		saw(lane, r, buf_slice(&f->entry->view.base));
 		fetch_answer(lane, NULL);
 	} else {
@@ -172,7 +176,8 @@ static void fetch_on_view_updated(struct lane *lane, const struct result *r)
 	view->cas = r->cas;
 	view->connection = r->connection;
 	/* After a lost race the key may hold a different collection. */
-	f->is_list = lane_is_list(lane, &view->split) && (view->split.ref_count || lane->rule->max);
+	f->may_have_long = lane_is_list(lane, &view->split);
+	f->is_list = f->may_have_long && (view->split.ref_count || lane->rule->max);
 	if (is_broken(f) && (!f->open.missing_on || f->open.missing_on == r->connection)) {
 		f->stays = !f->open.missing_on;
 		f->entry->suspect |= f->stays;
@@ -235,7 +240,7 @@ static void fetch_on_base_read(struct lane *lane, const struct result *r)
 	} else if (r->status != RESULT_HIT) {
 		fetch_finish(lane, OUTCOME_FAILED, r);
 	} else {
-		f->open.read = result_bare(r);
+		opening_keep(&f->open, r, r->value);
 		if (is_current(&f->entry->view, r)) {
 			lane->lanes->stats.cache_hits++;
 			f->entry->churning -= f->entry->churning > 0;
@@ -346,6 +351,13 @@ static void describe_list(const struct fetch *f, struct set_request *request)
 	info->base_bytes = buf_size(&f->list_base);
 }
 
+/* An element may be too long for a member; then only SET_INFO of a list is answered. */
+static bool can_answer(const struct fetch *f, const struct set_request *request)
+{
+	return !set_view_has_long(&f->entry->view) ||
+		(f->may_have_long && request->verb == SET_INFO);
+}
+
 /*
  * Answers the operations of the batch one by one, so that only one answer at a time takes
  * memory. Operations that need tables are queued, so that all their tables are loaded at once.
@@ -360,7 +372,10 @@ static bool answer_batch(struct lane *lane)
 
 	for (lane_drop_abandoned(lane); (op = lane_first(lane)); lane_drop_abandoned(lane)) {
 		uint64_t slices = view->slices;
-		if (set_answer(view, op->set)) {
+		if (!can_answer(f, op->set)) {
+			done.status = lane_unreadable(lane, OPLOG_CORRUPT);
+			lane_end_first(lane, &done);
+		} else if (set_answer(view, op->set)) {
 			size_t steps = set_answer_steps(op->set);
 			if (f->is_list)
 				describe_list(f, op->set);
@@ -390,7 +405,9 @@ static void fetch_answer(struct lane *lane, const struct result *r)
 	uint64_t slices = view->slices;
 
 	(void)r;
-	if (f->only ? set_answer(view, f->only) : answer_batch(lane))
+	if (f->only && !can_answer(f, f->only))
+		finish_unreadable(lane, OPLOG_CORRUPT);
+	else if (f->only ? set_answer(view, f->only) : answer_batch(lane))
 		answered(lane);
 	else if (view->slices != slices)
 		lane_pause(lane, fetch_answer);

@@ -23,7 +23,8 @@ struct fetch {
 	char missing[OPLOG_ID]; /* id of a run with a missing part; empty for none */
 	/* Check of the references when a part was missing; 0 for none. */
 	uint64_t missing_refs;
-	bool loading; /* another client is loading it, so it counts as missing */
+	bool loading;       /* another client is loading it, so it counts as missing */
+	bool may_have_long; /* The base is a list, whose elements may be longer than members. */
 	/* The base is a list with segments or a limit, whose view is dropped at the end. */
 	bool is_list;
 	/*

@@ -11,10 +11,13 @@ static bool is_equal(const struct set_memo *memo, const struct set_request *r)
 		slice_equal(slice_skip(bounds, memo->from_size), r->range.to);
 }
 
-/* Blocks of a range are parts of a larger request, and not memoized. */
+/*
+ * Blocks of a range are parts of a larger request, and not memoized; nor are members that match a
+ * pattern.
+ */
 static bool is_remembered(const struct set_request *r)
 {
-	return r->verb == SET_COUNT || (r->verb == SET_RANGE && r->bytes == 0);
+	return r->verb == SET_COUNT || (r->verb == SET_RANGE && r->bytes == 0 && !r->pattern.p);
 }
 
 static size_t memory_of(const struct set_memo *memo)

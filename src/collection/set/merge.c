@@ -13,11 +13,14 @@
 #include "collection/set/cache.h"
 #include "collection/set/fetch.h"
 #include "collection/set/run_writer.h"
+#include "collection/text/packed.h"
 #include "collection/text/table_merge.h"
 #include "util/alloc.h"
 #include "util/check.h"
 #include "util/pool.h"
 #include "util/random.h"
+
+enum { MARK_SIZE = sizeof(OPLOG_SET_MARK) - 1 };
 
 enum {
 	WRITES_AT_ONCE = 4, /* table writes in flight */
@@ -137,7 +140,7 @@ static size_t list_runs(struct slice block, size_t from, struct oplog_run runs[M
 size_t merge_list(
 	struct slice block, struct oplog_run runs[MERGE_RUNS_MAX], size_t ends[MERGE_RUNS_MAX])
 {
-	return list_runs(block, sizeof(OPLOG_SET_MARK) - 1, runs, ends);
+	return list_runs(block, MARK_SIZE, runs, ends);
 }
 
 /* --- the merge --- */
@@ -194,7 +197,7 @@ static struct merge *find_merge(const struct lanes *lanes, struct slice key)
 }
 
 static struct merge *start_merge(struct lanes *lanes, struct slice key, struct slice block,
-	size_t kept, size_t count, bool oldest, int64_t exptime)
+	size_t kept, size_t count, bool packs, int64_t exptime)
 {
 	struct merge *m = xcalloc(1, sizeof(*m) + key.n);
 	struct slice refs;
@@ -209,10 +212,12 @@ static struct merge *start_merge(struct lanes *lanes, struct slice key, struct s
 	m->resume.done = merge_on_resume;
 	m->last_slice = lanes->env->now;
 	m->kept = kept;
-	m->oldest = oldest;
+	m->oldest = kept == MARK_SIZE;
 	m->count = count;
 	buf_add_slice(&m->block, block);
 	run_writer_init(&m->writer, lanes, key_of(m), exptime, merge_proceed, m);
+	if (!packs)
+		m->writer.pack_size = 0;
 	table_merge_init(&m->streams, count);
 	m->inputs = xcalloc(count, sizeof(*m->inputs));
 	refs = slice_skip(buf_slice(&m->block), kept);
@@ -231,8 +236,8 @@ void merge_consider(struct lanes *lanes, struct slice key, struct slice block, i
 	if (!merge_plan(runs, count, &from, &to) ||
 		lanes->merge_count >= lanes->env->options->merges || find_merge(lanes, key))
 		return;
-	start_merge(lanes, key, slice_of(block.p, ends[to - 1]),
-		from ? ends[from - 1] : sizeof(OPLOG_SET_MARK) - 1, to - from, from == 0, exptime);
+	start_merge(lanes, key, slice_of(block.p, ends[to - 1]), from ? ends[from - 1] : MARK_SIZE,
+		to - from, true, exptime);
 }
 
 /*
@@ -240,7 +245,7 @@ void merge_consider(struct lanes *lanes, struct slice key, struct slice block, i
  * even when the set is completed.
  */
 void merge_consider_loaded(
-	struct lanes *lanes, struct slice key, struct slice refs, int64_t exptime)
+	struct lanes *lanes, struct slice key, struct slice refs, bool wide, int64_t exptime)
 {
 	struct oplog_run runs[MERGE_RUNS_MAX];
 	size_t ends[MERGE_RUNS_MAX], count = list_runs(refs, 0, runs, ends), from, to, begin;
@@ -249,14 +254,8 @@ void merge_consider_loaded(
 		lanes->merge_count >= lanes->env->options->merges || find_merge(lanes, key))
 		return;
 	begin = from ? ends[from - 1] : 0;
-	start_merge(lanes, key, slice_of(refs.p + begin, ends[to - 1] - begin), 0, to - from, false,
+	start_merge(lanes, key, slice_of(refs.p + begin, ends[to - 1] - begin), 0, to - from, wide,
 		exptime);
-}
-
-/* Returns whether it merges all runs that the set had when it started. */
-static bool merges_all(const struct merge *m)
-{
-	return m->oldest && m->kept == sizeof(OPLOG_SET_MARK) - 1;
 }
 
 void merge_force(
@@ -272,9 +271,9 @@ void merge_force(
 	}
 	/* A new merge calls back only after a call, so `op` can be queued after start_merge(). */
 	if (!m)
-		m = start_merge(lanes, key, slice_of(block.p, ends[count - 1]),
-			sizeof(OPLOG_SET_MARK) - 1, count, true, exptime);
-	if (merges_all(m) &&
+		m = start_merge(lanes, key, slice_of(block.p, ends[count - 1]), MARK_SIZE, count,
+			true, exptime);
+	if (m->oldest &&
 		slice_equal(buf_slice(&m->block), slice_of(block.p, count ? ends[count - 1] : 0)))
 		STAILQ_INSERT_TAIL(&m->waiting, op, link);
 	else
@@ -341,10 +340,8 @@ static void merge_on_table(struct waiter *waiter, const struct result *r)
 
 	m->reading--;
 	m->part_missing |= r->status == RESULT_MISS;
-	if (r->status == RESULT_HIT)
-		set_data(&in->table_data, r->value);
 	if (r->status != RESULT_HIT || check_of(r->value) != in->fences.list[in->next].check ||
-		!table_open(&in->table, buf_slice(&in->table_data)) ||
+		!packed_open(&in->table, r->value, &in->table_data) ||
 		!fences_hold(&in->fences, in->next, &in->table)) {
 		m->abandoned = true;
 	} else {
@@ -517,7 +514,7 @@ static void end_merge(struct merge *m, enum outcome_status status)
 	struct op_queue waiting = STAILQ_HEAD_INITIALIZER(waiting),
 			later = STAILQ_HEAD_INITIALIZER(later);
 	struct lanes *lanes = m->lanes;
-	bool all = merges_all(m);
+	bool all = m->oldest;
 	struct op *op;
 
 	STAILQ_CONCAT(&waiting, &m->waiting);
@@ -541,10 +538,19 @@ static void end_merge(struct merge *m, enum outcome_status status)
 	retry_or_end(lanes, &later, status);
 }
 
-/* The mark is kept even without runs: other runs may have been added after it. */
+/*
+ * The mark is kept even without runs: other runs may have been added after it. It becomes that
+ * of form 3 if the new run needs that.
+ */
 static void commit_run(struct merge *m)
 {
-	buf_add(&m->replacement, buf_slice(&m->block).p, m->kept);
+	bool wide = m->writer.parts.wide ||
+		slice_starts(buf_slice(&m->block), SLICE(OPLOG_WIDE_SET_MARK));
+
+	if (m->kept) {
+		oplog_add_mark(&m->replacement, false, wide);
+		buf_add(&m->replacement, buf_slice(&m->block).p + MARK_SIZE, m->kept - MARK_SIZE);
+	}
 	run_writer_ref(&m->writer, &m->replacement);
 	m->op = (struct op){
 		.kind = OP_COMMIT,

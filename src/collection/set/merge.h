@@ -14,10 +14,10 @@ void merge_consider(struct lanes *lanes, struct slice key, struct slice block, i
 
 /*
  * The same for the references to the loaded part of a set whose load is not complete:
- * see text/lease.h.
+ * see text/lease.h. The new run can have packed tables if `wide`, as the base then has form 3.
  */
 void merge_consider_loaded(
-	struct lanes *lanes, struct slice key, struct slice refs, int64_t exptime);
+	struct lanes *lanes, struct slice key, struct slice refs, bool wide, int64_t exptime);
 
 /*
  * Merges all runs, and owns the COMPACT `op` until its `done`. If a merge is in progress, `op`

@@ -15,17 +15,29 @@
 #include "collection/lane/batch.h"
 #include "collection/machines.h"
 #include "collection/rewrite/ahead.h"
-#include "collection/rewrite/cas.h"
 #include "collection/set_request.h"
-#include "collection/ttl.h"
 #include "util/random.h"
 
 /* Returns whether a CAS can replace the base that was read, and preserve its time to live. */
-static bool can_rewrite(const struct lane *lane, const struct result *read)
+static bool can_rewrite(const struct opening *open)
 {
-	int64_t exptime;
+	return open->read.cas && open->date != KEEP_UNKNOWN;
+}
 
-	return read->cas && ttl_exptime(lane_env(lane), read->ttl, &exptime);
+/* Replaces the base that was read by itself and `more`. */
+static void append_to_base(struct fetch *fetch, struct slice more, lane_step *done)
+{
+	struct lane *lane = fetch->open.lane;
+	struct buf value = BUF_EMPTY;
+	struct call call;
+
+	buf_add_slice(&value, fetch_base(fetch));
+	buf_add_slice(&value, more);
+	call = keep_cas(&value, &fetch->open.read, fetch->open.date);
+	lane_charge(lane, call.value.n);
+	lane_call(lane, call, done);
+	ahead_rewrites(lane);
+	buf_free(&value);
 }
 
 /* --- popping --- */
@@ -33,7 +45,6 @@ static bool can_rewrite(const struct lane *lane, const struct result *read)
 struct pop {
 	struct fetch fetch;
 	struct set_request chosen; /* the answer: chosen members, as removals */
-	struct cas cas;
 };
 
 static void end_pop(struct lane *lane, enum outcome_status status, const struct result *failure)
@@ -50,6 +61,7 @@ static void end_pop(struct lane *lane, enum outcome_status status, const struct 
 }
 
 static lane_after pop_on_chosen;
+static lane_step pop_on_popped;
 
 static struct set_request choice(struct lane *lane)
 {
@@ -69,15 +81,13 @@ void pop_start(struct lane *lane)
 	fetch_begin(&pop->fetch, lane, &pop->chosen, true, pop_on_chosen);
 }
 
-static void pop_on_popped(struct cas *cas, const struct result *r);
-
 /* Pops make the base of a list longer, which no read of its elements notices. */
-static void request_compaction_of_list(struct lane *lane, struct slice value)
+static void request_compaction_of_list(struct lane *lane, const struct pop *pop)
 {
 	struct oplog_base base;
 
-	if (oplog_split(value, &base) && base.is_list &&
-		base.log.n > lane_env(lane)->options->base_size)
+	if (oplog_split(fetch_base(&pop->fetch), &base) && base.is_list &&
+		base.log.n + buf_size(&pop->chosen.text) > lane_env(lane)->options->base_size)
 		lane_request_compaction(lane);
 }
 
@@ -91,38 +101,26 @@ static void pop_on_chosen(
 	struct lane *lane, enum outcome_status status, const struct result *failure)
 {
 	struct pop *pop = lane->work;
-	const struct result *read = &pop->fetch.open.read;
-	struct buf value = BUF_EMPTY;
-	int64_t exptime;
+	const struct opening *open = &pop->fetch.open;
 
-	if (pop->fetch.open.ahead &&
-		(buf_size(&pop->chosen.text) == 0 || !can_rewrite(lane, read))) {
+	if (open->ahead && (buf_size(&pop->chosen.text) == 0 || !can_rewrite(open))) {
 		choose_others(pop);
 		opening_read(&pop->fetch.open);
 	} else if (status != OUTCOME_DONE || buf_size(&pop->chosen.text) == 0) {
 		end_pop(lane, status, failure);
-	} else if (read->cas == 0) {
-		end_pop(lane, OUTCOME_NO_CAS, NULL);
-	} else if (!ttl_exptime(lane_env(lane), read->ttl, &exptime)) {
-		end_pop(lane, OUTCOME_BUSY, NULL);
+	} else if (!can_rewrite(open)) {
+		end_pop(lane, open->read.cas ? OUTCOME_BUSY : OUTCOME_NO_CAS, NULL);
 	} else {
-		buf_add_slice(&value, fetch_base(&pop->fetch));
-		buf_add_slice(&value, buf_slice(&pop->chosen.text));
-		request_compaction_of_list(lane, buf_slice(&value));
-		lane_charge(lane, buf_size(&value));
-		cas_replace(&pop->cas, lane_env(lane), lane->waiter.key, buf_slice(&value), read,
-			exptime, pop_on_popped);
-		ahead_rewrites(lane, exptime);
-		buf_free(&value);
+		request_compaction_of_list(lane, pop);
+		append_to_base(&pop->fetch, buf_slice(&pop->chosen.text), pop_on_popped);
 	}
 }
 
-static void pop_on_popped(struct cas *cas, const struct result *r)
+static void pop_on_popped(struct lane *lane, const struct result *r)
 {
-	struct pop *pop = (struct pop *)((char *)cas - offsetof(struct pop, cas));
-	struct lane *lane = pop->fetch.open.lane;
+	struct pop *pop = lane->work;
 
-	ahead_ended(lane, cas, r->status, pop->fetch.open.ahead);
+	ahead_ended(lane, r->status, pop->fetch.open.ahead);
 	if (r->status == RESULT_DONE) {
 		end_pop(lane, OUTCOME_DONE, NULL);
 	} else if (result_failed(r)) {
@@ -138,7 +136,6 @@ static void pop_on_popped(struct cas *cas, const struct result *r)
 struct claim {
 	struct fetch fetch;
 	struct set_request asked; /* tests whether it is a member */
-	struct cas cas;
 };
 
 static void end_claim(struct lane *lane, enum outcome_status status, uint64_t number,
@@ -154,7 +151,7 @@ static void end_claim(struct lane *lane, enum outcome_status status, uint64_t nu
 }
 
 static lane_after pop_on_lookup;
-static void pop_on_claimed(struct cas *cas, const struct result *r);
+static lane_step pop_on_claimed;
 
 static struct set_request question(const struct lane *lane)
 {
@@ -196,24 +193,14 @@ static void pop_on_claim_end(struct lane *lane, const struct result *r)
 static void add_member(struct lane *lane)
 {
 	struct claim *claim = lane->work;
-	const struct result *read = &claim->fetch.open.read;
-	struct buf value = BUF_EMPTY;
-	int64_t exptime;
+	const struct opening *open = &claim->fetch.open;
 
-	if (read->cas == 0) {
-		end_claim(lane, OUTCOME_NO_CAS, 0, NULL);
-	} else if (!ttl_exptime(lane_env(lane), read->ttl, &exptime)) {
-		end_claim(lane, OUTCOME_BUSY, 0, NULL);
-	} else {
-		buf_add_slice(&value, fetch_base(&claim->fetch));
-		buf_add_slice(&value, lane_first(lane)->log);
-		lane_grew(lane, buf_size(&value));
-		lane_charge(lane, buf_size(&value));
-		cas_replace(&claim->cas, lane_env(lane), lane->waiter.key, buf_slice(&value), read,
-			exptime, pop_on_claimed);
-		ahead_rewrites(lane, exptime);
-		buf_free(&value);
+	if (!can_rewrite(open)) {
+		end_claim(lane, open->read.cas ? OUTCOME_BUSY : OUTCOME_NO_CAS, 0, NULL);
+		return;
 	}
+	lane_grew(lane, fetch_base(&claim->fetch).n + lane_first(lane)->log.n);
+	append_to_base(&claim->fetch, lane_first(lane)->log, pop_on_claimed);
 }
 
 static void pop_on_lookup(
@@ -223,7 +210,7 @@ static void pop_on_lookup(
 	const struct op *op = lane_first(lane);
 	bool member = slice_starts(buf_slice(&claim->asked.text), SLICE("1"));
 
-	if (claim->fetch.open.ahead && (member || !can_rewrite(lane, &claim->fetch.open.read))) {
+	if (claim->fetch.open.ahead && (member || !can_rewrite(&claim->fetch.open))) {
 		ask_again(claim);
 		opening_read(&claim->fetch.open);
 	} else if (status == OUTCOME_MISSING && !claim->fetch.loading) {
@@ -239,10 +226,10 @@ static void pop_on_lookup(
 	}
 }
 
-static void pop_on_claimed(struct cas *cas, const struct result *r)
+static void pop_on_claimed(struct lane *lane, const struct result *r)
 {
-	struct claim *claim = (struct claim *)((char *)cas - offsetof(struct claim, cas));
+	const struct claim *claim = lane->work;
 
-	ahead_ended(claim->fetch.open.lane, cas, r->status, claim->fetch.open.ahead);
-	pop_on_claim_end(claim->fetch.open.lane, r);
+	ahead_ended(lane, r->status, claim->fetch.open.ahead);
+	pop_on_claim_end(lane, r);
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "collection/set/cache.h"
+#include "collection/text/packed.h"
 #include "util/check.h"
 
 /*
@@ -16,6 +17,7 @@ void run_writer_init(struct run_writer *w, struct lanes *lanes, struct slice key
 	void (*answered)(void *arg), void *arg)
 {
 	*w = (struct run_writer){ 0 };
+	w->pack_size = lanes->env->options->pack_size;
 	part_writer_init(&w->parts, lanes, key, exptime, answered, arg);
 	fences_begin(&w->index);
 }
@@ -27,17 +29,28 @@ void run_writer_fini(struct run_writer *w)
 	sorting_free(&w->sorting);
 	fold_free(&w->fold);
 	buf_free(&w->index);
+	buf_free(&w->first);
+	buf_free(&w->last);
 }
 
-/* Also keeps the part in the view: a proxy that reads the set will need it. */
-static void write_part(
-	struct run_writer *w, enum oplog_kind kind, char id[OPLOG_ID], struct slice data)
+/*
+ * Writes an index, or a table in its stored form. Also keeps the part, not packed, in the view:
+ * a proxy that reads the set will need it.
+ */
+static void write_part(struct run_writer *w, enum oplog_kind kind, char id[OPLOG_ID],
+	struct slice data, struct slice stored)
 {
 	struct lanes *lanes = w->parts.lanes;
 
 	oplog_new_id(kind, w->parts.behind, &lanes->env->random, id);
 	cache_keep(lanes->cache, w->parts.key, slice_of(id, OPLOG_ID), kind == OPLOG_TABLE, data);
-	part_writer_add(&w->parts, slice_of(id, OPLOG_ID), data);
+	part_writer_add(&w->parts, slice_of(id, OPLOG_ID), stored);
+}
+
+static void set_name(struct buf *name, struct slice member)
+{
+	buf_consume(name, buf_size(name));
+	buf_add_slice(name, member);
 }
 
 static void note_table(struct run_writer *w, const struct fence *fence)
@@ -50,22 +63,41 @@ static void note_table(struct run_writer *w, const struct fence *fence)
 	w->run.bytes += fence->bytes;
 }
 
+/* Returns the stored form of a table, which may be in `packed`. */
+static struct slice stored_form(struct run_writer *w, struct slice data, struct buf *packed)
+{
+	struct table table;
+	bool good;
+
+	if (!w->pack_size || data.n < w->pack_size)
+		return data;
+	good = table_trust(&table, data);
+	assert(good);
+	(void)good;
+	if (!packed_write(packed, &table))
+		return data;
+	w->parts.wide = true;
+	return buf_slice(packed);
+}
+
 static void write_table(struct run_writer *w)
 {
 	struct fence fence = { .entries = w->table.count, .removals = w->table.removals };
-	struct buf data = BUF_EMPTY;
+	struct buf data = BUF_EMPTY, packed = BUF_EMPTY;
+	struct slice stored;
 
 	if (w->table.count == 0)
 		return;
-	memcpy(w->last, w->table.last, w->table.last_size);
-	w->last_size = w->table.last_size;
-	fence.first = slice_of(w->first, w->first_size);
+	set_name(&w->last, slice_of(w->table.last, w->table.last_size));
+	fence.first = buf_slice(&w->first);
 	table_writer_finish(&w->table, &data);
 	fence.bytes = (uint32_t)buf_size(&data);
-	fence.check = check_of(buf_slice(&data));
-	write_part(w, OPLOG_TABLE, fence.id, buf_slice(&data));
+	stored = stored_form(w, buf_slice(&data), &packed);
+	fence.check = check_of(stored);
+	write_part(w, OPLOG_TABLE, fence.id, buf_slice(&data), stored);
 	note_table(w, &fence);
 	buf_free(&data);
+	buf_free(&packed);
 }
 
 void run_writer_add(struct run_writer *w, struct slice member, bool removed)
@@ -75,12 +107,13 @@ void run_writer_add(struct run_writer *w, struct slice member, bool removed)
 	if (w->table.count && table_writer_size(&w->table) + member.n + ENTRY_MORE > most)
 		write_table(w);
 	if (w->table.count == 0) {
-		w->first_size = w->run.tables == 0 ? 0
-			: w->reused                ? member.n
-				    : fence_size(slice_of(w->last, w->last_size), member);
+		size_t fence = w->run.tables == 0 ? 0
+			: w->reused               ? member.n
+						  : fence_size(buf_slice(&w->last), member);
 		w->reused = false;
-		memcpy(w->first, member.p, w->first_size);
+		set_name(&w->first, slice_of(member.p, fence));
 	}
+	w->parts.wide = w->parts.wide || !oplog_is_narrow_word(member);
 	table_writer_add(&w->table, member, removed);
 }
 
@@ -142,19 +175,25 @@ bool run_writer_fill_slice(struct run_writer *w, struct lane *lane, lane_step *s
 	return true;
 }
 
+void run_writer_take(struct run_writer *w, const struct fence *fence)
+{
+	struct fence taken = *fence;
+
+	if (w->run.tables == 0)
+		taken.first.n = 0;
+	note_table(w, &taken);
+}
+
 bool run_writer_reuse(struct run_writer *w, const struct fence *fence)
 {
 	size_t small = w->parts.lanes->env->options->table_size / SMALL_PART;
-	struct fence taken = *fence;
 	bool is_first = w->run.tables == 0 && w->table.count == 0;
 
 	if (fence->bytes < small || (w->table.count && table_writer_size(&w->table) < small) ||
 		(fence->first.n == 0 && !is_first))
 		return false;
 	write_table(w);
-	if (is_first)
-		taken.first.n = 0;
-	note_table(w, &taken);
+	run_writer_take(w, fence);
 	/* The last member of a reused table is unknown, so the next fence is a whole member. */
 	w->reused = true;
 	return true;
@@ -167,7 +206,7 @@ void run_writer_finish(struct run_writer *w)
 	if (w->run.tables > 1) {
 		w->run.indexed = true;
 		w->run.check = check_of(buf_slice(&w->index));
-		write_part(w, OPLOG_INDEX, w->id, buf_slice(&w->index));
+		write_part(w, OPLOG_INDEX, w->id, buf_slice(&w->index), buf_slice(&w->index));
 	} else if (w->run.tables) {
 		memcpy(w->id, w->last_table.id, OPLOG_ID);
 		w->run.check = w->last_table.check;

@@ -10,9 +10,9 @@
 struct run_writer {
 	struct part_writer parts; /* for part_writer_follow and part_writer_forget */
 	struct table_writer table;
+	size_t pack_size; /* bytes from which a table is packed; 0 for never */
 	/* The fence of this table; the last member of the previous table. */
-	char first[MEMBER_MAX], last[MEMBER_MAX];
-	size_t first_size, last_size;
+	struct buf first, last;
 	bool reused; /* the previous table was reused */
 	struct buf index;
 	struct fence last_table; /* the last table, written or reused */
@@ -57,6 +57,12 @@ bool run_writer_fill_slice(struct run_writer *w, struct lane *lane, lane_step *s
  * too small for that.
  */
 bool run_writer_reuse(struct run_writer *w, const struct fence *fence);
+
+/*
+ * Continues with a table of another run, whose fence must be above all members so far. Requires
+ * that no entries were added.
+ */
+void run_writer_take(struct run_writer *w, const struct fence *fence);
 
 /* Writes the last table and the index. Once parts.pending is 0, the run may be referred to. */
 void run_writer_finish(struct run_writer *w);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "collection/text/filter.h"
+#include "collection/text/packed.h"
 #include "util/alloc.h"
 #include "util/check.h"
 #include "util/hash.h"
@@ -50,9 +51,18 @@ static void make_spare(struct set_slot *slot)
 	TAILQ_INSERT_TAIL(&part->view->spare, part, spare);
 }
 
-typedef bool open_table(struct table *t, struct slice data);
+typedef bool open_table(struct table *t, struct slice data, struct buf *text);
 
-/* `open` is table_open or table_trust for a table, NULL for an index. */
+static bool view_copy_table(struct table *t, struct slice data, struct buf *text)
+{
+	buf_add_slice(text, data);
+	return table_trust(t, buf_slice(text));
+}
+
+/*
+ * `open` is packed_open for a table as it is stored, view_copy_table for one that this process
+ * has just written, NULL for an index.
+ */
 static struct set_part *open_part(
 	struct set_view *v, struct slice id, open_table *open, struct slice data)
 {
@@ -60,8 +70,9 @@ static struct set_part *open_part(
 
 	memcpy(part->id, id.p, OPLOG_ID);
 	part->view = v;
-	buf_add_slice(&part->data, data);
-	if (open ? !open(&part->table, buf_slice(&part->data))
+	if (!open)
+		buf_add_slice(&part->data, data);
+	if (open ? !open(&part->table, data, &part->data)
 		 : !fences_read(&part->fences, buf_slice(&part->data))) {
 		buf_free(&part->data);
 		free(part);
@@ -102,7 +113,7 @@ static struct set_part *take_spare(struct set_view *v, const char id[OPLOG_ID])
 
 void set_view_keep(struct set_view *v, struct slice id, bool table, struct slice data)
 {
-	struct set_part *part = open_part(v, id, table ? table_trust : NULL, data);
+	struct set_part *part = open_part(v, id, table ? view_copy_table : NULL, data);
 
 	if (part)
 		TAILQ_INSERT_TAIL(&v->spare, part, spare);
@@ -285,7 +296,7 @@ bool set_view_load(struct set_view *v, const struct set_want *want, struct slice
 	if (check_of(data) != (fence ? fence->check : run->ref.check))
 		return false;
 	part = open_part(v, fence ? slice_of(fence->id, OPLOG_ID) : run->ref.id,
-		is_index ? NULL : table_open, data);
+		is_index ? NULL : packed_open, data);
 	if (!part)
 		return false;
 	put_part(is_index ? &run->index : &run->tables[want->table], part);

@@ -77,6 +77,20 @@ enum oplog_form set_view_update(struct set_view *v, struct slice base);
 bool set_view_is_unfolded(const struct set_view *v);
 bool set_view_fold(struct set_view *v) __attribute__((warn_unused_result));
 
+/*
+ * Makes the view accept words of lists that are longer than those of members. If it has such a
+ * word, it answers only SET_INFO, and no table may be made of it.
+ */
+static inline void set_view_take_long(struct set_view *v)
+{
+	v->head.takes_long = v->overlay.takes_long = true;
+}
+
+static inline bool set_view_has_long(const struct set_view *v)
+{
+	return v->head.has_long || v->overlay.has_long;
+}
+
 /* Returns whether everything in the view is derived from this base. */
 bool set_view_is_of(const struct set_view *v, struct slice base);
 

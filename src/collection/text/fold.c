@@ -3,8 +3,9 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "collection/text/oplog.h"
 #include "collection/text/table.h"
-#include "protocol/request.h"
+#include "protocol/element.h"
 #include "util/alloc.h"
 #include "util/hash.h"
 
@@ -45,6 +46,7 @@ void fold_reset(struct fold *f)
 	else if (f->slots && f->member_count)
 		memset(f->slots, 0, f->slot_count * sizeof(*f->slots));
 	f->member_count = f->live = f->live_bytes = f->all_bytes = f->tokens = f->bytes = 0;
+	f->has_long = false;
 }
 
 void fold_free(struct fold *f)
@@ -200,6 +202,14 @@ size_t fold_memory(const struct fold *f)
 		(f->slot_count + f->old_count) * sizeof(*f->slots);
 }
 
+static bool takes_word(struct fold *f, size_t n)
+{
+	if (n <= MEMBER_WORD_MAX)
+		return true;
+	f->has_long = true;
+	return f->takes_long && n <= ELEMENT_WORD_MAX;
+}
+
 bool fold_log(struct fold *f, struct slice log)
 {
 	const char *p = log.p, *end = log.p + log.n;
@@ -209,10 +219,14 @@ bool fold_log(struct fold *f, struct slice log)
 		bool add = *p == '+';
 		const char *member = ++p;
 
-		if (!add && p[-1] != '-')
-			return false;
-		p = word_end(p, end);
-		if (p == end || *p != ' ' || p == member || p - member > MEMBER_MAX)
+		if (!add && p[-1] != '-') {
+			p = oplog_extra_end(p - 1, end);
+			if (!p)
+				return false;
+			continue;
+		}
+		p = element_word_end(p, end);
+		if (!p || p == end || !takes_word(f, (size_t)(p - member)))
 			return false;
 		set_live(f, note(f, member, (size_t)(p - member)), add);
 		f->tokens++;
@@ -224,16 +238,8 @@ bool fold_log(struct fold *f, struct slice log)
 bool fold_portion(struct fold *f, struct slice *rest)
 {
 	enum { BYTES = 16 * 1024 };
-	size_t n = rest->n;
-	const char *end;
 
-	if (n > BYTES) {
-		end = memchr(rest->p + BYTES, ' ', n - BYTES);
-		n = end ? (size_t)(end + 1 - rest->p) : n;
-	}
-	end = rest->p;
-	*rest = slice_skip(*rest, n);
-	return fold_log(f, slice_of(end, n));
+	return fold_log(f, slice_portion(rest, BYTES, ' '));
 }
 
 bool fold_find(const struct fold *f, struct slice member, size_t *i)

@@ -31,18 +31,24 @@ struct fold {
 	size_t bytes;              /* read so far */
 	uint64_t seed;             /* of the hash */
 	struct hash_secret secret; /* derived from the seed, when the first slots are allocated */
+	/*
+	 * The log may be that of a list, whose words may be longer than those of members;
+	 * whether one is.
+	 */
+	bool takes_long, has_long;
 };
 
 /*
- * An empty fold is zeroes except for the seed. fold_reset empties it but keeps its memory;
- * fold_free frees that.
+ * An empty fold is zeroes except for the seed and takes_long. fold_reset empties it but keeps its
+ * memory; fold_free frees that.
  */
 void fold_reset(struct fold *f);
 void fold_free(struct fold *f);
 
 /*
- * Reads a log: tokens `+member` and `-member`, each followed by one space. Returns false if the
- * log is malformed; then the fold may only be passed to fold_reset or fold_free.
+ * Reads a log: tokens `+member` and `-member`, each followed by one space. Dates (date.h) are
+ * skipped. Returns false if the log is malformed, or a word is too long; then the fold may only be
+ * passed to fold_reset or fold_free.
  */
 bool fold_log(struct fold *f, struct slice log) __attribute__((warn_unused_result));
 

@@ -31,8 +31,8 @@ static bool is_token(struct slice token)
 	return token.n == LEASE_TOKEN;
 }
 
-/* @fill.<token>.<deadline>.<seconds>, and a space. */
-static bool take_lease(struct slice *rest, struct lease *out)
+/* @fill.<token>.<deadline>.<seconds>, perhaps .3, and a space. */
+static bool take_lease(struct slice *rest, struct lease *out, bool *wide)
 {
 	const char *space = rest->n ? memchr(rest->p, ' ', rest->n) : NULL;
 	struct slice word = slice_of(rest->p, space ? (size_t)(space - rest->p) : 0);
@@ -42,9 +42,11 @@ static bool take_lease(struct slice *rest, struct lease *out)
 	*rest = slice_skip(*rest, word.n + 1);
 	word = slice_skip(word, sizeof(FILL) - 1);
 	out->token = slice_cut(&word, '.');
-	return is_token(out->token) && num_parse_u64(slice_cut(&word, '.'), &out->deadline) &&
-		num_parse_u32(word, &out->seconds) && out->seconds &&
-		out->seconds <= LEASE_SECONDS_MAX;
+	if (!is_token(out->token) || !num_parse_u64(slice_cut(&word, '.'), &out->deadline) ||
+		!num_parse_u32(slice_cut(&word, '.'), &out->seconds))
+		return false;
+	*wide = slice_equal(word, SLICE("3"));
+	return (*wide || word.n == 0) && out->seconds && out->seconds <= LEASE_SECONDS_MAX;
 }
 
 bool lease_split(struct slice base, struct lease_base *out)
@@ -61,7 +63,7 @@ bool lease_split(struct slice base, struct lease_base *out)
 	out->head = split.head;
 	out->log = split.log;
 	out->runs = split.is_list ? slice_of(rest.p, 0) : take_runs(&rest);
-	if (!take_lease(&rest, &out->lease))
+	if (!take_lease(&rest, &out->lease, &out->wide))
 		return false;
 	out->loaded = rest;
 	return true;
@@ -99,6 +101,8 @@ void lease_write(const struct lease_base *base, struct slice more, struct buf *o
 	buf_add_u64(out, base->lease.deadline);
 	BUF_ADD(out, ".");
 	buf_add_u64(out, base->lease.seconds);
+	if (base->wide)
+		BUF_ADD(out, ".3");
 	BUF_ADD(out, " ");
 	buf_add_slice(out, base->loaded);
 	buf_add_slice(out, more);
@@ -110,10 +114,8 @@ void lease_complete(
 {
 	assert(base->runs.n == 0 || log.n == 0);
 	buf_add_slice(out, base->head);
-	if (base->is_list)
-		BUF_ADD(out, OPLOG_LIST_MARK);
-	else if (base->loaded.n || more.n || base->runs.n)
-		BUF_ADD(out, OPLOG_SET_MARK);
+	if (base->is_list || base->loaded.n || more.n || base->runs.n)
+		oplog_add_mark(out, base->is_list, base->wide);
 	buf_add_slice(out, base->loaded);
 	buf_add_slice(out, more);
 	buf_add_slice(out, base->runs);

@@ -2,13 +2,14 @@
  * The base of a set or list that a client is loading: a form of oplog (oplog.h) that reads as
  * missing. It is
  *
- *     +z ... @set.2 @run @run ... @fill.<token>.<deadline>.<seconds> @run @run ... +a -b +c ...
- *     +z ... @list.2              @fill.<token>.<deadline>.<seconds> @id @id ...   +a -b +c ...
+ *     +z ... @set.2 @run @run ... @fill.<token>.<deadline>.<seconds>[.3] @run @run ... +a -b +c ...
+ *     +z ... @list.2              @fill.<token>.<deadline>.<seconds>[.3] @id @id ...   +a -b +c ...
  *
  * Words are additions and removals by other clients since the lease began: the head, the log,
  * and in a set the runs before the lease, to which a long log was spilled. The loaded
  * references follow the lease. A new lease drops them, and keeps the words. Completing the load
- * puts the loaded members before the words, and makes it a base that can be read.
+ * puts the loaded members before the words, and makes it a base that can be read; of form 3 if the
+ * lease says so.
  *
  * The token identifies the lease. After the deadline, in seconds since 1970, another client may
  * take the lease over. Each load sets the deadline again, `seconds` ahead.
@@ -29,6 +30,7 @@ struct lease {
 
 struct lease_base {
 	bool is_list;
+	bool wide;              /* the complete base must have form 3; see oplog.h */
 	struct slice head, log; /* words, in addition to those in `runs` */
 	struct slice runs;      /* references before the lease, in a set */
 	struct slice loaded;    /* references after the lease */

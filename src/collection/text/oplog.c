@@ -3,14 +3,12 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "collection/text/date.h"
+#include "collection/text/held.h"
 #include "util/alloc.h"
 #include "util/check.h"
 #include "util/num.h"
 #include "util/random.h"
-
-enum { CHECK_DIGITS = 16 };
-
-static const char hex[] = "0123456789abcdef";
 
 static bool is_lower_word(struct slice s)
 {
@@ -46,22 +44,13 @@ bool oplog_is_id(struct slice id, enum oplog_kind kind)
 
 static bool parse_check(struct slice digits, uint64_t *out)
 {
-	if (digits.n != CHECK_DIGITS)
-		return false;
-	*out = 0;
-	for (size_t i = 0; i < digits.n; i++) {
-		const char *digit = memchr(hex, digits.p[i], sizeof(hex) - 1);
-		if (!digit)
-			return false;
-		*out = *out << 4 | (uint64_t)(digit - hex);
-	}
-	return true;
+	return digits.n == NUM_HEX && num_parse_hex(digits, out);
 }
 
 /* Removes .<check> from the end, if it is there. No number before it has as many digits. */
 static void drop_check(struct slice *id, struct oplog_check *out)
 {
-	size_t n = id->n > CHECK_DIGITS ? id->n - CHECK_DIGITS - 1 : id->n;
+	size_t n = id->n > NUM_HEX ? id->n - NUM_HEX - 1 : id->n;
 
 	out->known =
 		n < id->n && id->p[n] == '.' && parse_check(slice_skip(*id, n + 1), &out->value);
@@ -187,20 +176,47 @@ bool oplog_has_block(struct slice log)
 	return find_block(log) < log.n;
 }
 
+const char *oplog_extra_end(const char *p, const char *end)
+{
+	const char *after = date_end(p, end);
+
+	return after ? after : held_end(p, end);
+}
+
 bool oplog_is_log(struct slice log)
 {
 	const char *p = log.p, *end = log.p + log.n;
 
 	while (p && p < end)
-		p = oplog_token_end(p, end);
+		p = *p == '~' ? oplog_extra_end(p, end) : oplog_token_end(p, end);
 	return p == end;
+}
+
+bool oplog_is_narrow(struct slice log)
+{
+	struct slice token;
+
+	while ((token = slice_token(&log)).n) {
+		if (!oplog_is_narrow_word(slice_skip(token, 1)))
+			return false;
+	}
+	return true;
+}
+
+void oplog_add_mark(struct buf *out, bool is_list, bool wide)
+{
+	static const char *const marks[2][2] = { { OPLOG_SET_MARK, OPLOG_WIDE_SET_MARK },
+		{ OPLOG_LIST_MARK, "@list.3 " } };
+	const char *mark = marks[is_list][wide];
+
+	buf_add(out, mark, strlen(mark));
 }
 
 /*
  * Returns the form for the version in a mark: a number without leading zeroes, and not list.1,
- * which is written `list`. Version 2 is that of lease.h.
+ * which is written `list`.
  */
-static enum oplog_form form_of(struct slice version, bool is_list)
+static enum oplog_form form_of(struct slice version, bool is_list, bool *wide)
 {
 	bool first = slice_equal(version, SLICE("1"));
 
@@ -212,24 +228,25 @@ static enum oplog_form form_of(struct slice version, bool is_list)
 		return OPLOG_CORRUPT;
 	if (slice_equal(version, SLICE("2")))
 		return OPLOG_LOADING;
-	return first ? OPLOG_GOOD : OPLOG_NEWER;
+	*wide = slice_equal(version, SLICE("3"));
+	return first || *wide ? OPLOG_GOOD : OPLOG_NEWER;
 }
 
 /* Removes the mark of the block at the start of `rest`, and returns its form. */
-static enum oplog_form take_mark(struct slice *rest, bool *is_list)
+static enum oplog_form take_mark(struct slice *rest, struct oplog_base *out)
 {
 	struct slice token, block = *rest;
 
-	*is_list = true;
+	out->is_list = true;
 	if (!take_token(rest, &token))
 		return OPLOG_CORRUPT;
 	if (slice_equal(token, SLICE("list")))
 		return OPLOG_GOOD;
-	*is_list = !slice_starts(token, SLICE("set."));
-	if (!*is_list)
-		return form_of(slice_skip(token, 4), false);
+	out->is_list = !slice_starts(token, SLICE("set."));
+	if (!out->is_list)
+		return form_of(slice_skip(token, 4), false, &out->wide);
 	if (slice_starts(token, SLICE("list.")))
-		return form_of(slice_skip(token, 5), true);
+		return form_of(slice_skip(token, 5), true, &out->wide);
 	*rest = block;
 	if (token.n > OPLOG_ID && token.p[OPLOG_ID] == '.' && memchr("cd", token.p[0], 2) &&
 		is_lower_word(slice_of(token.p, OPLOG_ID)))
@@ -266,7 +283,7 @@ bool oplog_split(struct slice base, struct oplog_base *out)
 	if (at == base.n)
 		return true;
 	out->head = slice_of(base.p, at);
-	out->form = take_mark(&rest, &out->is_list);
+	out->form = take_mark(&rest, out);
 	if (out->form == OPLOG_OUTDATED && !oplog_is_log(out->head))
 		out->form = OPLOG_CORRUPT;
 	if (out->form != OPLOG_GOOD && out->form != OPLOG_LOADING)
@@ -312,12 +329,11 @@ struct slice oplog_window(struct slice data, const struct oplog_ref *ref)
 
 static void add_check(struct buf *out, uint64_t check)
 {
-	char digits[CHECK_DIGITS];
+	char digits[NUM_HEX];
 
-	for (int i = 0; i < CHECK_DIGITS; i++)
-		digits[i] = hex[check >> (4 * (CHECK_DIGITS - 1 - i)) & 15];
+	num_write_hex(digits, check);
 	BUF_ADD(out, ".");
-	buf_add(out, digits, CHECK_DIGITS);
+	buf_add(out, digits, sizeof(digits));
 }
 
 void oplog_add_ref(struct buf *out, const struct oplog_ref *ref)
@@ -381,7 +397,9 @@ size_t oplog_cut(struct slice log, size_t max)
 	if (log.n <= max)
 		return log.n;
 	space = memrchr(log.p, ' ', max);
-	return space ? (size_t)(space - log.p) + 1 : 0;
+	if (!space)
+		space = slice_find(log.p + max, log.p + log.n - 1, ' ');
+	return (size_t)(space - log.p) + 1;
 }
 
 size_t oplog_cut_end(struct slice log, size_t max)
@@ -391,7 +409,9 @@ size_t oplog_cut_end(struct slice log, size_t max)
 	if (log.n <= max)
 		return log.n;
 	space = memchr(log.p + log.n - max - 1, ' ', max);
-	return space ? (size_t)(log.p + log.n - space) - 1 : 0;
+	if (!space)
+		space = memrchr(log.p, ' ', log.n - 1);
+	return space ? (size_t)(log.p + log.n - space) - 1 : log.n;
 }
 
 size_t oplog_count(struct slice log)

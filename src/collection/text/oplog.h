@@ -1,13 +1,15 @@
 /*
  * The oplog encoding. The base, the item under a collection's own key, is
  *
- *     +z ... @set.1 @run @run ... +a -b +c ...
- *     +z ... @list @id @id ...    +a -b +c ...
+ *     +z ... @set.3 @run @run ...  +a -b +c ...
+ *     +z ... @list.3 @id @id ...   +a -b +c ...
  *
- * the head, a log that was prepended; the block of references, oldest first; and the log, additions
- * and removals since the block was written. Each token ends with one space. A base without a block
- * is one log. The mark that starts the block contains the type of its references and the version of
- * the form; version 1 of a list has no number.
+ * the head, a log that was prepended; the block of references, oldest first; and the log,
+ * additions and removals since the block was written. Each token ends with one space. A base
+ * without a block is one log. The mark that starts the block contains the type of its references
+ * and the version of the form: 1, written `set.1` and `list`, or 3, which differs in the words that
+ * parts may have (see oplog_is_narrow_word). A base keeps form 1 as long as it can, so that version
+ * 1.0 reads it, too. Version 2 is that of lease.h.
  *
  * The log is the write-ahead log of a log-structured merge tree, and runs are its sorted runs. A
  * run is a sequence of tables (table.h) in the order of their members. A reference to a run is
@@ -21,6 +23,9 @@
  * (util/check.h), 16 hexadecimal digits. Entries, removals among them, and bytes are totals of the
  * run's tables. Removals in the oldest run have no effect; it has some only if all older runs were
  * merged to nothing.
+ *
+ * The log may have dates, at which the base expires: see date.h. That of a list may have elements
+ * that clients hold: see held.h.
  *
  * A reference to a segment of a list is
  *
@@ -37,7 +42,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "protocol/request.h"
+#include "protocol/element.h"
 #include "util/buf.h"
 #include "util/slice.h"
 
@@ -48,8 +53,10 @@ enum { OPLOG_ID_MAX = 28, OPLOG_ID = 12 };
  */
 enum oplog_kind { OPLOG_TABLE = 't', OPLOG_INDEX = 'i', OPLOG_LIST = 's', OPLOG_OLD_LIST = 'l' };
 
+/* The marks of form 1; those of a set have the same size in form 3. */
 #define OPLOG_LIST_MARK "@list "
 #define OPLOG_SET_MARK "@set.1 "
+#define OPLOG_WIDE_SET_MARK "@set.3 "
 
 enum oplog_form {
 	OPLOG_GOOD,
@@ -67,6 +74,7 @@ struct oplog_base {
 	struct slice log;     /* the log after the block; not checked */
 	size_t ref_count;
 	bool is_list; /* by its mark */
+	bool wide;    /* form 3: parts may have words that are not narrow */
 };
 
 /* The check of a segment's content, if its reference has one. */
@@ -104,13 +112,28 @@ bool oplog_split(struct slice base, struct oplog_base *out);
 /* Returns the end of the addition or removal at `p`, after its space; NULL if it is malformed. */
 static inline const char *oplog_token_end(const char *p, const char *end)
 {
-	const char *member = p + 1;
+	const char *word = p + 1;
 
 	if (*p != '+' && *p != '-')
 		return NULL;
-	p = word_end(member, end);
-	return p == end || *p != ' ' || p == member || p - member > MEMBER_MAX ? NULL : p + 1;
+	p = element_word_end(word, end);
+	return !p || p == end || p - word > ELEMENT_WORD_MAX ? NULL : p + 1;
 }
+
+/*
+ * Returns whether the word is one of form 1: at most 250 bytes, and no escapes or control
+ * bytes. oplog_is_narrow does so for all words of a well-formed log.
+ */
+static inline bool oplog_is_narrow_word(struct slice word)
+{
+	enum { NARROW_MAX = 250 };
+
+	return word.n <= NARROW_MAX && word_end(word.p, word.p + word.n) == word.p + word.n;
+}
+bool oplog_is_narrow(struct slice log);
+
+/* Appends the mark of a block. A part with a word that is not narrow needs form 3. */
+void oplog_add_mark(struct buf *out, bool is_list, bool wide);
 
 /* Returns whether a token begins with @, which means that there is a block. */
 bool oplog_has_block(struct slice log);
@@ -138,13 +161,19 @@ void oplog_new_id(enum oplog_kind kind, unsigned behind, uint64_t *random, char 
 /* Appends the id of a list's segment with `number` elements in `bytes` bytes. */
 void oplog_add_id(struct buf *out, const char group[OPLOG_ID], size_t number, size_t bytes);
 
-/* Returns the size of the longest prefix of whole tokens with at most `max` bytes; 0 for none. */
+/*
+ * Returns the size of the longest prefix of whole tokens with at most `max` bytes, or of the
+ * first token if it is larger.
+ */
 size_t oplog_cut(struct slice log, size_t max);
 
-/* The same as oplog_cut for the end of the log: the longest chunk of whole tokens there. */
+/* The same as oplog_cut for the end of the log. */
 size_t oplog_cut_end(struct slice log, size_t max);
 
-/* Returns whether a log consists of well-formed tokens only. */
+/* Returns the end of the date or held element at `p`, as oplog_token_end does. */
+const char *oplog_extra_end(const char *p, const char *end);
+
+/* Returns whether a log consists only of well-formed tokens, dates and held elements. */
 bool oplog_is_log(struct slice log);
 
 /* Returns the number of tokens in a log. */

@@ -1,16 +1,21 @@
 #include "collection/text/table.h"
 
 #include <assert.h>
+#include <stdlib.h>
 
 #include "collection/text/varint.h"
+#include "util/alloc.h"
 
-#define MAGIC "T1"
-
-enum { MAGIC_SIZE = sizeof(MAGIC) - 1, NUMBER = 4, ENTRY_HEAD = 4 };
+enum { MAGIC_SIZE = TABLE_MAGIC_SIZE, NUMBER = TABLE_NUMBER, ENTRY_HEAD = 4 };
 
 size_t table_restarts(const struct table *t)
 {
 	return t->count / TABLE_INTERVAL + (t->count % TABLE_INTERVAL != 0);
+}
+
+size_t table_size(const struct table *t)
+{
+	return t->entries_end + (table_restarts(t) + 1) * NUMBER;
 }
 
 static size_t restart_offset(const struct table *t, size_t restart)
@@ -59,9 +64,18 @@ static void read_entry(struct table_cursor *c)
 	c->next = (size_t)(p - c->table->data) + size;
 }
 
-static bool is_member_text(const char *p, size_t n)
+/*
+ * Returns whether a member that shares `shared` bytes with a word, and has `size` more, is a
+ * word, too. Only escapes need a look at the whole member.
+ */
+static bool is_member(const struct table_cursor *c, size_t shared, size_t size)
 {
-	return word_end(p, p + n) == p + n;
+	const char *rest = c->member + shared;
+
+	if (element_special(rest, rest + size) == rest + size &&
+		(!shared || (c->member[0] != ELEMENT_ESCAPE && rest[-1] != ELEMENT_ESCAPE)))
+		return true;
+	return element_is_word(slice_of(c->member, shared + size));
 }
 
 /*
@@ -83,7 +97,7 @@ static bool check_entry(struct table_cursor *c)
 	size >>= 1;
 	bytes = slice_of(p, size);
 	if (size == 0 || size > (size_t)(end - p) || shared > c->size ||
-		shared + size > MEMBER_MAX || (restart && shared > 0) || !is_member_text(p, size))
+		shared + size > MEMBER_WORD_MAX || (restart && shared > 0))
 		return false;
 	/* This checks the order, and that the entry shares as many bytes as it can. */
 	if (restart ? member_compare(bytes, table_member(c)) <= 0
@@ -92,14 +106,14 @@ static bool check_entry(struct table_cursor *c)
 	word_copy(c->member + shared, p, size);
 	c->size = (uint16_t)(shared + size);
 	c->next = (size_t)(p - c->table->data) + size;
-	return true;
+	return is_member(c, shared, size);
 }
 
 bool table_trust(struct table *t, struct slice data)
 {
 	size_t behind;
 
-	if (data.n < MAGIC_SIZE + NUMBER || memcmp(data.p, MAGIC, MAGIC_SIZE) != 0)
+	if (data.n < MAGIC_SIZE + NUMBER || memcmp(data.p, TABLE_MAGIC, MAGIC_SIZE) != 0)
 		return false;
 	t->data = data.p;
 	t->ranks = NULL;
@@ -272,11 +286,13 @@ bool table_find(const struct table *t, struct slice member, bool *removed)
 void table_writer_add(struct table_writer *w, struct slice member, bool removed)
 {
 	bool restart = w->count % TABLE_INTERVAL == 0;
-	size_t shared = restart ? 0 : member_shared(slice_of(w->last, w->last_size), member),
+	size_t shared = restart || !w->last
+		? 0
+		: member_shared(slice_of(w->last, w->last_size), member),
 	       size = member.n - shared;
 	char *start, *p;
 
-	assert(member.n > 0 && member.n <= MEMBER_MAX);
+	assert(member.n > 0 && member.n <= MEMBER_WORD_MAX);
 	assert(w->count == 0 || member_compare(slice_of(w->last, w->last_size), member) < 0);
 	if (restart) {
 		little_write(buf_reserve(&w->restarts, NUMBER), MAGIC_SIZE + buf_size(&w->entries),
@@ -288,6 +304,8 @@ void table_writer_add(struct table_writer *w, struct slice member, bool removed)
 	p = varint_write(p, (uint32_t)(size << 1 | removed));
 	memcpy(p, member.p + shared, size);
 	buf_commit(&w->entries, (size_t)(p - start) + size);
+	if (!w->last)
+		w->last = xmalloc(MEMBER_WORD_MAX);
 	memcpy(w->last + shared, member.p + shared, size);
 	w->last_size = (uint16_t)member.n;
 	w->count++;
@@ -301,7 +319,7 @@ size_t table_writer_size(const struct table_writer *w)
 
 void table_writer_finish(struct table_writer *w, struct buf *out)
 {
-	BUF_ADD(out, MAGIC);
+	BUF_ADD(out, TABLE_MAGIC);
 	buf_add_slice(out, buf_slice(&w->entries));
 	buf_add_slice(out, buf_slice(&w->restarts));
 	little_write(buf_reserve(out, NUMBER), w->count, NUMBER);
@@ -316,5 +334,6 @@ void table_writer_free(struct table_writer *w)
 {
 	buf_free(&w->entries);
 	buf_free(&w->restarts);
+	free(w->last);
 	*w = (struct table_writer){ 0 };
 }

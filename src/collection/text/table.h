@@ -20,11 +20,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "protocol/request.h"
+#include "protocol/element.h"
 #include "util/buf.h"
 #include "util/slice.h"
 
-enum { TABLE_INTERVAL = 16 };
+#define TABLE_MAGIC "T1"
+
+enum { TABLE_INTERVAL = 16, TABLE_MAGIC_SIZE = sizeof(TABLE_MAGIC) - 1, TABLE_NUMBER = 4 };
 
 /* A parsed table. It borrows its bytes and ranks. */
 struct table {
@@ -49,6 +51,7 @@ bool table_trust(struct table *t, struct slice data) __attribute__((warn_unused_
  * restart point's member after the common ones.
  */
 size_t table_restarts(const struct table *t);
+size_t table_size(const struct table *t);
 void table_rank(struct table *t, uint64_t *ranks);
 
 /* Returns how many of sorted ranks are below `rank` or, if `through`, at most equal to it. */
@@ -61,7 +64,7 @@ struct table_cursor {
 	size_t next; /* offset of the next entry */
 	bool removed;
 	uint16_t size;
-	char member[MEMBER_MAX];
+	char member[MEMBER_WORD_MAX];
 };
 
 /*
@@ -133,7 +136,7 @@ struct table_writer {
 	struct buf entries, restarts;
 	uint32_t count, removals;
 	uint16_t last_size;
-	char last[MEMBER_MAX]; /* the last member */
+	char *last; /* the last member, with room for any; NULL before the first entry */
 };
 
 /* Adds an entry, whose member must be greater than the last one. */

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "protocol/element.h"
 #include "protocol/request.h"
 #include "util/alloc.h"
 
@@ -123,31 +124,27 @@ int32_t counted_net(const struct counted *c, struct slice member)
 
 /* --- texts that are read in portions --- */
 
-/*
- * Returns the length of a portion that ends with a whole word; all of the text if it is
- * malformed.
- */
-static size_t portion_of(const struct words *words)
+/* Removes a portion that ends with a whole word; all of the text if it is malformed. */
+static struct slice take_portion(struct words *words)
 {
 	enum { BYTES = 8 * 1024 };
-	const char *p = words->text.p + BYTES, *end = words->text.p + words->text.n;
+	struct slice text = words->text;
 
-	if (words->text.n <= BYTES)
-		return words->text.n;
-	if (words->kind != WORDS_SIGNED) {
-		p = memchr(p, words->delimiter, (size_t)(end - p));
-		return p ? (size_t)(p + 1 - words->text.p) : words->text.n;
+	if (words->kind != WORDS_SIGNED)
+		return slice_portion(&words->text, BYTES, words->delimiter);
+	if (text.n > BYTES) {
+		text.n = BYTES;
+		while (text.n < words->text.n && text.p[text.n] != '+' && text.p[text.n] != '-')
+			text.n++;
 	}
-	while (p < end && *p != '+' && *p != '-')
-		p++;
-	return (size_t)(p - words->text.p);
+	words->text = slice_skip(words->text, text.n);
+	return text;
 }
 
 bool words_fold(struct counted *c, struct words *words)
 {
-	struct slice text = slice_of(words->text.p, portion_of(words));
+	struct slice text = take_portion(words);
 
-	words->text = slice_skip(words->text, text.n);
 	if (words->kind == WORDS_SIGNED)
 		return signed_fold(&c->fold, text);
 	return counted_read(c, text, words->delimiter, words->kind == WORDS_REMOVED);

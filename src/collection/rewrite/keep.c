@@ -1,0 +1,60 @@
+#include "collection/rewrite/keep.h"
+
+#include "collection/ttl.h"
+
+enum { LATE = 10 /* seconds between the append and the touch of a client's touch, at most */ };
+
+int64_t keep_date(const struct lane *lane, const struct result *r, struct slice base)
+{
+	int64_t date = date_last(base), now, exptime;
+
+	if (date == 0 || (date == DATE_NONE && r->ttl == TTL_NEVER))
+		return date;
+	now = env_server_time(lane_env(lane), lane->waiter.key);
+	if (date > now)
+		return date;
+	/* The touch of the item may not have been executed yet. */
+	if (date > now - LATE)
+		return KEEP_UNKNOWN;
+	if (r->ttl == TTL_NEVER)
+		return 0;
+	return ttl_exptime(lane_env(lane), r->ttl, &exptime) ? now + r->ttl : KEEP_UNKNOWN;
+}
+
+int64_t keep_date_from(const struct lane *lane, int64_t exptime)
+{
+	if (exptime == 0 || ttl_is_date(exptime))
+		return exptime;
+	return env_server_time(lane_env(lane), lane->waiter.key) + exptime;
+}
+
+int64_t keep_ttl(const struct lane *lane, int64_t date)
+{
+	int64_t left;
+
+	if (date <= 0)
+		return TTL_NEVER;
+	left = date - env_server_time(lane_env(lane), lane->waiter.key);
+	return left < 1 ? 1 : left;
+}
+
+int64_t keep_exptime(const struct lane *lane, int64_t date)
+{
+	int64_t ttl = keep_ttl(lane, date);
+
+	return ttl == TTL_NEVER ? 0 : ttl_is_date(ttl) ? date : ttl;
+}
+
+struct call keep_cas(struct buf *value, const struct result *read, int64_t date)
+{
+	date_set(value, date);
+	return (struct call){
+		.verb = CALL_CAS,
+		.value = buf_slice(value),
+		.expected = (uint32_t)buf_size(value),
+		.flags = read->flags,
+		.exptime = date > 0 ? date : 0,
+		.number = read->cas,
+		.connection = read->connection,
+	};
+}

@@ -15,8 +15,11 @@ UNIT_OBJECTS = $(patsubst %.c, $(BUILD)/%.o, $(UNIT) tests/bench/hist.c)
 # What Check's macros come to is not ours to be pedantic about.
 $(UNIT_OBJECTS): LIB_CFLAGS = $(CHECK_CFLAGS) $(MEMCACHED_CFLAGS) -Wno-pedantic
 
+# tests/unit/counting.c counts the allocated memory.
+COUNTING = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free
+
 $(BUILD)/check_unit: $(UNIT_OBJECTS) $(addprefix $(BUILD)/src/, config/users.o measure/notes.o measure/timeline.o upstream/news.o upstream/ring.o upstream/ring_string.o) $(PURE_LIB)
-	$(call say,LD,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(CHECK_LIBS) $(CRYPTO_LIBS) $(MEMCACHED_LIBS)
+	$(call say,LD,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(COUNTING) -o $@ $^ $(CHECK_LIBS) $(CRYPTO_LIBS) $(MEMCACHED_LIBS)
 
 needs-check:
 	@PKG_CONFIG='$(PKG_CONFIG)' scripts/needs test pkg:check
@@ -41,20 +44,23 @@ sim: $(BUILD)/sim
 
 SIM_ENCODINGS = signed csv tombstone paired flip flip-mark indexed
 
-SIM_WORLDS = moving taking $(SIM_ENCODINGS)
+SIM_MORE = taking holding fresh
+SIM_WORLDS = moving $(SIM_MORE) $(SIM_ENCODINGS)
 
 check-sim: $(BUILD)/sim
 	@tests/sum -j $(JOBS) '$(BUILD)/sim -n 10000' '$(BUILD)/sim -n 10000 -s 10001' '$(BUILD)/sim -m -n 10000' \
-		'$(BUILD)/sim -c -n 10' '$(BUILD)/sim -c -m -n 3' '$(BUILD)/sim -e moving -n 2000' '$(BUILD)/sim -e taking -n 3000' \
+		'$(BUILD)/sim -c -n 10' '$(BUILD)/sim -c -m -n 3' '$(BUILD)/sim -e moving -n 2000' \
+		'$(BUILD)/sim -e copies -n 20000' '$(BUILD)/sim -e copies -m -n 30000' \
+		$(foreach w, $(SIM_MORE), '$(BUILD)/sim -e $(w) -n 3000') \
 		$(foreach e, $(SIM_ENCODINGS), '$(BUILD)/sim -e $(e) -n 2000') \
 		$(foreach w, $(SIM_WORLDS), '$(BUILD)/sim -e $(w) -m -n 10000')
 
 # Some histories of each world. Each mutation must be found in as few; bugs of the guards of moving need a rare coincidence.
 check-worlds: $(BUILD)/sim
 	@tests/sum -j $(JOBS) '$(BUILD)/sim -n 500' '$(BUILD)/sim -m -n 200' '$(BUILD)/sim -c -n 2' '$(BUILD)/sim -c -m -n 1' \
-		'$(BUILD)/sim -e moving -n 200' '$(BUILD)/sim -e taking -n 200' \
+		'$(BUILD)/sim -e moving -n 200' '$(BUILD)/sim -e copies -n 1000' $(foreach w, $(SIM_MORE), '$(BUILD)/sim -e $(w) -n 200') \
 		$(foreach e, $(SIM_ENCODINGS), '$(BUILD)/sim -e $(e) -n 50') \
-		'$(BUILD)/sim -e moving -m -n 3000' $(foreach w, taking $(SIM_ENCODINGS), '$(BUILD)/sim -e $(w) -m -n 200')
+		'$(BUILD)/sim -e moving -m -n 3000' $(foreach w, $(SIM_MORE) $(SIM_ENCODINGS), '$(BUILD)/sim -e $(w) -m -n 200')
 
 # --- fuzzers: clang's, over the pure library; each also runs its corpus
 
@@ -155,6 +161,16 @@ check-tsan:
 	@$(TSAN_BUILD) build/tsan/setlistd
 	@$(TSAN_SUPP) tests/wire/run --setlistd build/tsan/setlistd $(TSAN_TESTS)
 
+# --- costs: all combinations of check_costs.c; and some of them in a build that counts the basic blocks between two pauses, except for
+# those of the tests' own code
+
+$(UNIT_OBJECTS): override SANITIZE := $(filter-out -fsanitize-coverage=%, $(SANITIZE))
+
+check-costs: $(BUILD)/check_unit
+	@$(QUIET_MAKE) BUILD=build/costs CFLAGS='-O1 -g' SANITIZE=-fsanitize-coverage=trace-pc build/costs/check_unit
+	@export CK_TIMEOUT_MULTIPLIER=100 CK_RUN_SUITE=tests/unit/check_costs.c; \
+		tests/sum -j 2 'build/costs/check_unit' 'COSTS_ALL=1 $(BUILD)/check_unit'
+
 # --- soak: everything at once, for SECONDS. SETLISTD=build/san/setlistd takes a binary with sanitizers
 
 SECONDS ?= 60
@@ -166,7 +182,8 @@ soak: $(if $(filter ./setlistd, $(SETLISTD)), setlistd)
 # --- coverage: the lines and branches that units and the simulation run. gcov comes with gcc
 
 COVER_BUILD = build/cover
-COVER_RUNS = 'CK_TIMEOUT_MULTIPLIER=100 $(COVER_BUILD)/check_unit' '$(COVER_BUILD)/sim -n 500' '$(COVER_BUILD)/sim -e moving -n 500' '$(COVER_BUILD)/sim -e taking -n 500' \
+COVER_RUNS = 'CK_TIMEOUT_MULTIPLIER=100 $(COVER_BUILD)/check_unit' '$(COVER_BUILD)/sim -n 500' '$(COVER_BUILD)/sim -e moving -n 500' '$(COVER_BUILD)/sim -e copies -n 500' \
+	$(foreach w, $(SIM_MORE), '$(COVER_BUILD)/sim -e $(w) -n 300') \
 	$(foreach e, $(SIM_ENCODINGS), '$(COVER_BUILD)/sim -e $(e) -n 200')
 
 cover:
@@ -202,4 +219,4 @@ bench-quick: setlistd build/loadgen
 
 -include $(BUILD)/tests/wire/sandboxed.d $(patsubst %, $(BUILD)/tests/fuzz/%.d, $(FUZZERS) replay) $(SIM_OBJECTS:.o=.d)
 
-.PHONY: needs-check needs-python check sim check-sim check-worlds check-unit check-corpus check-fuzz check-wire check-instructions check-slow check-clang check-san check-tsan soak cover fuzzers replays build-fuzzers lint format bench bench-quick
+.PHONY: needs-check needs-python check sim check-sim check-worlds check-unit check-corpus check-fuzz check-wire check-instructions check-slow check-clang check-san check-tsan check-costs soak cover fuzzers replays build-fuzzers lint format bench bench-quick

@@ -45,6 +45,9 @@ static const char *const requests[] = {
 	"spop k 2\r\n",
 	"sclaim k b\r\n",
 	"evlimit E 3 7200\r\n",
+	"evtop E 3 2\r\n",
+	"evlast E 3 now F\r\n",
+	"sscan k 3 match *a?[^b]*\r\n",
 	"slease k\r\n",
 	"sload k aaaaaaaa b\r\n",
 	"sfill k aaaaaaaa c d\r\n",
@@ -74,6 +77,13 @@ static const char *const requests[] = {
 	"rpoplpush k k\r\n",
 	"lmpop 2 right l k\r\n",
 	"smove k l b\r\n",
+	"sadd k \"\" \"a b\"\r\n",
+	"srem k {3}\r\na\nb\r\n",
+	"sload k aaaaaaaa \"b c\" \"\\x00\"\r\n",
+	"srange k \"\" \"~ \" 9\r\n",
+	"rpush k \"x y\" '' \"\\x00\"\r\n",
+	"lset k 0 \" \"\r\n",
+	"lrem k 0 \"x y\"\r\n",
 };
 
 /* Bases that refer to runs which there are are added to these; see make_sets. */
@@ -87,7 +97,7 @@ static struct slice values[26] = {
 	{ "@c00000000000.0.1 ", 18 },
 	{ "@c00000000000.0.1 @c00000000000.1.1 @d00000000000.0.1 +a -b ", 60 },
 	{ "@set.1 +a -b ", 13 },
-	{ "@set.3 @a ", 10 },
+	{ "@set.4 @a ", 10 },
 	{ "+x @set.1 @t00000000000.1.3.0.30.0123456789abcdef -x ", 53 },
 	{ "+x +y +z ", 9 },
 	{ "@list ", 6 },

@@ -40,24 +40,28 @@ static void any_bytes(struct slice bytes, struct slice name)
 static struct table_model model;
 
 /* Begins like the previous member, and ends as in the input. */
-static struct slice next_name(struct slice *in, char name[MEMBER_MAX], size_t before)
+static struct slice next_name(struct slice *in, char name[MEMBER_WORD_MAX], size_t before)
 {
 	uint8_t size = input_byte(in);
 	size_t shared = before ? input_byte(in) % (before + 1) : 0;
-	struct slice bytes = input_bytes(in, size < 224 ? 1 + size % 16 : size % (MEMBER_MAX + 1));
+	struct slice bytes =
+		input_bytes(in, size < 224 ? 1 + size % 16 : size % (MEMBER_WORD_MAX + 1));
 
-	if (shared + bytes.n > MEMBER_MAX)
-		shared = MEMBER_MAX - bytes.n;
-	for (size_t i = 0; i < bytes.n; i++) {
-		unsigned char byte = (unsigned char)bytes.p[i];
-		name[shared + i] = (char)(byte <= ' ' || byte == 0x7f ? '!' : byte);
+	if (shared + bytes.n > MEMBER_WORD_MAX)
+		shared = MEMBER_WORD_MAX - bytes.n;
+	memcpy(name + shared, bytes.p, bytes.n);
+	for (size_t i = 0, n = shared + bytes.n; i < n; i++) {
+		if (name[i] == ELEMENT_ESCAPE && i + 1 < n)
+			i++, name[i] = (char)(0x22 + (unsigned char)name[i] % 0x21);
+		else if ((unsigned char)name[i] <= ' ')
+			name[i] = '!';
 	}
 	return slice_of(name, shared + bytes.n);
 }
 
 static void make_model(struct slice *in)
 {
-	char name[MEMBER_MAX];
+	char name[MEMBER_WORD_MAX];
 	size_t before = 0;
 
 	model.count = 0;
@@ -149,7 +153,7 @@ static void tables_of_members(struct slice *in)
 {
 	struct slice tables[TABLES_MAX], rest = *in;
 	struct buf index = BUF_EMPTY;
-	char name[MEMBER_MAX];
+	char name[MEMBER_WORD_MAX];
 	struct fences f;
 	size_t count, size = 0;
 

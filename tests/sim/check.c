@@ -2,6 +2,7 @@
 #include "lists.h"
 #include "protocol/commands.h"
 #include "stored_set.h"
+#include "wording.h"
 #include "world.h"
 
 /*
@@ -92,8 +93,8 @@ static void apply_tokens(struct world *w, const struct message *message, int key
 
 	match(w, message, key, log);
 	while ((token = slice_token(&log)).n) {
-		int member = truth_member(slice_skip(token, 1));
-		if (token.p[0] == '@')
+		int member = truth_member(wording_name(slice_skip(token, 1), false));
+		if (token.p[0] == '@' || token.p[0] == '~')
 			continue;
 		if (member < 0) {
 			world_fail(w, "a token that nobody wrote", "%.*s", (int)token.n, token.p);
@@ -129,6 +130,26 @@ static void take_over(struct world *w, int key, const bool members[SIM_MEMBERS])
 		truth_set_member(&w->truth, key, m, members[m]);
 }
 
+/*
+ * Applies the words that a write has added to the base `before`, if `applies`. Returns false if it
+ * did more.
+ */
+static bool add_words(
+	struct world *w, const struct message *message, int key, struct slice before, bool applies)
+{
+	struct buf old = BUF_EMPTY, new = BUF_EMPTY;
+	bool longer;
+
+	lives_add_undated(before, &old);
+	lives_add_undated(message->call.value, &new);
+	longer = slice_starts(buf_slice(&new), buf_slice(&old));
+	if (longer && applies)
+		apply_tokens(w, message, key, slice_skip(buf_slice(&new), buf_size(&old)));
+	buf_free(&old);
+	buf_free(&new);
+	return longer;
+}
+
 /* Checks a base that was written whole: created, rewritten, replaced by an sset, or with a longer log. */
 static void check_written(
 	struct world *w, const struct message *message, int key, struct slice before)
@@ -159,11 +180,12 @@ static void check_written(
 	}
 	for (int m = 0; m < SIM_MEMBERS; m++)
 		same = same && members[m] == w->truth.sets[key].in[m];
+	if (!same && !add_words(w, message, key, before, false) &&
+		stakes_written(w, message, key, members))
+		return;
 	if (check_is_sset(w, key, members))
 		take_over(w, key, members);
-	else if (!same && slice_starts(value, before))
-		apply_tokens(w, message, key, slice_skip(value, before.n));
-	else if (!same)
+	else if (!same && !add_words(w, message, key, before, true))
 		world_fail(w, "a rewrite changed the set", "key %d", key);
 }
 
@@ -220,6 +242,7 @@ void check_execute(struct world *w, struct message *message)
 	int key = world_set(call->key), list = lists_index(call->key);
 	struct buf before = BUF_EMPTY;
 	struct memcached_item *item, old = { .used = false };
+	bool expired;
 
 	w->truth.tick++;
 	check_second(w);
@@ -234,7 +257,13 @@ void check_execute(struct world *w, struct message *message)
 	if (message->result.status == RESULT_DONE && key >= 0 && call->verb == CALL_DELETE)
 		w->deleted[key]++;
 	w->truth.tick++;
-	lives_executed(w, message, &old);
+	old.value = before;
+	/* The command is done, even if the rewrite arrived after the end of the base. */
+	expired = item && message->result.status == RESULT_DONE && lives_has_expired(w, message);
+	if (expired)
+		item->expires = 0;
+	else
+		lives_executed(w, message, &old);
 	if (list >= 0) {
 		lists_executed(w, message, list, buf_slice(&before));
 	} else if (message->result.status == RESULT_DONE) {
@@ -247,6 +276,8 @@ void check_execute(struct world *w, struct message *message)
 		else if (key < 0 && call->verb == CALL_DELETE)
 			check_segment_deleted(w, call->key);
 	}
+	if (expired)
+		item->expires = call->exptime;
 	buf_free(&before);
 	if (call->verb == CALL_GET)
 		return;
@@ -315,7 +346,7 @@ static bool is_read(command_id command)
 	enum order_class order = command_get(command)->order;
 
 	return order == ORDER_READ || order == ORDER_READ_SETS || order == ORDER_READ_BLOCKS ||
-		command == COMMAND_SPOP;
+		command == COMMAND_SPOP || command == COMMAND_STAKE;
 }
 
 void check_reply(struct sim_op *op)
@@ -332,6 +363,8 @@ void check_reply(struct sim_op *op)
 			op->reply.data);
 	} else if (check_says(op, "SERVER_ERROR")) {
 		w->failures++;
+	} else if (op->command == COMMAND_STAKE && check_says(op, "VALUE") && !w->form) {
+		return;
 	} else if (leases_reply(op)) {
 		return;
 	} else if (op->command == COMMAND_SCLAIM && !check_says(op, "NOT_FOUND")) {

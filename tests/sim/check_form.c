@@ -49,6 +49,7 @@ void form_issued(struct sim_op *op)
 		c->removes = everything & ~mask;
 		break;
 	case COMMAND_SPOP:
+	case COMMAND_STAKE:
 		c->pops = true;
 		c->removes = everything;
 		break;
@@ -103,7 +104,7 @@ void form_sent(struct world *w, struct message *m)
 static bool opposed(const struct sim_op *op, int member, bool want)
 {
 	const struct world *w = op->world;
-	bool pops = op->command == COMMAND_SPOP;
+	bool pops = op->command == COMMAND_SPOP || op->command == COMMAND_STAKE;
 
 	for (size_t i = 1; i <= w->commands; i++) {
 		const struct form_command *c = &w->form_truth.commands[i];

@@ -268,7 +268,7 @@ static void check_members(struct sim_op *op, const struct answer *a)
 			world_fail(w, "a read shows what never was",
 				"key %d member %d is %d, client %d", op->key, m, a->in[m],
 				op->client);
-		if (op->command == COMMAND_SPOP && a->in[m])
+		if ((op->command == COMMAND_SPOP || op->command == COMMAND_STAKE) && a->in[m])
 			form_popped(op, m);
 	}
 }

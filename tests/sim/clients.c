@@ -5,9 +5,12 @@
 #include "lists.h"
 #include "protocol/commands.h"
 #include "util/alloc.h"
+#include "wording.h"
 #include "world.h"
 
-static const command_id shared[] = { COMMAND_SSET, COMMAND_SPOP, COMMAND_TOUCH, COMMAND_DELETE };
+static const command_id shared[] = { COMMAND_SSET, COMMAND_SPOP, COMMAND_TOUCH, COMMAND_DELETE,
+	COMMAND_STAKE };
+enum { SHARED = sizeof(shared) / sizeof(*shared) };
 
 /* Other encodings answer all reads from the same fold, so that one command for reading is enough. */
 static command_id choose_in_form(struct world *w, int key, uint64_t dice)
@@ -30,7 +33,7 @@ static command_id choose_in_form(struct world *w, int key, uint64_t dice)
 	if (key != 2 && w->dated && dice > undated)
 		return COMMAND_TOUCH;
 	if (key == 2 && dice < 80)
-		return shared[world_random(w, 4)];
+		return shared[world_random(w, SHARED)];
 	return COMMAND_SMEMBERS;
 }
 
@@ -61,7 +64,7 @@ static command_id choose_command(struct world *w, int key)
 	if (dice < 69)
 		return COMMAND_SCLAIM;
 	if (key == 2 && dice < 79)
-		return shared[world_random(w, 4)];
+		return shared[world_random(w, SHARED)];
 	if (dice > 96)
 		return dice > 98 && world_chance(w, 50) ? COMMAND_GAT : COMMAND_TOUCH;
 	return reads[world_random(w, sizeof(reads) / sizeof(*reads))];
@@ -79,13 +82,16 @@ static void add_name(struct buf *line, int member)
 
 static void add_word(struct buf *line, struct sim_op *op, int member)
 {
-	char name[16];
+	char name[16], stored[WORDING_MAX];
+	struct slice word;
 
 	truth_name(member, name);
+	word = wording_word(name, stored);
 	add_name(line, member);
 	if (op->command == COMMAND_SADD || op->command == COMMAND_SADDX ||
 		op->command == COMMAND_SREM || op->command == COMMAND_SCLAIM)
-		buf_printf(&op->log, "%c%s ", op->command == COMMAND_SREM ? '-' : '+', name);
+		buf_printf(&op->log, "%c%.*s ", op->command == COMMAND_SREM ? '-' : '+',
+			(int)word.n, word.p);
 	if (op->command != COMMAND_SREM)
 		op->world->ever_added[op->key][member] = true;
 	op->members[member] = true;

@@ -2,6 +2,8 @@
 
 #include <stdio.h>
 
+#include "wording.h"
+
 /* The seed of the first history that fails; 0 if none does. */
 static uint64_t run(
 	const struct histories *h, uint64_t first, uint64_t count, int mutation, bool verbose)
@@ -22,6 +24,7 @@ static uint64_t run(
 	for (int i = 0; i < HISTORY_TOTALS && h->totals[i]; i++)
 		printf("%s %llu %s", i ? "," : ":", (unsigned long long)totals[i], h->totals[i]);
 	printf("\n");
+	wording_print_counts();
 	return 0;
 }
 

@@ -8,6 +8,7 @@
 #include "command/start.h"
 #include "util/alloc.h"
 #include "util/random.h"
+#include "wording.h"
 
 static const uint64_t START =
 	1700000000000000; /* microseconds since 1970: a date is more than 30 days */
@@ -212,6 +213,16 @@ static bool is_over(struct env *env)
 	return random_next(&p->slices) % 2;
 }
 
+/* If the servers of keys change, their clocks are the same. */
+static int64_t server_time(struct env *env, struct slice key)
+{
+	const struct lan_proxy *p = proxy_of(env);
+	const struct lan *lan = p->lan;
+	int server = lan->hooks->place ? lan->hooks->place(key) : 0;
+
+	return p->lacks_clock ? 0 : (int64_t)((lan_ms(lan) + lan->servers[server].ahead) / 1000);
+}
+
 static void pause_work(struct env *env, struct waiter *waiter, const struct account *account)
 {
 	(void)account;
@@ -243,6 +254,7 @@ void lan_init_host(struct lan_proxy *p, struct lan_host *host)
 		.later = call_later,
 		.is_over = is_over,
 		.pause = pause_work,
+		.server_time = server_time,
 		.random = random_next(&p->lan->random),
 		.seed = random_next(&p->lan->random),
 		.servers = p->lan->server_count,
@@ -265,12 +277,18 @@ bool lan_ask(struct lan_host *host, int client, struct slice line, void *owner)
 	const struct request_limits limits = { 1 << 16, 1 << 16, 300 };
 	struct request_progress progress = { 0 };
 	struct request request;
+	struct buf worded = BUF_EMPTY;
+	bool good;
 
 	lan_say(host->proxy->lan, "P%d client %d asks %.*s", host->proxy->index, client,
 		(int)line.n, line.p);
 	lan_set_clock(host->proxy);
-	return request_parse(line, &limits, &progress, &request) == REQUEST_READY &&
+	wording_request(line, &worded);
+	good = request_parse(buf_slice(&worded), &limits, &progress, &request) == REQUEST_READY &&
 		task_start(&host->host, &request, owner);
+	request_progress_end(&progress);
+	buf_free(&worded);
+	return good;
 }
 
 /* --- arrivals --- */
@@ -307,6 +325,8 @@ static void show(const struct lan *lan, const struct message *m)
 
 static void execute(struct lan *lan, struct message *m)
 {
+	if (call_stores(m->call.verb))
+		wording_count(m->call.value);
 	if (!lan->hooks->execute || !lan->hooks->execute(lan, m))
 		m->result = memcached_call(&lan->servers[m->server], &m->call, lan_ms(lan));
 	if (lan->hooks->executed)

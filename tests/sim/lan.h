@@ -32,7 +32,8 @@ struct lan_proxy {
 	struct pool pool;
 	struct lan *lan;
 	int index;
-	int64_t skew; /* milliseconds by which its clock is ahead */
+	int64_t skew;     /* milliseconds by which its clock is ahead */
+	bool lacks_clock; /* it does not know the clocks of servers */
 	bool dead;
 	uint64_t calls;    /* number of calls that it has sent */
 	uint64_t connects; /* number of its connections that were broken */

@@ -57,23 +57,24 @@ static bool read_base(struct world *w, struct slice base, struct list_lease *out
 	static struct list_sequence s;
 	struct slice token;
 	uint64_t seconds;
-	bool whole = true;
+	bool whole = true, wide = false;
 
 	out->front = out->count = out->loaded_count = 0;
 	s.count = 0;
 	while ((token = slice_token(&base)).n) {
 		if (token.p[0] == '+') {
-			out->words[out->count++] = lists_item_number(w, slice_skip(token, 1));
+			out->words[out->count++] = lists_stored_number(w, slice_skip(token, 1));
 		} else if (slice_equal(token, SLICE("@list.2"))) {
 			out->front = out->count;
 		} else if (slice_starts(token, SLICE("@fill.")) && token.n > MARK + STORED_TOKEN) {
 			memcpy(out->token, token.p + MARK, STORED_TOKEN);
 			token = slice_skip(token, MARK + STORED_TOKEN);
 			if (!stored_number(&token, '.', &out->deadline) ||
-				!stored_number(&token, '.', &seconds) || token.n)
+				!stored_number(&token, '.', &seconds) ||
+				(token.n && !(wide = slice_equal(token, SLICE(".3")))))
 				world_fail(w, "a lease that is none", "%s", "");
-		} else if (whole) {
-			whole = lists_read_segment(w, LOADED_LIST, token, &s);
+		} else if (whole && token.p[0] != '~') {
+			whole = lists_read_segment(w, LOADED_LIST, token, wide, &s);
 		}
 	}
 	out->loaded_count = s.count;
@@ -221,7 +222,9 @@ static void word(struct world *w, const struct message *m, struct slice log)
 	struct slice token;
 
 	while ((token = slice_token(&log)).n) {
-		int n = lists_item_number(w, slice_skip(token, 1));
+		if (token.p[0] == '~')
+			continue;
+		int n = lists_stored_number(w, slice_skip(token, 1));
 		memmove(l->words + at + 1, l->words + at, (l->count - at) * sizeof(int));
 		l->words[at++] = n;
 		l->count++;

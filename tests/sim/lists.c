@@ -7,6 +7,7 @@
 #include "util/alloc.h"
 #include "util/check.h"
 #include "util/num.h"
+#include "wording.h"
 
 struct truth_list *lists_of(struct world *w, int list)
 {
@@ -108,8 +109,14 @@ int lists_item_number(struct world *w, struct slice name)
 	return 0;
 }
 
+int lists_stored_number(struct world *w, struct slice word)
+{
+	return lists_item_number(w, wording_name(word, true));
+}
+
 /* Reads @<group>.<count>.<kilobytes>.<check>, which :<skip>:<keep> may follow, without the code under test. */
-bool lists_read_segment(struct world *w, int list, struct slice token, struct list_sequence *out)
+bool lists_read_segment(
+	struct world *w, int list, struct slice token, bool wide, struct list_sequence *out)
 {
 	enum { GROUP = 12 };
 	uint64_t count = 0, kilobytes, skip = 0, keep = UINT64_MAX, n = 0, check;
@@ -134,7 +141,9 @@ bool lists_read_segment(struct world *w, int list, struct slice token, struct li
 	rest = buf_slice(&segment->value);
 	for (; (item = slice_token(&rest)).n; n++) {
 		if (n >= skip && n - skip < keep)
-			out->items[out->count++] = lists_item_number(w, slice_skip(item, 1));
+			out->items[out->count++] = lists_stored_number(w, slice_skip(item, 1));
+		if (!wide && !wording_is_narrow(slice_skip(item, 1)))
+			world_fail(w, "a segment of form 3, and a base of form 1", "%s", key);
 	}
 	if (n != count)
 		world_fail(w, "a segment with another count than its name says", "%s has %llu", key,
@@ -161,7 +170,7 @@ bool lists_read_stored(struct world *w, int list, struct list_sequence *out)
 	char name[SIM_KEY_SIZE] = { 'l', (char)('0' + list) };
 	struct memcached_item *base = world_find(w, slice_of(name, SIM_KEY_SIZE));
 	struct slice rest, token;
-	bool marked = false;
+	bool marked = false, wide = false;
 
 	out->count = 0;
 	if (!base)
@@ -169,15 +178,17 @@ bool lists_read_stored(struct world *w, int list, struct list_sequence *out)
 	rest = buf_slice(&base->value);
 	while ((token = slice_token(&rest)).n) {
 		if (token.p[0] == '+')
-			out->items[out->count++] = lists_item_number(w, slice_skip(token, 1));
+			out->items[out->count++] = lists_stored_number(w, slice_skip(token, 1));
 		else if (token.p[0] == '-')
-			remove_item(out, lists_item_number(w, slice_skip(token, 1)));
+			remove_item(out, lists_stored_number(w, slice_skip(token, 1)));
 		else if (token.p[0] == '@' && token.p[1] == 's' && token.n > 6) {
-			if (!lists_read_segment(w, list, token, out))
+			if (!lists_read_segment(w, list, token, wide, out))
 				return false;
-		} else if (slice_equal(token, SLICE("@list"))) {
+		} else if (slice_equal(token, SLICE("@list")) ||
+			slice_equal(token, SLICE("@list.3"))) {
 			marked = true;
-		} else {
+			wide = token.n > 5;
+		} else if (!slice_starts(token, SLICE("~t"))) {
 			world_fail(w, "a token that nobody wrote", "%.*s", (int)token.n, token.p);
 		}
 	}
@@ -250,9 +261,9 @@ static void push(
 	struct slice token;
 
 	while ((token = slice_token(&log)).n) {
-		if (token.p[0] == '@')
+		if (token.p[0] == '@' || token.p[0] == '~')
 			continue;
-		int n = lists_item_number(w, slice_skip(token, 1));
+		int n = lists_stored_number(w, slice_skip(token, 1));
 		memmove(t->items + at + 1, t->items + at, (t->count - at) * sizeof(int));
 		t->items[at++] = n;
 		t->count++;
@@ -274,7 +285,7 @@ static bool removes(struct world *w, struct slice base, int item)
 	struct slice token;
 
 	while ((token = slice_token(&base)).n) {
-		if (token.p[0] == '-' && lists_item_number(w, slice_skip(token, 1)) == item)
+		if (token.p[0] == '-' && lists_stored_number(w, slice_skip(token, 1)) == item)
 			return true;
 	}
 	return false;

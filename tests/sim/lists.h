@@ -81,6 +81,8 @@ struct list_sequence {
 
 /* Returns the number of the item i<number>. */
 int lists_item_number(struct world *w, struct slice name);
+/* The same of a stored word. */
+int lists_stored_number(struct world *w, struct slice word);
 
 /* The true state of a list. */
 struct truth_list *lists_of(struct world *w, int list);
@@ -98,7 +100,8 @@ void lists_write_read(struct sim_op *op, int list, struct buf *line);
 
 /* Reads the stored items of a list, or of one segment. Returns false if an item is missing. */
 bool lists_read_stored(struct world *w, int list, struct list_sequence *out);
-bool lists_read_segment(struct world *w, int list, struct slice token, struct list_sequence *out);
+bool lists_read_segment(
+	struct world *w, int list, struct slice token, bool wide, struct list_sequence *out);
 
 /* An item was pushed by that message. */
 void lists_pushed(struct world *w, const struct message *message, int item);

@@ -5,7 +5,7 @@
 #include "protocol/commands.h"
 #include "world.h"
 
-enum { NEAR = 2, MONTH = 60 * 60 * 24 * 30 };
+enum { NEAR = 1, SLOW = 60, MONTH = 60 * 60 * 24 * 30 };
 
 static int64_t second(const struct world *w)
 {
@@ -89,13 +89,64 @@ int64_t lives_choose(struct world *w)
 	}
 }
 
-/* --- the correct times --- */
+/* --- the dates of bases --- */
 
-static bool is_near(int64_t is, int64_t expires, int64_t drift)
+/* The server's clock. */
+static int64_t server_second(const struct world *w, struct slice key)
 {
-	if (!is || !expires)
-		return is == expires;
-	return is >= expires - NEAR && is <= expires + NEAR + drift;
+	return (int64_t)((world_now(w) + w->lan.servers[world_server(key)].ahead) / 1000);
+}
+
+/*
+ * Stores the last date in a base, and returns how many it has. Shares no code with the code under
+ * test.
+ */
+static int dates_in(struct slice base, int64_t *last)
+{
+	int count = 0;
+
+	for (size_t i = 0; i + 2 < base.n; i++) {
+		if ((i && base.p[i - 1] != ' ') || base.p[i] != '~' || base.p[i + 1] != 't')
+			continue;
+		*last = 0;
+		for (i += 2; i < base.n && base.p[i] != ' '; i++)
+			*last = *last * 10 + base.p[i] - '0';
+		count++;
+	}
+	return count;
+}
+
+void lives_add_undated(struct slice base, struct buf *out)
+{
+	struct slice token;
+
+	while ((token = slice_token(&base)).n) {
+		if (!slice_starts(token, SLICE("~t")))
+			buf_add_word(out, token);
+	}
+}
+
+static int dates_of(const struct memcached_item *item, int64_t *last)
+{
+	return dates_in(buf_slice(&item->value), last);
+}
+
+static bool is_near(int64_t is, int64_t expires)
+{
+	return !is || !expires ? is == expires : is >= expires - NEAR && is <= expires + NEAR;
+}
+
+static bool is_settled(const struct memcached_item *item)
+{
+	int64_t date;
+
+	return !dates_of(item, &date) || is_near(item->expires, date);
+}
+
+bool lives_has_expired(const struct world *w, const struct message *m)
+{
+	return m->call.verb == CALL_CAS && m->call.exptime > MONTH &&
+		m->call.exptime <= server_second(w, m->call.key);
 }
 
 static void check(struct world *w, int i)
@@ -108,21 +159,12 @@ static void check(struct world *w, int i)
 	if (item->flags != life->flags)
 		world_fail(w, "a base with other flags", "base %d has %u, not %u", i, item->flags,
 			life->flags);
-	if (is_near(item->expires, life->expires, life->drift))
-		return;
-	for (int p = 0; p < LIVES_PROXIES; p++) {
-		if (life->by[p].corrects)
-			return;
-	}
-	world_fail(w, "a base with another time to live",
-		"base %d expires %lld, not %lld, drift %lld", i, (long long)item->expires,
-		(long long)life->expires, (long long)life->drift);
-}
-
-static void set_end(struct life *life, int64_t expires, int64_t drift)
-{
-	life->expires = expires;
-	life->drift = drift;
+	if (!life->open && item->expires != life->expires)
+		world_fail(w, "a base with another time to live", "base %d expires %lld, not %lld",
+			i, (long long)item->expires, (long long)life->expires);
+	if (!life->open && !is_settled(item))
+		world_fail(w, "a base that does not expire at its date", "base %d expires %lld", i,
+			(long long)item->expires);
 }
 
 /* --- executed calls --- */
@@ -131,15 +173,18 @@ static void set_end(struct life *life, int64_t expires, int64_t drift)
 static void made(struct world *w, struct life *life, struct memcached_item *item)
 {
 	item->flags = life->flags = (uint32_t)w->truth.tick + 1;
-	set_end(life, item->expires, 0);
+	life->expires = item->expires;
+	life->open = false;
+	life->made = w->truth.tick;
 }
 
 static bool is_as_rule_says(
 	const struct world *w, const struct message *m, const struct memcached_item *item)
 {
-	int64_t ttl = rule_of(w, m->call.key);
+	int64_t ttl = rule_of(w, m->call.key), date;
 
-	return item->expires == (ttl ? second(w) + ttl : 0) && item->flags == 0;
+	return item->expires == (ttl ? server_second(w, m->call.key) + ttl : 0) &&
+		item->flags == 0 && !dates_of(item, &date);
 }
 
 static void created(
@@ -162,229 +207,186 @@ static bool may_be_sset(const struct world *w, int i)
 	return false;
 }
 
-enum { SLOW = 10 };
-
-/* A read ahead is treated as if it were read now. */
-static void take_ahead(struct world *w, struct rewriter *by)
+/* Whether the CAS touches an empty base, whose value stays empty. */
+static bool is_touch(const struct message *m, const struct memcached_item *before)
 {
-	if (by->ahead)
-		by->read = second(w);
-	by->ahead = false;
+	return note(m)->asked && m->call.value.n == 0 && buf_size(&before->value) == 0;
 }
 
-/* If no task waits for the CAS, it is not corrected. */
+/*
+ * Returns whether a rewrite may give a base without a date this end: the seconds left when it was
+ * read, counted from the moment at which the proxy had the reply.
+ */
+static bool may_convert(const struct world *w, const struct message *m, const struct life *life,
+	const struct memcached_item *before, int64_t expires)
+{
+	int64_t late = m->proxy ? second(w) - life->read[m->proxy->index] : INT32_MAX;
+
+	if (life->open)
+		return true;
+	return !before->expires
+		? expires == 0
+		: expires >= before->expires - NEAR && expires <= before->expires + NEAR + late;
+}
+
+/*
+ * A rewrite sets the last date of the base that it was computed from. A touch appends a date, so
+ * the base is still the same.
+ */
 static void rewritten(
 	struct world *w, const struct message *m, int i, const struct memcached_item *before)
 {
 	struct life *life = &w->lives[i];
 	struct memcached_item *item = find(w, i);
-	struct rewriter *by = m->proxy ? &life->by[m->proxy->index] : NULL;
+	int64_t old, date = 0;
+	int count;
 
-	if (!item)
-		return;
-	if (may_be_sset(w, i) && is_as_rule_says(w, m, item)) {
-		made(w, life, item);
-	} else if (!by) {
-		set_end(life, item->expires, 0);
-	} else {
-		take_ahead(w, by);
-		by->corrects = true;
-		by->broke = by->mixed = by->doubts = false;
-		by->wrote = second(w);
-		by->exact = m->call.exptime > MONTH;
-		by->known = by->looked;
-		by->before = before->expires;
-		by->gave = by->gave_last = item->expires;
-		by->drift = life->drift;
-		life->drift += second(w) - by->read;
-		/*
-		 * Timeouts do not let a rewrite take that long. Otherwise a short touch meanwhile
-		 * would be undetectable.
-		 */
-		if (second(w) - by->read > SLOW)
-			set_end(life, item->expires, life->drift);
-	}
-}
-
-/*
- * If clocks differ, proxies that correct a date at the same time may each mistake the correction
- * of the other for such a difference. The date is then off by more than NEAR.
- */
-static bool is_mutual(const struct world *w, int64_t right, int64_t expires, int64_t drift)
-{
-	return w->skewed && right && is_near(expires + NEAR, right, drift + 2 * NEAR);
-}
-
-/*
- * Returns whether a time to live that another client has set looks to the proxy like its own.
- * memcached returns only the remaining seconds, so unless it has the server's clock, the proxy
- * must treat any end as its own that the time in flight can explain.
- */
-static bool looks_own(const struct world *w, const struct rewriter *by, int64_t expires)
-{
-	int64_t since = by->exact ? 0 : second(w) - by->wrote;
-
-	return is_near(expires, by->gave, since) || is_near(expires, by->gave_last, since);
-}
-
-/*
- * A correction overrides the time that another client has set since the CAS. Then another
- * correction follows, unless that time equals the proxy's previous one. If it is near, another one
- * may follow.
- */
-static bool must_follow(const struct world *w, struct rewriter *by, const struct life *life,
-	int64_t expires, int64_t drift)
-{
-	if (!by->corrects || !is_near(expires, by->before, drift))
-		return false;
-	by->doubts = looks_own(w, by, life->expires);
-	by->instead = life->expires;
-	if (by->doubts)
-		return false;
-	by->before = life->expires;
-	by->gave_last = expires;
-	return true;
-}
-
-/*
- * A correction set the right end, give or take NEAR. If the end that it replaced was neither that
- * nor an earlier one of the proxy, the proxy has detected a touch and may correct once more. Until
- * its next command on the base, that may override any touch.
- */
-static bool may_follow(
-	struct rewriter *by, const struct life *life, int64_t replaced, int64_t expires)
-{
-	if (replaced == expires || replaced == by->gave || replaced == by->gave_last)
-		return false;
-	by->before = life->expires;
-	by->gave_last = expires;
-	return true;
-}
-
-/*
- * Two proxies that correct at the same time: each may mistake the time of the other for the touch
- * of a client.
- */
-static void mix(struct life *life, struct rewriter *by)
-{
-	for (int p = 0; p < LIVES_PROXIES; p++) {
-		struct rewriter *other = &life->by[p];
-		if (other != by && other->corrects)
-			other->mixed = by->mixed = true;
-	}
-}
-
-/* The proxy may detect the time that its correction has overridden, and restore it. */
-static void override(struct life *life, struct rewriter *by, int64_t drift)
-{
-	by->doubts = true;
-	by->instead = life->expires;
-	set_end(life, by->before, drift);
-}
-
-/* The same for the time that this overrides in turn. */
-static void give_back(struct life *life, struct rewriter *by, int64_t expires)
-{
-	by->doubts = true;
-	by->instead = life->expires;
-	set_end(life, expires, 0);
-}
-
-/* Whether a rewrite under way has kept that end, given it, or overridden it. */
-static bool is_known(const struct life *life, int64_t expires, int64_t drift)
-{
-	for (int p = 0; p < LIVES_PROXIES; p++) {
-		const struct rewriter *by = &life->by[p];
-		if (by->mixed &&
-			(is_near(expires, by->before, drift) || is_near(expires, by->gave, drift) ||
-				is_near(expires, by->gave_last, drift) ||
-				(by->doubts && is_near(expires, by->instead, drift))))
-			return true;
-	}
-	return false;
-}
-
-static void corrected(struct world *w, const struct message *m, struct life *life,
-	const struct memcached_item *before, const struct memcached_item *item)
-{
-	struct rewriter *by = m->proxy ? &life->by[m->proxy->index] : NULL;
-	int64_t drift;
-
-	if (!by) {
-		set_end(life, item->expires, 0);
+	if (!item || (may_be_sset(w, i) && is_as_rule_says(w, m, item))) {
+		if (item)
+			made(w, life, item);
 		return;
 	}
-	mix(life, by);
-	drift = by->drift + second(w) - (m->call.exptime > MONTH ? by->read : by->known);
-	if (by->corrects && is_near(item->expires, life->expires, drift)) {
-		life->drift = drift;
-		if (may_follow(by, life, before->expires, item->expires))
-			return;
-	} else if (must_follow(w, by, life, item->expires, drift))
-		return;
-	else if (by->mixed && is_known(life, item->expires, drift))
-		w->undone++, give_back(life, by, item->expires);
-	else if (by->corrects && is_near(item->expires, by->before, drift))
-		w->undone++, set_end(life, by->before, drift);
-	else if (by->corrects && m->call.exptime > MONTH &&
-		(is_mutual(w, life->expires, item->expires, drift) ||
-			is_mutual(w, by->before, item->expires, drift)))
-		set_end(life, item->expires, 0);
-	else if (by->broke && is_near(item->expires, by->before, drift))
-		override(life, by, drift);
-	else if (by->doubts && is_near(item->expires, by->instead, drift))
-		give_back(life, by, item->expires);
-	by->corrects = by->broke = false;
+	count = dates_of(item, &date);
+	if (dates_of(before, &old) && (!old || old > server_second(w, m->call.key))) {
+		if (count != 1 || date != old || item->expires != old)
+			world_fail(w, "a rewrite loses a date", "base %d expires %lld, not %lld", i,
+				(long long)item->expires, (long long)old);
+	} else if (!may_convert(w, m, life, before, item->expires) ||
+		(count ? count > 1 || date != item->expires : item->expires)) {
+		world_fail(w, "a rewrite sets another date", "base %d expires %lld, not %lld", i,
+			(long long)item->expires, (long long)before->expires);
+	}
+	life->expires = item->expires;
+	life->open = false;
 }
 
-static void touched(struct world *w, const struct message *m, struct life *life,
-	const struct memcached_item *item)
+static struct sim_op *asked_by(struct world *w, const struct message *m)
 {
-	uint64_t *last = &life->touched[w->past[note(m)->asked].client];
 	struct sim_op *op;
 
-	set_end(life, item->expires, 0);
-	if (!m->proxy || !note(m)->asked)
-		return;
+	TAILQ_FOREACH(op, &w->ops, link) {
+		if (op->number == note(m)->asked)
+			return op;
+	}
+	return NULL;
+}
+
+/*
+ * Whether a proxy has computed this date for a number of seconds: when it sent it. The touch of the
+ * item counts from its execution.
+ */
+static bool is_right_date(int64_t date, int64_t expires)
+{
+	return date >= expires - SLOW && date <= expires + NEAR;
+}
+
+static void touched_for_client(
+	struct world *w, const struct message *m, struct life *life, struct memcached_item *item)
+{
+	uint64_t *last = &life->touched[w->past[note(m)->asked].client];
+	struct sim_op *op = asked_by(w, m);
+
 	if (note(m)->asked < *last && !note(m)->unclear)
 		world_fail(w, "touches of a client in another order",
 			"%.*s: command %llu behind %llu", (int)m->call.key.n, m->call.key.p,
 			(unsigned long long)note(m)->asked, (unsigned long long)*last);
 	if (!note(m)->unclear)
 		*last = note(m)->asked;
-	TAILQ_FOREACH(op, &w->ops, link) {
-		if (op->number == note(m)->asked)
-			op->touched = true;
-	}
+	if (!op)
+		return;
+	if (op->command == COMMAND_TOUCH && m->call.verb == CALL_GAT && m->call.exptime &&
+		m->call.exptime <= MONTH && life->given[m->proxy->index] > 0 &&
+		!is_right_date(life->given[m->proxy->index], item->expires))
+		world_fail(w, "a touch appends another date", "%.*s expires %lld, not %lld",
+			(int)m->call.key.n, m->call.key.p, (long long)life->given[m->proxy->index],
+			(long long)item->expires);
+	op->touched = true;
+	op->touched_empty = buf_size(&item->value) == 0;
+	op->ends = item->expires;
 }
 
-static void read_by(struct world *w, const struct message *m, struct rewriter *by)
+static bool was_appended(const struct life *life, int64_t date)
+{
+	for (size_t i = 0; i < LIVES_DATES && i < life->appends; i++) {
+		if (life->dates[i] == date)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * A touch changes the item after it has appended the date, so the base has this date, unless
+ * another one was appended in between; then the touch sets that one. A gat first touches the item
+ * as any other one. Until that is done, rewrites may set one or the other.
+ */
+static void touched(
+	struct world *w, const struct message *m, struct life *life, struct memcached_item *item)
+{
+	int64_t date;
+	bool dated = dates_of(item, &date) > 0, same = dated && is_near(item->expires, date);
+
+	if (m->proxy && !note(m)->asked && !same && !was_appended(life, item->expires))
+		world_fail(w, "a base is touched by no client", "%.*s expires %lld, not %lld",
+			(int)m->call.key.n, m->call.key.p, (long long)item->expires,
+			(long long)life->expires);
+	life->expires = item->expires;
+	life->last = w->truth.tick;
+	life->last_by = note(m)->asked;
+	life->open = !same;
+	if (!same && !(m->call.want & WANT_TTL))
+		life->bare = w->truth.tick;
+	if (!m->proxy)
+		life->stray = w->truth.tick;
+	else if (note(m)->asked)
+		touched_for_client(w, m, life, item);
+}
+
+static void read_by(const struct world *w, const struct message *m, struct life *life)
 {
 	const unsigned whole = WANT_CAS | WANT_TTL;
+	int p = m->proxy->index;
 
-	if (m->call.want & WANT_TTL)
-		by->looked = second(w);
 	if ((m->call.want & whole) != whole)
 		return;
-	by->ahead = note(m)->behind;
-	if (note(m)->behind)
-		return;
-	by->read = second(w);
-	by->corrects = by->broke = false;
+	life->ahead[p] = note(m)->behind;
+	life->read[p] = second(w);
 }
 
 bool lives_read_ahead(const struct world *w, const struct message *m)
 {
 	int i = index_of(m->call.key);
 
-	return i >= 0 && m->proxy && w->lives[i].by[m->proxy->index].ahead;
+	return i >= 0 && m->proxy && w->lives[i].ahead[m->proxy->index];
 }
 
-/* It waited for the end of the rewrite before it. */
-static void appended(const struct message *m, struct life *life)
+static void appended(const struct world *w, const struct message *m, struct life *life)
 {
+	int64_t date;
+
+	if (!dates_in(m->call.value, &date))
+		return;
+	life->open = true;
+	life->dates[life->appends++ % LIVES_DATES] = date;
 	if (m->proxy)
-		life->by[m->proxy->index].corrects = life->by[m->proxy->index].broke = false;
+		life->given[m->proxy->index] = date;
+	else
+		life->stray = w->truth.tick;
+}
+
+static void replaced(
+	struct world *w, const struct message *m, int i, const struct memcached_item *before)
+{
+	struct life *life = &w->lives[i];
+	struct memcached_item *item = find(w, i);
+
+	if (!item || !is_touch(m, before)) {
+		rewritten(w, m, i, before);
+		return;
+	}
+	life->expires = item->expires;
+	life->open = false;
+	if (m->proxy)
+		touched_for_client(w, m, life, item);
 }
 
 void lives_executed(struct world *w, const struct message *m, const struct memcached_item *before)
@@ -393,22 +395,26 @@ void lives_executed(struct world *w, const struct message *m, const struct memca
 	struct life *life = &w->lives[i < 0 ? 0 : i];
 	struct memcached_item *item = i < 0 ? NULL : find(w, i);
 	bool done = m->result.status == RESULT_DONE;
+	struct sim_op *op = i >= 0 && m->call.verb == CALL_CAS ? asked_by(w, m) : NULL;
 
+	/* The touch of an empty base is repeated. */
+	if (op && !done)
+		op->touches = false;
+	if (i >= 0 && m->call.verb == CALL_APPEND && !done && m->proxy)
+		life->given[m->proxy->index] = 0;
 	/* This mutation lets a touch happen between the last read of a rewrite and its CAS. */
 	if (!item || w->mutation == MUTATION_STALE_CAS)
 		return;
 	if (m->call.verb == CALL_GET && m->proxy)
-		read_by(w, m, &life->by[m->proxy->index]);
+		read_by(w, m, life);
 	else if (m->call.verb == CALL_ADD && done)
 		created(w, m, life, item);
 	else if (m->call.verb == CALL_CAS && done)
-		rewritten(w, m, i, before);
-	else if (m->call.verb == CALL_TOUCH && !note(m)->asked && done)
-		corrected(w, m, life, before, item);
+		replaced(w, m, i, before);
 	else if (m->call.verb == CALL_GAT || m->call.verb == CALL_TOUCH)
 		touched(w, m, life, item);
-	else if (m->call.verb == CALL_APPEND || m->call.verb == CALL_PREPEND)
-		appended(m, life);
+	else if (m->call.verb == CALL_APPEND && done)
+		appended(w, m, life);
 	check(w, i);
 }
 
@@ -430,9 +436,9 @@ static bool may_send(const struct sim_op *op, const struct call *call)
 	case CALL_DELETE:
 		return op->command == COMMAND_DELETE;
 	case CALL_GAT:
-		if (op->command == COMMAND_GAT && op->exptime == call->exptime)
-			return true;
-		return op->command == COMMAND_TOUCH && op->exptime == call->exptime;
+	case CALL_CAS:
+		return (op->command == COMMAND_GAT || op->command == COMMAND_TOUCH) &&
+			op->exptime == call->exptime;
 	default:
 		return false;
 	}
@@ -449,15 +455,15 @@ static bool is_behind(struct world *w, const struct message *m)
 			last->call.verb == CALL_PREPEND);
 }
 
-/* Returns the client whose operation a lane carries out with this call; NULL if it is not known. */
-static const struct account *sender(const struct message *m)
+/* Returns the operation that a lane carries out with this call; NULL if it is not known. */
+static const struct op *sender(const struct message *m)
 {
 	const struct lanes *lanes = m->proxy->host.lanes;
 
 	for (size_t i = 0; i < lanes->bucket_count; i++) {
 		for (const struct lane *lane = lanes->buckets[i]; lane; lane = lane->next) {
 			if (&lane->waiter == m->waiter)
-				return lane_first(lane) ? lane_first(lane)->account : NULL;
+				return lane_first(lane);
 		}
 	}
 	return NULL;
@@ -471,21 +477,29 @@ static bool is_from(const struct sim_op *op, const struct account *client)
 
 void lives_sent(struct world *w, struct message *m)
 {
-	const struct account *client;
+	const struct op *sent_for;
 	struct sim_op *op;
 
 	if (index_of(m->call.key) < 0)
 		return;
 	note(m)->behind = is_behind(w, m);
-	if (m->call.verb != CALL_GAT && m->call.verb != CALL_DELETE)
+	if (m->call.verb != CALL_GAT && m->call.verb != CALL_DELETE &&
+		(m->call.verb != CALL_CAS || m->call.value.n))
 		return;
-	client = sender(m);
+	sent_for = sender(m);
+	/* A compaction may leave an empty base, too; a touch may set the date of another one. */
+	if (m->call.verb == CALL_CAS && (!sent_for || sent_for->kind != OP_TOUCH))
+		return;
+	if (m->call.verb == CALL_GAT && sent_for && sent_for->kind == OP_TOUCH &&
+		sent_for->ttl != m->call.exptime)
+		return;
 	TAILQ_FOREACH(op, &w->ops, link) {
-		if (op->proxy != m->proxy || !names(op, m->call.key) || !is_from(op, client) ||
+		if (op->proxy != m->proxy || !names(op, m->call.key) ||
+			!is_from(op, sent_for ? sent_for->account : NULL) ||
 			!may_send(op, &m->call))
 			continue;
 		note(m)->asked = op->number;
-		if (op->command == COMMAND_TOUCH && op->touches) {
+		if (op->command != COMMAND_DELETE && op->touches) {
 			note(m)->unclear = true;
 			continue;
 		}
@@ -494,42 +508,61 @@ void lives_sent(struct world *w, struct message *m)
 	}
 }
 
-void lives_reply(const struct sim_op *op)
+static bool is_touch_in_flight(const struct sim_op *op, int i)
 {
-	if (op->world->mutation != MUTATION_STALE_CAS && op->command == COMMAND_TOUCH &&
-		check_says(op, "TOUCHED") && !op->touched)
-		world_fail(op->world, "a touch is acknowledged, but not done", "client %d",
-			op->client);
-}
-
-/* --- ends --- */
-
-static void stop_correcting(struct world *w, int i, struct rewriter *by)
-{
-	struct life *life = &w->lives[i];
-	const struct memcached_item *item = find(w, i);
-
-	if (by->corrects && item && !is_near(item->expires, life->expires, life->drift))
-		set_end(life, item->expires, 0);
-	by->broke |= by->corrects;
-	by->corrects = false;
-}
-
-void lives_break(struct world *w, const struct lan_proxy *p, int server)
-{
+	const struct sim_op *other;
 	char key[SIM_KEY_SIZE];
 
-	for (int i = 0; i < LIVES; i++) {
-		if (world_server(key_of(i, key)) == server)
-			stop_correcting(w, i, &w->lives[i].by[p->index]);
+	TAILQ_FOREACH(other, &op->world->ops, link) {
+		if (other != op && names(other, key_of(i, key)) &&
+			(other->command == COMMAND_TOUCH || other->command == COMMAND_GAT))
+			return true;
 	}
+	return false;
 }
+
+/* After an acknowledged touch, the base has its date, or a later one, and expires then. */
+static void check_touch(const struct sim_op *op)
+{
+	struct world *w = op->world;
+	int i = op->list ? SIM_KEYS + op->list->list : op->key;
+	const struct life *life = &w->lives[i];
+	const struct memcached_item *item = find(w, i);
+	int64_t date;
+
+	if (!item || op->touched_empty || life->made >= op->issued || life->stray >= op->issued)
+		return;
+	/* Of concurrent touches, the item may keep that of a proxy that could not complete it. */
+	if (life->last > op->issued && life->last_by != op->number)
+		return;
+	if (!dates_of(item, &date))
+		world_fail(w, "a touch is acknowledged, but its date is not in the base",
+			"base %d: client %d", i, op->client);
+	else if (is_near(date, op->ends) && !is_touch_in_flight(op, i) &&
+		(life->bare < op->issued || op->command == COMMAND_GAT) &&
+		!is_near(item->expires, date))
+		world_fail(w, "a touch is acknowledged, and undone",
+			"base %d expires %lld, not %lld", i, (long long)item->expires,
+			(long long)date);
+}
+
+void lives_reply(const struct sim_op *op)
+{
+	bool touches = op->command == COMMAND_TOUCH && check_says(op, "TOUCHED");
+
+	if (op->world->mutation == MUTATION_STALE_CAS)
+		return;
+	if (touches && !op->touched)
+		world_fail(op->world, "a touch is acknowledged, but not done", "client %d",
+			op->client);
+	else if (touches || (op->command == COMMAND_GAT && op->touched && check_says(op, "VALUE")))
+		check_touch(op);
+}
+
+/* --- the end --- */
 
 void lives_end(struct world *w)
 {
-	for (int i = 0; i < LIVES && w->mutation != MUTATION_STALE_CAS; i++) {
-		for (int p = 0; p < LIVES_PROXIES; p++)
-			w->lives[i].by[p].corrects = false;
+	for (int i = 0; i < LIVES && w->mutation != MUTATION_STALE_CAS; i++)
 		check(w, i);
-	}
 }

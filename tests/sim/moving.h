@@ -114,12 +114,6 @@ struct moving_op {
 	} got;
 };
 
-/* A proxy's last write to a set or list, which it may have to correct. */
-struct moving_rewrite {
-	bool wrote, given_back; /* a client has since set one of these times */
-	int64_t first, last;    /* when the item expires by the write, and by the last correction */
-};
-
 struct moving_key {
 	enum moving_kind kind;
 	char name[32];
@@ -128,8 +122,6 @@ struct moving_key {
 	int elements; /* of a list: number of pushed elements */
 	bool spoiled; /* a part was lost: the state is unknown */
 	bool claimed; /* a claim arrived late */
-	bool undone;  /* a rewrite may have undone a touch: see moving_lives.c */
-	struct moving_rewrite rewrites[MOVING_PROXIES];
 	uint64_t cas[MOVING_CLIENTS];
 	/* The known state, in a history with stale reads. */
 	signed char words[MOVING_MEMBERS + 256]; /* 1: member, -1: not a member, 0: unknown */
@@ -147,7 +139,7 @@ struct moving {
 	struct moving_key keys[MOVING_KEYS];
 	struct rules rules;
 	struct collection_rule rule;
-	const struct collection_options *options;
+	struct collection_options options;
 	struct moving_client {
 		struct account account;
 		int proxy;
@@ -262,11 +254,6 @@ enum linear_step moving_step_item(struct moving *world, const struct moving_op *
 /* As linear.step. */
 enum linear_step moving_step_undone(struct moving *world, const struct moving_op *op,
 	const struct linear_state *before, unsigned choice, struct linear_state *after);
-
-/* --- moving_lives.c --- */
-
-/* Called after a call was executed. */
-void moving_follow_life(struct moving *world, const struct message *message);
 
 /* --- moving_mutate.c --- */
 

@@ -7,6 +7,7 @@
 #include "protocol/commands.h"
 #include "util/alloc.h"
 #include "util/num.h"
+#include "wording.h"
 
 /* Space reserved for events that are not commands, and for the reads at the end. */
 enum { OPS_MAX = LINEAR_OPS - 22, START_SECOND = 1700000000 };
@@ -37,9 +38,10 @@ struct weight {
 
 static const struct weight weights[][20] = {
 	[MOVING_SET] = { { COMMAND_SADD, 26 }, { COMMAND_SREM, 13 }, { COMMAND_SADDX, 4 },
-		{ COMMAND_SCLAIM, 5 }, { COMMAND_SPOP, 5 }, { COMMAND_SSET, 5 },
-		{ COMMAND_DELETE, 3 }, { COMMAND_TOUCH, 7 }, { COMMAND_SCOMPACT, 4 },
-		{ COMMAND_SMEMBERS, 18 }, { COMMAND_SCARD, 5 }, { COMMAND_SISMEMBER, 5 } },
+		{ COMMAND_SCLAIM, 5 }, { COMMAND_SPOP, 5 }, { COMMAND_STAKE, 3 },
+		{ COMMAND_SSET, 5 }, { COMMAND_DELETE, 3 }, { COMMAND_TOUCH, 7 },
+		{ COMMAND_SCOMPACT, 4 }, { COMMAND_SMEMBERS, 18 }, { COMMAND_SCARD, 5 },
+		{ COMMAND_SISMEMBER, 5 } },
 	[MOVING_LIST_KEY] = { { COMMAND_RPUSH, 17 }, { COMMAND_LPUSH, 12 }, { COMMAND_RPUSHX, 3 },
 		{ COMMAND_LPUSHX, 3 }, { COMMAND_LPOP, 9 }, { COMMAND_RPOP, 7 },
 		{ COMMAND_LSET, 4 }, { COMMAND_LREM, 4 }, { COMMAND_LTRIM, 3 }, { COMMAND_LLEN, 5 },
@@ -562,6 +564,7 @@ void moving_answered(struct moving_op *op)
 	     dead = op->client >= 0 && w->proxies[w->clients[op->client].proxy].lan.dead;
 	bool busy = slice_starts(buf_slice(&op->reply), SLICE("SERVER_ERROR busy\r\n"));
 
+	wording_reply(&op->reply, op->command == COMMAND_SPOP);
 	lan_say(&w->lan, "client %d %.*s: %.*s", op->client, (int)buf_size(&op->line) - 2,
 		op->line.data, (int)buf_size(&op->reply), op->reply.data);
 	if (failed && !w->faults && !w->losses && !w->stale &&

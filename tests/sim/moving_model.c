@@ -106,8 +106,6 @@ static enum linear_step is_final(const struct step *t)
 
 	if (!is_there(t) || !t->op->got.is_number)
 		return is_there(t) == t->op->got.is_number ? LINEAR_RIGHT : LINEAR_WRONG;
-	if (t->world->keys[t->op->key].undone)
-		return LINEAR_RIGHT;
 	if (!t->s.c || !left)
 		return t->s.c == left ? LINEAR_RIGHT : LINEAR_WRONG;
 	return left > t->s.c - APART && left < t->s.c + APART ? LINEAR_RIGHT : LINEAR_WRONG;
@@ -154,6 +152,14 @@ static enum linear_step pop_member(struct step *t)
 	return LINEAR_RIGHT;
 }
 
+static enum linear_step take_members(struct step *t)
+{
+	enum linear_step is = answer_members(t, false);
+
+	t->s.a = 0;
+	return is;
+}
+
 static enum linear_step step_set(struct step *t)
 {
 	const struct moving_op *op = t->op;
@@ -175,6 +181,8 @@ static enum linear_step step_set(struct step *t)
 		return claim(t);
 	case COMMAND_SPOP:
 		return pop_member(t);
+	case COMMAND_STAKE:
+		return take_members(t);
 	case COMMAND_SMEMBERS:
 		return answer_members(t, true);
 	case COMMAND_SCARD:

@@ -118,7 +118,6 @@ static void executed(struct lan *lan, struct message *m)
 	if (key >= 0 && *former(m) >= 0 && is_claim(m) && m->result.status == RESULT_DONE &&
 		!moving_item(w, *former(m), m->call.key))
 		w->keys[key].claimed = true;
-	moving_follow_life(w, m);
 	moving_mutate_executed(w, m);
 }
 

@@ -82,7 +82,7 @@ static void init_host(struct moving_generation *g, struct lan_host *host)
 	host->owner = g;
 	host->host.env.servers = servers_of(&g->config.ring);
 	host->host.env.rules = &p->world->rules;
-	host->host.env.options = p->world->options;
+	host->host.env.options = &p->world->options;
 	set_clock(&p->lan, &host->host.env);
 }
 

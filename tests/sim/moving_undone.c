@@ -46,6 +46,16 @@ static void move(
 	s->c = finishes ? MOVES : MOVES | COPY;
 }
 
+/* Copies the item. Returns false if there is none, or a is the item. */
+static bool copy(struct linear_state *s)
+{
+	if (!s->b || (s->a && !(s->c & COPY)))
+		return false;
+	s->a = s->b;
+	s->c = MOVES | COPY;
+	return true;
+}
+
 /*
  * The choices for the proxy with the old configuration: what others do with the item right before.
  */
@@ -62,10 +72,8 @@ static enum linear_step step_former(
 		move(w, w->keys[op->key].kind, s, choice == MOVED);
 		break;
 	case COPIED:
-		if (!s->b || (s->a && !(s->c & COPY)))
+		if (!copy(s))
 			return LINEAR_WRONG;
-		s->a = s->b;
-		s->c = MOVES | COPY;
 		break;
 	default:
 		return LINEAR_END;
@@ -118,7 +126,7 @@ static bool may_peek(
 static enum linear_step step_new(
 	struct moving *w, const struct moving_op *op, unsigned choice, struct linear_state *s)
 {
-	enum { BEFORE, HERE, MOVED, PEEKED };
+	enum { BEFORE, HERE, MOVED, COPIED, PEEKED };
 
 	switch (choice) {
 	case BEFORE:
@@ -130,6 +138,12 @@ static enum linear_step step_new(
 		return moving_step_item(w, op, &s->a);
 	case MOVED:
 		move(w, w->keys[op->key].kind, s, true);
+		return moving_step_item(w, op, &s->a);
+	case COPIED:
+		/* It completes the copy of a mover that has not deleted b yet. */
+		if (!copy(s) || must_move(w, op, s))
+			return LINEAR_WRONG;
+		s->c = MOVES;
 		return moving_step_item(w, op, &s->a);
 	case PEEKED:
 		return may_peek(w, op, s) ? moving_step_item(w, op, &s->b) : LINEAR_WRONG;

@@ -71,6 +71,7 @@ void mutate_sent(struct world *w, struct message *m)
 	if (acks_early(w, m))
 		acknowledge_early(w, m);
 	mutate_runs_sent(w, m);
+	mutate_stakes_sent(w, m);
 	mutate_lives_sent(w, m);
 	mutate_leases_sent(w, m);
 }
@@ -103,6 +104,7 @@ void mutate_executed(struct world *w, struct message *m)
 	struct seen_pointer *seen;
 
 	mutate_runs_executed(w, m);
+	mutate_stakes_executed(w, m);
 	mutate_lives_executed(w, m);
 	mutate_leases_executed(w, m);
 	if (w->mutation == MUTATION_LOST_CLAIM && m->result.status == RESULT_EXISTS &&

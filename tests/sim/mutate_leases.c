@@ -76,10 +76,37 @@ static void put_in_front(struct call *call)
 	buf_free(&turned);
 }
 
+/* Writes form 1 over the mark of form 3. */
+static void write_narrow_mark(struct call *call)
+{
+	char *at = (char *)memmem(call->value.p, call->value.n, "@set.3 ", 7);
+
+	if (at)
+		at[5] = '1';
+}
+
+static void write_narrow_lease(struct call *call)
+{
+	char *end = (char *)call->value.p + call->value.n;
+	char *at = (char *)memmem(call->value.p, call->value.n, "@fill.", LEASE);
+	size_t dots = 0;
+
+	for (; at && at < end && *at != ' '; at++)
+		dots += *at == '.';
+	if (dots != 4)
+		return;
+	memmove(at - 2, at, (size_t)(end - at));
+	call->value.n -= 2;
+}
+
 void mutate_leases_sent(struct world *w, struct message *m)
 {
 	struct call *call = &m->call;
 
+	if (w->mutation == MUTATION_NARROW && call->verb == CALL_CAS && call->value.n)
+		write_narrow_mark(call);
+	if (w->mutation == MUTATION_LEASE_NARROW && call->verb == CALL_CAS && call->value.n)
+		write_narrow_lease(call);
 	if (call->verb != CALL_CAS || call->exptime < 0 || !is_meant(w, call->key) ||
 		!is_loading(w, stored(w, call->key)) || is_loading(w, call->value))
 		return;

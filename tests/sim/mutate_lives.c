@@ -24,6 +24,45 @@ static void take_margin(struct call *call)
 		call->exptime = -1;
 }
 
+/* Returns the mutation that a rewrite with this base is subject to. */
+static enum mutation date_mutation(const struct call *call)
+{
+	if (!memchr(call->value.p, '@', call->value.n))
+		return call->key.p[0] == 'l' ? MUTATION_DATE_OF_LIST : MUTATION_DATE_OF_LOG;
+	if (memmem(call->value.p, call->value.n, "@fill.", 6))
+		return MUTATION_DATE_OF_LEASE;
+	return call->key.p[0] == 'l' ? MUTATION_DATE_OF_LIST : MUTATION_DATE_OF_RUNS;
+}
+
+/* Removes the date from the end of a base. */
+static void take_date(struct slice *base)
+{
+	const char *at = base->n ? memrchr(base->p, '~', base->n) : NULL;
+
+	if (at && (at == base->p || at[-1] == ' '))
+		base->n = (size_t)(at - base->p);
+}
+
+/* A read of a base that does not show its dates after the first one. */
+static void show_first_date(struct message *m)
+{
+	struct slice rest = m->result.value, token;
+	bool seen = false;
+
+	while ((token = slice_token(&rest)).n) {
+		bool dated = slice_starts(token, SLICE("~t"));
+		if (!dated || !seen)
+			buf_add_word(&m->value, token);
+		seen |= dated;
+	}
+	m->result.value = buf_slice(&m->value);
+}
+
+static bool is_date(const struct call *call)
+{
+	return call->verb == CALL_APPEND && slice_starts(call->value, SLICE("~t"));
+}
+
 void mutate_lives_sent(struct world *w, struct message *m)
 {
 	struct call *call = &m->call;
@@ -31,8 +70,14 @@ void mutate_lives_sent(struct world *w, struct message *m)
 	if (w->mutation == MUTATION_NO_MARGIN && !is_base(w, call->key) &&
 		(call->verb == CALL_ADD || call->verb == CALL_TOUCH))
 		take_margin(call);
+	if (w->mutation == MUTATION_ONLY_TOUCH && is_base(w, call->key) && is_date(call))
+		call->value.n = 0;
+	if (w->mutation == MUTATION_ONLY_DATE && is_base(w, call->key) && call->verb == CALL_GAT)
+		call->verb = CALL_GET;
 	if (call->verb != CALL_CAS || !is_base(w, call->key))
 		return;
+	if (w->mutation == date_mutation(call) && !w->form)
+		take_date(&call->value);
 	if (w->mutation == MUTATION_NO_TTL && call->exptime > 0)
 		call->exptime = 0;
 	if (w->mutation == MUTATION_BLIND_EXPIRE && call->exptime < 0)
@@ -115,9 +160,11 @@ void mutate_lives_executed(struct world *w, struct message *m)
 	if (w->mutation == MUTATION_OLD_BASE && call->verb == CALL_CAS &&
 		m->result.status == RESULT_EXISTS && lives_read_ahead(w, m))
 		m->result = (struct result){ .status = RESULT_DONE };
-	if (call->verb == CALL_GET && call->want == WANT_TTL &&
-		((w->mutation == MUTATION_NO_FOLLOW && is_before(w, m, CALL_CAS)) ||
-			(w->mutation == MUTATION_NO_REPEAT && is_before(w, m, CALL_TOUCH))))
+	if (w->mutation == MUTATION_OLD_DATE && call->verb == CALL_GET &&
+		m->result.status == RESULT_HIT && call->want & WANT_VALUE)
+		show_first_date(m);
+	if (call->verb == CALL_GET && call->want == WANT_TTL && w->mutation == MUTATION_NO_FOLLOW &&
+		is_before(w, m, CALL_CAS))
 		m->result = (struct result){ .status = RESULT_MISS };
 	if (w->mutation == MUTATION_LIST_DELETE && call->verb == CALL_CAS &&
 		call->key.p[0] == 'l' && m->result.status == RESULT_EXISTS)

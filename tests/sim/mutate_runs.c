@@ -39,7 +39,7 @@ static struct slice raised(struct slice table, char out[16])
 	enum { FIRST = 4, NAME = 4, SECOND = FIRST + NAME };
 	size_t shared;
 
-	if (table.n < SECOND + 4)
+	if (table.n < SECOND + 4 || !slice_starts(table, SLICE("T1")))
 		return slice_of("", 0);
 	memcpy(out, table.p + FIRST, NAME);
 	out[NAME] = '!';
@@ -48,6 +48,38 @@ static struct slice raised(struct slice table, char out[16])
 		return slice_of(out, NAME + 1);
 	memcpy(out + shared, table.p + SECOND + 2, NAME - shared);
 	return slice_of(out, NAME);
+}
+
+/* --- a removal that is lost in packing --- */
+
+static void note_checks(struct world *w, uint64_t was, struct slice value)
+{
+	w->index_checks[w->index_count++ % SIM_INDEXES] =
+		(struct index_check){ was, check_of(value) };
+}
+
+static void lose_removal(struct world *w, struct message *m)
+{
+	uint64_t was = check_of(m->call.value);
+
+	if (stored_lose_removal(m->call.value))
+		note_checks(w, was, m->call.value);
+}
+
+/* Puts the checks of changed tables into an index. */
+static void set_table_checks(struct world *w, struct message *m)
+{
+	size_t count = w->index_count < SIM_INDEXES ? w->index_count : SIM_INDEXES;
+	uint64_t was = check_of(m->call.value);
+
+	for (size_t i = 0; i < count; i++) {
+		char *at = memmem(m->call.value.p, m->call.value.n, &w->index_checks[i].was,
+			sizeof(uint64_t));
+		if (at)
+			memcpy(at, &w->index_checks[i].is, sizeof(uint64_t));
+	}
+	if (check_of(m->call.value) != was)
+		note_checks(w, was, m->call.value);
 }
 
 static void set_value(struct message *m, struct slice value)
@@ -81,8 +113,7 @@ static void raise_fence(struct world *w, struct message *m)
 		buf_add(&value, &(char){ (char)fence.n }, 1);
 		buf_add_slice(&value, fence);
 		buf_add_slice(&value, next);
-		w->index_checks[w->index_count++ % SIM_INDEXES] =
-			(struct index_check){ check_of(old), check_of(buf_slice(&value)) };
+		note_checks(w, check_of(old), buf_slice(&value));
 		set_value(m, buf_slice(&value));
 		buf_free(&value);
 		return;
@@ -163,7 +194,11 @@ void mutate_runs_sent(struct world *w, struct message *m)
 
 	if (w->mutation == MUTATION_FENCE && begins(call, CALL_ADD, SLICE("I1")))
 		raise_fence(w, m);
-	if (w->mutation == MUTATION_FENCE && writes)
+	if (w->mutation == MUTATION_LOST_REMOVAL && begins(call, CALL_ADD, SLICE("T2")))
+		lose_removal(w, m);
+	if (w->mutation == MUTATION_LOST_REMOVAL && begins(call, CALL_ADD, SLICE("I1")))
+		set_table_checks(w, m);
+	if ((w->mutation == MUTATION_FENCE || w->mutation == MUTATION_LOST_REMOVAL) && writes)
 		set_checks(w, m);
 	if (w->mutation == MUTATION_RUN_ORDER && writes && call->verb == CALL_CAS)
 		swap_runs(m);

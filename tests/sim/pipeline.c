@@ -3,6 +3,7 @@
  * that order: each as soon as command/order.h allows.
  */
 #include "command/start.h"
+#include "wording.h"
 #include "world.h"
 
 static void start(struct sim_op *op, struct request *request)
@@ -29,19 +30,25 @@ static bool start_next(struct world *w, struct sim_client *c)
 	struct sim_op *op = TAILQ_FIRST(&c->waiting);
 	struct request request;
 	struct request_progress progress = { 0 };
+	struct buf line = BUF_EMPTY;
+	bool starts;
 
 	if (!op)
 		return false;
-	if (request_parse(buf_slice(&op->line), &limits, &progress, &request) != REQUEST_READY) {
+	wording_request(buf_slice(&op->line), &line);
+	if (request_parse(buf_slice(&line), &limits, &progress, &request) != REQUEST_READY) {
 		world_fail(w, "a request was refused", "%.*s", (int)buf_size(&op->line),
 			op->line.data);
 		return false;
 	}
-	if (order_must_wait(&c->order, &request) && w->mutation != MUTATION_NO_WAIT)
-		return false;
-	TAILQ_REMOVE(&c->waiting, op, link);
-	start(op, &request);
-	return true;
+	starts = !order_must_wait(&c->order, &request) || w->mutation == MUTATION_NO_WAIT;
+	if (starts) {
+		TAILQ_REMOVE(&c->waiting, op, link);
+		start(op, &request);
+	}
+	request_progress_end(&progress);
+	buf_free(&line);
+	return starts;
 }
 
 void pipeline_init(struct world *w)

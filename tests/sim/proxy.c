@@ -5,6 +5,7 @@
 #include "lists.h"
 #include "protocol/commands.h"
 #include "util/alloc.h"
+#include "wording.h"
 #include "world.h"
 
 /* Each command is a separate owner here, but lanes keep the order of a client. */
@@ -42,8 +43,8 @@ void proxy_forget_op(struct sim_op *op)
 
 static bool may_come_late(command_id command)
 {
-	return command == COMMAND_SSET || command == COMMAND_SLOAD || command == COMMAND_SFILL ||
-		command == COMMAND_LLOAD || command == COMMAND_LFILL;
+	return command == COMMAND_SSET || command == COMMAND_STAKE || command == COMMAND_SLOAD ||
+		command == COMMAND_SFILL || command == COMMAND_LLOAD || command == COMMAND_LFILL;
 }
 
 static void task_ended(struct task *task)
@@ -52,8 +53,11 @@ static void task_ended(struct task *task)
 
 	op->world->ended = true;
 	order_end(&op->world->clients[op->client].order, task->order);
+	wording_reply(&op->reply, op->command == COMMAND_SPOP);
 	lan_say(&op->world->lan, "client %d key %d %s -> %.*s", op->client, op->key,
 		task->command->name.p, (int)buf_size(&op->reply), op->reply.data);
+	if (op->command == COMMAND_STAKE && !op->world->form)
+		stakes_reply(op);
 	if (!op->proxy->dead && op->world->form)
 		form_reply(op);
 	else if (!op->proxy->dead)
@@ -73,6 +77,7 @@ struct lan_proxy *proxy_create(struct world *w, int index)
 
 	lan_init_proxy(&w->lan, p, index);
 	p->skew = w->skewed ? (index - 1) * (w->form ? 10000 : 1000) : 0;
+	p->lacks_clock = w->mutation == MUTATION_NO_CLOCK;
 	host->env.rules = &w->rules;
 	host->env.options = w->options;
 	host->begin = task_begin;

@@ -4,7 +4,8 @@
  *     sim [-c | -e ENCODING] [-n HISTORIES] [-s FIRST_SEED] [-m] [-v]
  *
  * -e names another encoding than oplog: see form.c; `-e moving` changes the pool: see moving.h; `-e taking` is commands of two keys:
- * see taking.h. -c puts many proxies on one key: see crowd.h. -m puts in bugs on purpose, one after the other, and fails when one is
+ * see taking.h; `-e holding` is jobs that are held: see holding.h; `-e fresh` is reads from memory: see
+ * fresh.h; `-e copies` is sets with two copies: see copies.h. -c puts many proxies on one key: see crowd.h. -m puts in bugs on purpose, one after the other, and fails when one is
  * not found. A failure prints its seed: `-n 1 -s SEED -v` shows that history.
  */
 #include <stdio.h>
@@ -12,9 +13,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "copies.h"
 #include "crowd.h"
 #include "form.h"
+#include "fresh.h"
 #include "histories.h"
+#include "holding.h"
 #include "moving.h"
 #include "taking.h"
 #include "world.h"
@@ -100,6 +104,12 @@ int main(int argc, char **argv)
 				chosen = &moving_histories;
 			else if (strcmp(optarg, "taking") == 0)
 				chosen = &taking_histories;
+			else if (strcmp(optarg, "copies") == 0)
+				chosen = &copies_histories;
+			else if (strcmp(optarg, "holding") == 0)
+				chosen = &holding_histories;
+			else if (strcmp(optarg, "fresh") == 0)
+				chosen = &fresh_histories;
 			else if (!form && strcmp(optarg, "oplog") != 0)
 				return 2;
 			break;

@@ -13,9 +13,12 @@
 #include <xxhash.h>
 
 #include "util/alloc.h"
+#include "wording.h"
 #include "world.h"
 
-enum { ID_SIZE = 12, NAME_SIZE = 250, INTERVAL = 16, CHECK_DIGITS = 16 };
+/* A packed table has digits for up to PACKED_SIZE bytes of a member. */
+enum { PACKED_SIZE = 128 };
+enum { ID_SIZE = 12, NAME_SIZE = 2000, INTERVAL = 16, CHECK_DIGITS = 16 };
 
 /* A look at a set. */
 struct view {
@@ -24,6 +27,7 @@ struct view {
 	bool *members;
 	signed char *words; /* if this is not NULL, violations are written here */
 	bool lost;          /* a part is missing */
+	bool wide;          /* the form of the base is 3, or its lease says so */
 	char item[32];      /* the key of the item that is being parsed */
 };
 
@@ -60,7 +64,7 @@ struct entry {
 
 struct parts {
 	struct slice head, refs, log;
-	bool loading;
+	bool loading, wide;
 	struct slice token, loaded; /* of a lease */
 	uint64_t deadline;
 };
@@ -157,8 +161,10 @@ static bool take_lease(struct slice *rest, struct parts *out)
 		return false;
 	out->token = slice_of(token.p + 6, STORED_TOKEN);
 	token = slice_skip(token, 6 + STORED_TOKEN);
-	return stored_number(&token, '.', &out->deadline) && stored_number(&token, '.', &seconds) &&
-		token.n == 0;
+	if (!stored_number(&token, '.', &out->deadline) || !stored_number(&token, '.', &seconds))
+		return false;
+	out->wide = slice_equal(token, SLICE(".3"));
+	return out->wide || token.n == 0;
 }
 
 /* Splits the base at its block. Returns false if the block is not that of a set. */
@@ -179,7 +185,9 @@ static bool split(struct slice base, struct parts *out)
 	out->head = slice_of(base.p, base.n - rest.n);
 	mark = next_token(&rest);
 	out->loading = slice_equal(mark, SLICE("@set.2"));
-	if ((!out->loading && !slice_equal(mark, SLICE("@set.1"))) || !take_refs(&rest, &out->refs))
+	out->wide = slice_equal(mark, SLICE("@set.3"));
+	if ((!out->loading && !out->wide && !slice_equal(mark, SLICE("@set.1"))) ||
+		!take_refs(&rest, &out->refs))
 		return false;
 	if (out->loading && (!take_lease(&rest, out) || !take_refs(&rest, &out->loaded)))
 		return false;
@@ -308,7 +316,7 @@ void stored_set_fini(struct world *w)
 
 static bool say(struct view *v, struct slice name, bool removed)
 {
-	int member = truth_member(name);
+	int member = truth_member(wording_name(name, false));
 
 	if (member < 0)
 		return wrong(v, "a member that nobody named");
@@ -323,6 +331,8 @@ static bool read_log(struct view *v, struct slice log)
 {
 	while (log.n) {
 		struct slice token = next_token(&log);
+		if (slice_starts(token, SLICE("~t")))
+			continue;
 		if (token.n < 2 || (token.p[0] != '+' && token.p[0] != '-'))
 			return wrong(v, "a log that is none");
 		if (!say(v, slice_skip(token, 1), token.p[0] == '-'))
@@ -362,6 +372,179 @@ static bool next_entry(struct view *v, struct slice *rest, bool restart, struct 
 	return true;
 }
 
+/* Checks an entry, and adds it to what is known of the set. */
+static bool take_entry(struct view *v, const struct entry *e, const struct fence *fence,
+	const struct fence *next, struct totals *found)
+{
+	if (!say(v, name_of(e), e->removed))
+		return false;
+	if (!v->wide && !wording_is_narrow(name_of(e)))
+		return wrong(v, "a table of form 3, and a base of form 1");
+	found->removals += e->removed;
+	if (fence && compare(name_of(e), fence->first) < 0)
+		return wrong(v, "a member is below the fence of its table");
+	if (next && compare(name_of(e), next->first) >= 0)
+		return wrong(v, "a member is not below the next fence");
+	return true;
+}
+
+/* --- packed tables; one bit after the other, and digits by division --- */
+
+struct packed {
+	const unsigned char *bytes;
+	size_t bit, bits;
+	uint64_t removals, rate, count, size, shortest, longest;
+	struct slice letters;
+	/* Of each position: its letters, of which the first may be 0, the end. */
+	unsigned char digits[PACKED_SIZE][256];
+	unsigned radix[PACKED_SIZE];
+	size_t number; /* the positions of the number */
+};
+
+static uint64_t take_bits(struct packed *p, unsigned n)
+{
+	uint64_t value = 0;
+
+	for (unsigned i = 0; i < n && p->bit < p->bits; i++, p->bit++)
+		value |= (uint64_t)(p->bytes[p->bit / 8] >> p->bit % 8 & 1) << i;
+	return value;
+}
+
+static bool take_packed_head(struct packed *p, struct slice rest)
+{
+	struct slice two, three;
+
+	if (!take(&rest, 2, &two) || !take(&rest, 2, &two) || !take_varint(&rest, &p->count) ||
+		!take_varint(&rest, &p->size) || !take(&rest, 3, &three) ||
+		!take(&rest, (unsigned char)three.p[2], &p->letters))
+		return false;
+	p->removals = (unsigned char)two.p[0];
+	p->rate = (unsigned char)two.p[1];
+	p->shortest = (unsigned char)three.p[0];
+	p->longest = (unsigned char)three.p[1];
+	p->bytes = (const unsigned char *)rest.p;
+	p->bits = rest.n * 8;
+	return p->removals <= 1 && p->rate < 62 && p->count && p->shortest &&
+		p->shortest <= p->longest && p->longest <= PACKED_SIZE;
+}
+
+static void take_digits(struct packed *p)
+{
+	uint64_t numbers = 1;
+	bool more = true;
+
+	for (size_t at = 0; at < p->longest; at++) {
+		if (at >= p->shortest)
+			p->digits[at][p->radix[at]++] = 0;
+		for (size_t i = 0; i < p->letters.n; i++) {
+			if (take_bits(p, 1))
+				p->digits[at][p->radix[at]++] = (unsigned char)p->letters.p[i];
+		}
+		more = more && p->radix[at] && numbers <= (1ull << 62) / p->radix[at];
+		numbers *= more ? p->radix[at] : 1;
+		p->number += more;
+	}
+}
+
+static uint64_t take_gap(struct packed *p)
+{
+	unsigned n = (unsigned)p->rate;
+
+	while (n < 62 && take_bits(p, 1))
+		n++;
+	return (1ull << n) + take_bits(p, n) - (1ull << p->rate);
+}
+
+/* The letters of a number, from its last digit on. */
+static void spell(const struct packed *p, uint64_t number, char name[NAME_SIZE])
+{
+	for (size_t at = p->number; at-- > 0; number /= p->radix[at])
+		name[at] = (char)p->digits[at][number % p->radix[at]];
+}
+
+/* The letters after the number. Of a position with one letter nothing is stored. */
+static void take_tail(struct packed *p, char name[NAME_SIZE])
+{
+	for (size_t at = p->number; at < p->longest; at++) {
+		unsigned n = 0;
+		uint64_t digit;
+
+		if (at > p->shortest && name[at - 1] == 0) {
+			name[at] = 0;
+			continue;
+		}
+		while (1u << n < p->radix[at])
+			n++;
+		digit = take_bits(p, n);
+		name[at] = (char)(digit < p->radix[at] ? p->digits[at][digit] : ' ');
+	}
+}
+
+/* Returns the bytes that the entry takes in a table that is not packed. */
+static size_t front_coded(const struct entry *before, const struct entry *e, bool restart)
+{
+	size_t shared = 0;
+
+	while (!restart && shared < before->size && before->name[shared] == e->name[shared])
+		shared++;
+	return 2 + (e->size - shared >= 64) + e->size - shared + (restart ? 4 : 0);
+}
+
+static bool read_packed(struct view *v, struct slice data, const struct fence *fence,
+	const struct fence *next, struct totals *found)
+{
+	struct packed p = { .number = 0 };
+	struct entry before = { .size = 0 }, e = before;
+	uint64_t number = 0;
+	bool tails;
+
+	if (!v->wide)
+		return wrong(v, "a packed table, and a base of form 1");
+	if (!take_packed_head(&p, data))
+		return wrong(v, "a packed table that is none");
+	take_digits(&p);
+	tails = p.number < p.longest;
+	*found = (struct totals){ .tables = 1, .entries = p.count, .bytes = 2 + 4 };
+	for (uint64_t i = 0; i < p.count; i++, before = e) {
+		e.removed = p.removals && take_bits(&p, 1);
+		number += take_gap(&p) + (i && !tails);
+		spell(&p, number, e.name);
+		take_tail(&p, e.name);
+		for (e.size = 0; e.size < p.longest && e.name[e.size]; e.size++)
+			;
+		found->bytes += front_coded(&before, &e, i % INTERVAL == 0);
+		if (compare(name_of(&e), name_of(&before)) <= 0)
+			return wrong(v, "members of a packed table are out of order");
+		if (!take_entry(v, &e, fence, next, found))
+			return false;
+	}
+	return (p.bits - p.bit < 8 && found->bytes == p.size) ||
+		wrong(v, "a packed table of another size");
+}
+
+bool stored_lose_removal(struct slice table)
+{
+	struct packed p = { .number = 0 };
+	char name[NAME_SIZE];
+	uint64_t number = 0;
+
+	if (!slice_starts(table, SLICE("T2")) || !take_packed_head(&p, table) || !p.removals)
+		return false;
+	take_digits(&p);
+	for (uint64_t i = 0; i < p.count; i++) {
+		size_t bit = p.bit;
+
+		if (take_bits(&p, 1)) {
+			((unsigned char *)p.bytes)[bit / 8] ^= (unsigned char)(1u << bit % 8);
+			return true;
+		}
+		number += take_gap(&p) + (i && p.number == p.longest);
+		spell(&p, number, name);
+		take_tail(&p, name);
+	}
+	return false;
+}
+
 /*
  * The content must be the entries and nothing else, from the fence on and below the next one, if
  * there is one.
@@ -374,6 +557,8 @@ static bool read_table(struct view *v, struct slice data, const struct fence *fe
 		 behind = (count + INTERVAL - 1) / INTERVAL * 4 + 4;
 	struct slice rest = data, restarts;
 
+	if (slice_starts(data, SLICE("T2")))
+		return read_packed(v, data, fence, next, found);
 	if (count == 0 || memcmp(data.p, "T1", 2) != 0 || behind + 2 > data.n)
 		return wrong(v, "a table that is none");
 	restarts = slice_skip(data, data.n - behind);
@@ -384,13 +569,8 @@ static bool read_table(struct view *v, struct slice data, const struct fence *fe
 		if (restart &&
 			little(restarts.p + i / INTERVAL * 4, 4) != (uint64_t)(rest.p - data.p))
 			return wrong(v, "a restart is not where its entry is");
-		if (!next_entry(v, &rest, restart, &e) || !say(v, name_of(&e), e.removed))
+		if (!next_entry(v, &rest, restart, &e) || !take_entry(v, &e, fence, next, found))
 			return false;
-		found->removals += e.removed;
-		if (fence && compare(name_of(&e), fence->first) < 0)
-			return wrong(v, "a member is below the fence of its table");
-		if (next && compare(name_of(&e), next->first) >= 0)
-			return wrong(v, "a member is not below the next fence");
 	}
 	return rest.n == 0 || wrong(v, "there is more in a table than its entries");
 }
@@ -497,6 +677,7 @@ static bool read_base(struct view *v, struct slice base)
 
 	if (!split(base, &parts))
 		return wrong(v, "a block that is none of a set");
+	v->wide = parts.wide;
 	return read_log(v, parts.head) && read_runs(v, parts.refs) && read_log(v, parts.log);
 }
 
@@ -519,6 +700,7 @@ bool stored_set_lease(struct world *w, int key, struct stored_lease *out)
 	*out = (struct stored_lease){ .deadline = parts.deadline };
 	memcpy(out->token, parts.token.p, STORED_TOKEN);
 	loaded.members = out->loaded;
+	loaded.wide = words.wide = parts.wide;
 	return read_log(&words, parts.head) && read_runs(&words, parts.refs) &&
 		read_log(&words, parts.log) && read_runs(&loaded, parts.loaded);
 }

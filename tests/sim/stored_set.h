@@ -48,6 +48,9 @@ bool stored_set_lease(struct world *w, int key, struct stored_lease *out);
 bool stored_lease_is(struct slice base);
 
 /* Returns the members of set `key`. */
+/* Makes the first removal of a packed table an addition. Returns false if it has none. */
+bool stored_lose_removal(struct slice table);
+
 enum stored_state stored_set_read(struct world *w, int key, bool members[SIM_MEMBERS]);
 
 /*

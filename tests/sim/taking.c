@@ -8,12 +8,14 @@
 #include "collection/text/part_key.h"
 #include "protocol/commands.h"
 #include "util/alloc.h"
+#include "wording.h"
 #include "world.h"
 
 enum {
 	ACTIONS = 200,
 	EVENTS_MAX = 400000,
 	ITEM_MAX = 1500,
+	WIDE_ITEM_MAX = 60000,
 	KILL_WITHIN = 150,   /* calls of a proxy */
 	LAST_WAIT = 1500,    /* milliseconds that clients wait after the last push */
 	STALL_MAX = 4000000, /* microseconds */
@@ -325,10 +327,12 @@ void taking_settle(struct taking *w)
 
 static void trouble(struct taking *w)
 {
-	if (w->stalls && taking_chance(w, 4))
-		lan_stall(&w->proxies[taking_random(w, TAKING_PROXIES)].lan,
-			(int)taking_random(w, TAKING_SERVERS), taking_random(w, STALL_MAX),
-			TIMEOUT);
+	if (w->stalls && taking_chance(w, 4)) {
+		struct taking_proxy *p = &w->proxies[taking_random(w, TAKING_PROXIES)];
+		lan_stall(&p->lan, (int)taking_random(w, TAKING_SERVERS),
+			taking_random(w, STALL_MAX), TIMEOUT);
+		p->works = taking_now(w) + TIMEOUT / 1000;
+	}
 	if (w->breaks && taking_chance(w, 2))
 		lan_break(&w->proxies[taking_random(w, TAKING_PROXIES)].lan,
 			(int)taking_random(w, TAKING_SERVERS));
@@ -390,7 +394,9 @@ static void tear_down(struct taking *w)
 static void run_world(struct taking *w, uint64_t seed, enum taking_mutation mutation, bool verbose)
 {
 	memset(w, 0, sizeof(*w));
-	lan_init(&w->lan, &hooks, w, TAKING_SERVERS, ITEM_MAX, seed);
+	wording_begin(seed % 4 != 3, "k100", "st", "e1", "ldm");
+	lan_init(&w->lan, &hooks, w, TAKING_SERVERS, wording_is_plain() ? ITEM_MAX : WIDE_ITEM_MAX,
+		seed);
 	w->lan.verbose = verbose;
 	w->board.seed = w->own_board.seed = seed;
 	w->options = world_sizes(seed);

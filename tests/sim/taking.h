@@ -118,6 +118,7 @@ struct taking_proxy {
 	struct taking *world;
 	void (*later)(struct env *env, struct waiter *waiter, unsigned ms); /* of the network */
 	uint64_t kill_at;    /* the call after which it is killed; 0 for none */
+	uint64_t works;      /* when its calls on a stalled connection are over, in milliseconds */
 	struct waiter looks; /* at the board, soon */
 	bool asked_to_look;
 };

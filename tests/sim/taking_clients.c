@@ -5,6 +5,7 @@
 #include "protocol/commands.h"
 #include "taking.h"
 #include "util/alloc.h"
+#include "wording.h"
 
 enum {
 	WORKERS = 6,
@@ -320,6 +321,7 @@ void taking_answered(struct taking_op *op)
 {
 	struct taking *w = op->world;
 
+	wording_reply(&op->reply, false);
 	lan_say(&w->lan, "client %d%s %.*s: %.*s", op->client,
 		op->proxy->lan.dead ? " (killed)" : "", (int)buf_size(&op->line) - 2, op->line.data,
 		(int)buf_size(&op->reply), op->reply.data);

@@ -8,6 +8,7 @@
 #include "protocol/commands.h"
 #include "taking.h"
 #include "util/num.h"
+#include "wording.h"
 
 void taking_lists_init(struct taking *w)
 {
@@ -46,7 +47,8 @@ bool taking_is_copy(struct taking *w, const struct call *call)
 
 	while (pushes(call) && (token = slice_token(&rest)).n) {
 		if (token.p[0] == '+' &&
-			w->elements[taking_element(w, slice_skip(token, 1))].executed)
+			w->elements[taking_element(w, wording_name(slice_skip(token, 1), true))]
+				.executed)
 			return true;
 	}
 	return false;
@@ -58,7 +60,8 @@ static bool has_elements(struct slice base)
 	struct slice token;
 
 	while ((token = slice_token(&base)).n) {
-		if (token.p[0] == '+' || (token.p[0] == '@' && !slice_equal(token, SLICE("@list"))))
+		if (token.p[0] == '+' ||
+			(token.p[0] == '@' && !slice_starts(token, SLICE("@list"))))
 			return true;
 	}
 	return false;
@@ -74,7 +77,7 @@ void taking_list_executed(struct taking *w, const struct message *m, int list)
 		struct taking_element *e;
 		if (token.p[0] != '+')
 			continue;
-		e = &w->elements[taking_element(w, slice_skip(token, 1))];
+		e = &w->elements[taking_element(w, wording_name(slice_skip(token, 1), true))];
 		if (e->executed)
 			e->copies++;
 		else
@@ -178,16 +181,29 @@ void taking_list_answered(struct taking_op *op)
 
 /* --- waiting clients --- */
 
+/* A poll may be lost in a stalled connection, of any proxy of the process: one polls for all. */
+static uint64_t works_since(const struct taking_op *op)
+{
+	const struct taking_proxy *proxies = op->world->proxies;
+	uint64_t since = op->issued;
+
+	for (int i = 0; i < TAKING_PROXIES; i++) {
+		if (taking_is_same_process(&proxies[i], op->proxy) && proxies[i].works > since)
+			since = proxies[i].works;
+	}
+	return since;
+}
+
 static void check_waiter(const struct taking_op *op)
 {
 	struct taking *w = op->world;
-	uint64_t now = taking_now(w);
+	uint64_t now = taking_now(w), works = works_since(op);
 
 	for (int i = 0; i < op->count; i++) {
 		uint64_t since = w->filled[op->keys[i]];
 		if (since == UINT64_MAX)
 			continue;
-		since = since < op->issued ? op->issued : since;
+		since = since < works ? works : since;
 		if (now > since + TAKING_BESIDE)
 			taking_fail(w, "a client waits beside a list that has elements",
 				"client %d for %llu ms: %.*s", op->client,

@@ -52,7 +52,7 @@ static int count(struct slice base)
 	int elements = 0;
 
 	while ((token = slice_token(&base)).n) {
-		if (token.p[0] == '@' && !slice_equal(token, SLICE("@list")))
+		if (token.p[0] == '@' && !slice_starts(token, SLICE("@list")))
 			return -1;
 		elements += token.p[0] == '+';
 	}

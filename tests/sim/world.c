@@ -6,15 +6,24 @@
 #include "lists.h"
 #include "protocol/commands.h"
 #include "stored_set.h"
+#include "wording.h"
 
-enum { STEPS = 160, EVENTS_MAX = 100000, ITEM_MAX = 1500, LONG_TIME = 180000 /* milliseconds */ };
+enum {
+	STEPS = 160,
+	EVENTS_MAX = 100000,
+	ITEM_MAX = 1500,
+	WIDE_ITEM_MAX = 60000,
+	LONG_TIME = 180000, /* milliseconds */
+	AHEAD = 100000      /* the same: difference of the clocks of servers */
+};
 
-/* Small and large tables. A block has three members. */
+/* Small and large tables; some are packed. A block has three members. */
 static const struct collection_options options[] = {
 	{ .base_size = 96,
 		.segment_size = 120,
 		.log_size = 96,
 		.table_size = 120,
+		.pack_size = 1,
 		.cache = 4096,
 		.merges = 2,
 		.block = 24 },
@@ -22,6 +31,7 @@ static const struct collection_options options[] = {
 		.segment_size = 120,
 		.log_size = 48,
 		.table_size = 60,
+		.pack_size = 1,
 		.cache = 3000,
 		.merges = 2,
 		.block = 24 },
@@ -34,9 +44,38 @@ static const struct collection_options options[] = {
 		.block = 24 },
 };
 
+/* The same for long elements. */
+static const struct collection_options wide_options[] = {
+	{ .base_size = 576,
+		.segment_size = 720,
+		.log_size = 576,
+		.table_size = 720,
+		.pack_size = 1,
+		.cache = 1 << 16,
+		.merges = 2,
+		.block = 24 },
+	{ .base_size = 576,
+		.segment_size = 720,
+		.log_size = 288,
+		.table_size = 360,
+		.pack_size = 1,
+		.cache = 40000,
+		.merges = 2,
+		.block = 24 },
+	{ .base_size = 576,
+		.segment_size = 720,
+		.log_size = 1920,
+		.table_size = 720,
+		.cache = 1 << 19,
+		.merges = 2,
+		.block = 24 },
+};
+
 const struct collection_options *world_sizes(uint64_t seed)
 {
-	return &options[seed % (sizeof(options) / sizeof(*options))];
+	const struct collection_options *list = wording_is_plain() ? options : wide_options;
+
+	return &list[seed % (sizeof(options) / sizeof(*options))];
 }
 
 void world_fail(struct world *w, const char *what, const char *format, ...)
@@ -196,11 +235,18 @@ void world_run(struct world *w, const struct form *form, uint64_t seed, enum mut
 	memset(w, 0, sizeof(*w));
 	w->form = form;
 	w->mutation = mutation;
+	wording_begin(form || mutation == MUTATION_FENCE || mutation == MUTATION_TABLE_BYTE ||
+			(seed % 4 != 3 && mutation != MUTATION_NARROW &&
+				mutation != MUTATION_LEASE_NARROW),
+		"^0m0", "s", "i0", "l");
 	w->options = world_sizes(seed);
-	lan_init(&w->lan, &network_hooks, w, SIM_SERVERS, ITEM_MAX, seed);
+	lan_init(&w->lan, &network_hooks, w, SIM_SERVERS,
+		wording_is_plain() ? ITEM_MAX : WIDE_ITEM_MAX, seed);
 	w->lan.verbose = verbose;
 	w->skewed = !form && seed % 4 == 0;
 	w->stray = !form && seed % 6 == 5 ? (int)(seed % SIM_PROXIES) : -1;
+	for (int i = 0; w->skewed && i < SIM_SERVERS; i++)
+		w->lan.servers[i].ahead = (uint64_t)(1 + i) * AHEAD;
 	dates_init(w, seed);
 	if (form)
 		w->rules = (struct rules){ .collections = &form->rule, .collection_count = 1 };

@@ -101,6 +101,8 @@ struct sim_op {
 	uint64_t issued;              /* tick at which its proxy started it */
 	int64_t exptime;              /* of a touch */
 	bool touches, touched;        /* its touch of the base was sent, and was executed */
+	bool touched_empty;           /* the base was empty then */
+	int64_t ends;                 /* the end of the base that this touch has set */
 	size_t number;                /* of the command, from 1 on */
 	size_t before[SIM_MEMBERS];   /* this client's last earlier command on each, 0 for none */
 	size_t before_any;
@@ -179,6 +181,10 @@ struct world {
 	struct sim_past past[SIM_COMMANDS]; /* by the number of the command */
 	bool ever_added[SIM_KEYS][SIM_MEMBERS];
 	unsigned granted[SIM_KEYS][SIM_MEMBERS]; /* claims without a reply to a client yet */
+	struct sim_stakes {
+		unsigned taken[SIM_MEMBERS]; /* by stakes without a reply yet */
+		bool unsure;                 /* some of them may never be in a reply */
+	} stakes[SIM_PROXIES][SIM_KEYS];     /* stakes.c */
 	/* number of removals by calls of a delete that have not been acknowledged yet */
 	unsigned deleted[SIM_KEYS];
 	enum mutation mutation;
@@ -277,6 +283,16 @@ void check_time(struct world *world);
  */
 bool check_is_sset(struct world *world, int key, const bool *members);
 
+/* --- stakes.c --- */
+
+/*
+ * A rewrite has left these members. Returns false if it cannot be that of a stake. Called with the
+ * reply to a stake, also of a proxy that was killed.
+ */
+bool stakes_written(struct world *world, const struct message *message, int key,
+	const bool members[SIM_MEMBERS]);
+void stakes_reply(struct sim_op *op);
+
 /* Returns how the reply begins. */
 bool check_says(const struct sim_op *op, const char *word);
 
@@ -329,6 +345,10 @@ void mutate_executed(struct world *world, struct message *message);
 void mutate_runs_sent(struct world *world, struct message *message);
 void mutate_runs_execute(struct world *world, struct message *message);
 void mutate_runs_executed(struct world *world, struct message *message);
+
+/* mutate_stakes.c: the same for the bugs in stake. */
+void mutate_stakes_sent(struct world *world, struct message *message);
+void mutate_stakes_executed(struct world *world, struct message *message);
 
 /*
  * mutate_lives.c: the same for the bugs in times to live, in deleted bases, and in missing items.

@@ -229,3 +229,70 @@ bool box_compact(struct box *box, size_t steps, enum adopted_status *status)
 	snapshot_free(&s);
 	return more;
 }
+
+/* Where box_fill stores items. */
+struct filling {
+	void (*put)(void *arg, const char *key, struct slice value);
+	void *arg;
+	unsigned members;
+};
+
+static void put_text(const struct filling *f, const char *key, struct buf *text)
+{
+	f->put(f->arg, key, buf_slice(text));
+	buf_free(text);
+}
+
+/* Appends every member, or every second one, each between these texts. */
+static void add_members(
+	const struct filling *f, struct buf *text, const char *before, const char *after, int step)
+{
+	for (unsigned i = 0; i < f->members; i += (unsigned)step)
+		buf_printf(text, "%sm%06u%s", before, i, after);
+}
+
+static void fill_lists(const struct filling *f, const struct collection_rule *rule, unsigned form)
+{
+	struct buf text = BUF_EMPTY, other = BUF_EMPTY;
+	bool flips = rule->encoding == ENCODING_FLIP;
+
+	add_members(f, &text, "+", "", 1);
+	add_members(f, &text, "-", "", 2);
+	if (flips) {
+		buf_printf(&other, form == 4 ? "^" : "");
+		put_text(f, "sk.b", &other);
+	}
+	put_text(f, flips ? "sk.a" : form ? "sk.0" : "sk", &text);
+	if (rule->pointer)
+		f->put(f->arg, "sk.active", SLICE("sk.a"));
+	if (rule->encoding == ENCODING_INDEXED)
+		f->put(f->arg, "sk", SLICE("+0"));
+}
+
+void box_fill(const struct collection_rule *rule, unsigned form, unsigned members,
+	void (*put)(void *arg, const char *key, struct slice value), void *arg)
+{
+	const struct filling f = { put, arg, members };
+	struct buf text = BUF_EMPTY, removed = BUF_EMPTY;
+
+	switch (rule->encoding) {
+	case ENCODING_CSV:
+		add_members(&f, &text, "", ",", 1);
+		add_members(&f, &text, "", ",", 2);
+		break;
+	case ENCODING_TOMBSTONE:
+		add_members(&f, &text, "", ",", 2);
+		BUF_ADD(&text, "|");
+		add_members(&f, &text, "", ",", 1);
+		break;
+	case ENCODING_PAIRED:
+		add_members(&f, &text, "", ",", 1);
+		add_members(&f, &removed, "", ",", 2);
+		put_text(&f, "tk", &removed);
+		break;
+	default:
+		fill_lists(&f, rule, form);
+		return;
+	}
+	put_text(&f, "sk", &text);
+}

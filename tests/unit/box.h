@@ -66,4 +66,11 @@ enum adopted_status box_take(struct box *box, const struct fold *taken);
  */
 bool box_compact(struct box *box, size_t steps, enum adopted_status *status);
 
+/*
+ * Stores a large collection sk for the encoding of the rule, as `form` has it: members m000000,
+ * m000001 ..., so that a compaction would make it shorter. A list has elements twice.
+ */
+void box_fill(const struct collection_rule *rule, unsigned form, unsigned members,
+	void (*put)(void *arg, const char *key, struct slice value), void *arg);
+
 #endif

@@ -20,8 +20,8 @@ TEST(changes)
 	ck_assert_ptr_eq(TAILQ_FIRST(&changed), &one);
 	ck_assert_ptr_eq(TAILQ_NEXT(&one, link), &other);
 	ck_assert_ptr_null(TAILQ_NEXT(&other, link));
-	account_settle(&one);
-	account_settle(&one);
+	account_end_turn(&one);
+	account_end_turn(&one);
 	ck_assert_ptr_eq(TAILQ_FIRST(&changed), &other);
 	account_use(&one, 0, 5);
 	ck_assert_uint_eq(one.used, 0);
@@ -47,6 +47,6 @@ TEST(without_owner)
 	struct account account = { 0 };
 
 	account_hold(&account, 5, 0);
-	account_settle(&account);
+	account_end_turn(&account);
 	ck_assert_uint_eq(account.held, 5);
 }

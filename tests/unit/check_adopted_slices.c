@@ -3,6 +3,7 @@
  * every encoding. However much is read and written between two pauses, the reply and the items are those of work without pauses.
  */
 #include "box.h"
+#include "command_lines.h"
 #include "protocol/commands.h"
 #include "serving.h"
 
@@ -22,101 +23,10 @@ static const struct collection_options options = { .base_size = 16384,
 
 FIXTURE(NULL, NULL)
 
-/* What follows the name of the command. The set or list sk is large, and sn is missing. */
-static const char *const lines[] = {
-	[GRAMMAR_TOUCH] = "sk 100",
-	[GRAMMAR_DELETE] = "sk",
-	[GRAMMAR_COLLECTION_KEYS] = "sn sk",
-	[GRAMMAR_COUNTED_KEYS] = "2 sk sn",
-	[GRAMMAR_WAIT_KEYS] = "1 sk",
-	[GRAMMAR_WAIT_MOVE] = "1 sk sn left right",
-	[GRAMMAR_POP_KEYS] = "3 left sn sk",
-	[GRAMMAR_SET] = "sk",
-	[GRAMMAR_SET_MEMBERS] = "sk m000001 m000002 x",
-	[GRAMMAR_SET_ANY_MEMBERS] = "sk m000001 x",
-	[GRAMMAR_SET_MEMBER] = "sk m000001",
-	[GRAMMAR_SET_COUNT] = "sk 3",
-	[GRAMMAR_SET_SAMPLE] = "sk 3",
-	[GRAMMAR_SET_RANGE] = "sk m0 n",
-	[GRAMMAR_SET_RANGE_COUNT] = "sk m0 n 100000",
-	[GRAMMAR_SET_SCAN] = "sk 10",
-	[GRAMMAR_SET_LEASE] = "sk",
-	[GRAMMAR_SET_LOAD] = "sk token x",
-	[GRAMMAR_SET_MOVE] = "sk sn m000001",
-	[GRAMMAR_LIST] = "sk",
-	[GRAMMAR_LIST_COUNT] = "sk 3",
-	[GRAMMAR_LIST_INDEX] = "sk 5",
-	[GRAMMAR_LIST_INDEXES] = "sk 5 -5",
-	[GRAMMAR_LIST_ELEMENTS] = "sk x",
-	[GRAMMAR_LIST_POSITION] = "sk none",
-	[GRAMMAR_LIST_INSERT] = "sk after m000001 x",
-	[GRAMMAR_LIST_MOVE] = "sk sn left right",
-	[GRAMMAR_LIST_TARGET] = "sk sn",
-	[GRAMMAR_LIST_COUNT_ELEMENT] = "sk 0 m000001",
-	[GRAMMAR_LIST_INDEX_ELEMENT] = "sk 5 x",
-	[GRAMMAR_LIST_LEASE] = "sk",
-	[GRAMMAR_LIST_LOAD] = "sk token x",
-};
-
-static void put(const char *key, struct buf *value)
+static void put(void *arg, const char *key, struct slice value)
 {
-	server_put(&server, slice_of(key, strlen(key)), buf_slice(value));
-	buf_free(value);
-}
-
-/* Appends every member, or every second one, each with what comes before and behind it. */
-static void add(struct buf *text, const char *before, const char *behind, int step)
-{
-	for (int i = 0; i < MEMBERS; i += step)
-		buf_printf(text, "%sm%06d%s", before, i, behind);
-}
-
-static void put_text(const char *key, const char *text)
-{
-	struct buf value = BUF_EMPTY;
-
-	buf_add(&value, text, strlen(text));
-	put(key, &value);
-}
-
-/* Stores a collection that a compaction would make shorter. A list has elements twice. */
-static void store(unsigned form)
-{
-	struct buf text = BUF_EMPTY, removed = BUF_EMPTY;
-	const struct collection_rule *rule = fake.rules.collections;
-
-	switch (rule->encoding) {
-	case ENCODING_CSV:
-		add(&text, "", ",", 1);
-		add(&text, "", ",", 2);
-		put("sk", &text);
-		break;
-	case ENCODING_TOMBSTONE:
-		add(&text, "", ",", 2);
-		BUF_ADD(&text, "|");
-		add(&text, "", ",", 1);
-		put("sk", &text);
-		break;
-	case ENCODING_PAIRED:
-		add(&text, "", ",", 1);
-		add(&removed, "", ",", 2);
-		put("sk", &text);
-		put("tk", &removed);
-		break;
-	default:
-		add(&text, "+", "", 1);
-		add(&text, "-", "", 2);
-		add(&removed, form == 4 ? "^+" : "+", "", 1000);
-		removed.end = removed.start + (form == 4);
-		if (rule->encoding == ENCODING_FLIP)
-			put("sk.b", &removed);
-		put(rule->encoding == ENCODING_FLIP ? "sk.a" : form ? "sk.0" : "sk", &text);
-		if (rule->pointer)
-			put_text("sk.active", "sk.a");
-		if (rule->encoding == ENCODING_INDEXED)
-			put_text("sk", "+0");
-		buf_free(&removed);
-	}
+	(void)arg;
+	server_put(&server, slice_of(key, strlen(key)), value);
 }
 
 static struct collection_rule rule;
@@ -137,7 +47,7 @@ static void begin(unsigned form, enum collection_type type, bool sliced)
 	fake_has_time(&fake);
 	if (!sliced)
 		fake.host.env.is_over = NULL;
-	store(form);
+	box_fill(&rule, form, MEMBERS, put, NULL);
 	pauses = bytes = 0;
 }
 
@@ -183,7 +93,7 @@ static void carry_out(const char *request, struct buf *out)
 static bool compare(unsigned form, enum collection_type type, const struct command *command)
 {
 	struct buf whole = BUF_EMPTY, sliced = BUF_EMPTY;
-	const char *line = lines[command->grammar];
+	const char *line = command_line_small(command);
 	char request[100];
 	bool large;
 

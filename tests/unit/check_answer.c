@@ -84,7 +84,7 @@ static uint64_t slices_of(struct set_request *r)
 /* The same query is answered immediately, as long as the set does not change. */
 TEST(equal_questions)
 {
-	struct set_request range[2], counts[3], other;
+	struct set_request range[2], counts[3], other, some;
 	struct buf base = BUF_EMPTY;
 
 	set_view_init(&view, 1, &store);
@@ -100,12 +100,16 @@ TEST(equal_questions)
 			.range = { .from = SLICE("member-0100") } };
 	other = range[0];
 	other.range.from = SLICE("member-0101");
+	some = range[0];
+	some.pattern = SLICE("*5");
 	ck_assert_uint_gt(slices_of(&range[0]), 0);
 	ck_assert_uint_eq(slices_of(&range[1]), 0);
 	ck_assert_ptr_eq(range[1].shared, range[0].shared);
 	ck_assert_uint_eq(buf_size(&range[0].shared->text), 900 * 12 - 1);
 	ck_assert_uint_gt(slices_of(&other), 0);
 	ck_assert_uint_eq(buf_size(&other.shared->text), 899 * 12 - 1);
+	(void)slices_of(&some);
+	ck_assert_uint_eq(buf_size(&some.text), 90 * 12);
 	(void)slices_of(&counts[0]);
 	ck_assert_uint_eq(counts[0].number, 900);
 	env.grain = 1 << 20;
@@ -119,6 +123,7 @@ TEST(equal_questions)
 	set_request_free(&range[0]);
 	set_request_free(&range[1]);
 	set_request_free(&other);
+	set_request_free(&some);
 	set_view_free(&view);
 	buf_free(&base);
 }

@@ -129,7 +129,7 @@ TEST(pops_read)
 	counts("100\r\n", "G");
 	client_asks("spop k 2\r\n");
 	server_answer_one(&server);
-	makes("GLC");
+	makes("GC");
 	server_answer_all(&server);
 	ck_assert_uint_eq(
 		strlen(fake_told(&fake)), strlen("VALUE k 0 11\r\nm0000 m0000\r\nEND\r\n"));

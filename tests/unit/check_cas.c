@@ -26,7 +26,15 @@ static void replace(int64_t ttl, int64_t exptime)
 	};
 
 	ended = 0;
-	cas_replace(&cas, &fake.host.env, SLICE("k"), SLICE("value"), &read, exptime, done);
+	cas_send(&cas, &fake.host.env,
+		(struct call){ .verb = CALL_CAS,
+			.key = SLICE("k"),
+			.value = SLICE("value"),
+			.flags = read.flags,
+			.exptime = exptime,
+			.number = read.cas,
+			.connection = read.connection },
+		SLICE("k"), ttl, done);
 	ck_assert_uint_eq(ended, 0);
 }
 

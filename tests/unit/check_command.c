@@ -66,7 +66,7 @@ TEST(noreply_only_where_something_is_written)
 {
 	const char *reading[] = { "get", "gets", "gat", "gats", "mg", "ms", "mn", "smembers",
 		"scard", "sismember", "smismember", "sinfo", "evcount", "evrange", "evlast",
-		"version", "stats", "quit" };
+		"evtop", "version", "stats", "quit" };
 
 	for (size_t i = 0; i < sizeof(reading) / sizeof(reading[0]); i++)
 		ck_assert(!command_lookup(slice_of(reading[i], strlen(reading[i])))->noreply);
@@ -75,7 +75,7 @@ TEST(noreply_only_where_something_is_written)
 static bool names_key(struct slice word)
 {
 	static const struct slice keys[] = { { "<key>", 5 }, { "<key>+", 6 }, { "<type>", 6 },
-		{ "<source>", 8 }, { "<target>", 8 } };
+		{ "<prefix>", 8 }, { "<source>", 8 }, { "<target>", 8 } };
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 		if (slice_equal(word, keys[i]))

@@ -37,7 +37,11 @@ static const struct {
 	{ "rpoplpush Signed k\r\n", "CLIENT_ERROR the encoding of this key is only for sets\r\n" },
 	{ "lmpop 1 left Signed k\r\n",
 		"CLIENT_ERROR the encoding of this key is only for sets\r\n" },
+	{ "blmpop 1 1 left Signed k\r\n",
+		"CLIENT_ERROR the encoding of this key is only for sets\r\n" },
 	{ "smove k l\r\n", USAGE("smove <source> <target> <member> [noreply]") },
+	{ "smove k \"l\\x7f\" a\r\n", "CLIENT_ERROR a key is a word\r\n" },
+	{ "smove k \"l l\" a\r\n", "CLIENT_ERROR a key is a word\r\n" },
 	{ "smove k Signed a+b\r\n",
 		"CLIENT_ERROR member contains a byte that its encoding reserves\r\n" },
 	{ "lrem k 1\r\n", USAGE("lrem <key> <count> <element>") },
@@ -58,47 +62,61 @@ static const struct {
 	{ "evadd E 0 0 1 253402300800\r\nx\r\n", "CLIENT_ERROR unixtime out of range\r\n" },
 	{ "evcount E 20150230\r\n", "CLIENT_ERROR bad bucket\r\n" },
 	{ "evcount E now -1\r\n", "CLIENT_ERROR bad bucket\r\n" },
-	{ "evcount E -1 now x\r\n", "CLIENT_ERROR bad bucket\r\n" },
+	{ "evcount E x now\r\n", "CLIENT_ERROR bad bucket\r\n" },
+	{ "evcount E -30000 now F\r\n", "CLIENT_ERROR too many buckets\r\n" },
+	{ "evcount E now now q|F\r\n", "CLIENT_ERROR no such command\r\n" },
+	{ "evcount E now now q|scard|F\r\n", "CLIENT_ERROR use get for the command scard\r\n" },
 	{ "evcount E 1970 9999\r\n", "CLIENT_ERROR too many buckets\r\n" },
 	{ "evrange E\r\n", USAGE("evrange <type> <bucket> [<first> [<last>]]") },
 	{ "evrange E now x\r\n", USAGE("evrange <type> <bucket> [<first> [<last>]]") },
 	{ "evrange E now 1 x\r\n", USAGE("evrange <type> <bucket> [<first> [<last>]]") },
 	{ "evrange E now 1 2 3\r\n", USAGE("evrange <type> <bucket> [<first> [<last>]]") },
 	{ "evrange M 2015\r\n", "CLIENT_ERROR too many buckets\r\n" },
-	{ "evlast E\r\n", USAGE("evlast <type> <n> [<bucket>]") },
+	{ "evlast E\r\n", USAGE("evlast <type> <n> [<bucket> [<type>+]]") },
 	{ "evlast E x\r\n", "CLIENT_ERROR invalid count\r\n" },
 	{ "evlast E 1000001\r\n", "CLIENT_ERROR too many events\r\n" },
 	{ "evlast E 1 then\r\n", "CLIENT_ERROR bad bucket\r\n" },
-	{ "evlast E 1 now x\r\n", USAGE("evlast <type> <n> [<bucket>]") },
+	{ "evlast E 500001 now F\r\n", "CLIENT_ERROR too many events\r\n" },
+	{ "evlast E 1 then F\r\n", "CLIENT_ERROR bad bucket\r\n" },
 };
 
 TEST(refused)
 {
 	static const struct event_rule of_events[] = {
-		{ { "Short", 5 }, GRANULARITY_HOUR, 7200, { "::", 2 }, 24, false },
-		{ { "M", 1 }, GRANULARITY_MINUTE, 0, { "::", 2 }, 24, false },
+		{ { "Short", 5 }, GRANULARITY_HOUR, 7200, { "::", 2 }, 24, false, false, 0 },
+		{ { "M", 1 }, GRANULARITY_MINUTE, 0, { "::", 2 }, 24, false, false, 0 },
 	};
 	static const struct collection_rule of_sets[] = {
 		{ .prefix = { "Signed", 6 }, .encoding = ENCODING_SIGNED }, { .prefix = { "", 0 } }
 	};
-	char line[600];
+	static char line[140000];
 
-	fake.rules = (struct rules){
-		.events = of_events, .event_count = 2, .collections = of_sets, .collection_count = 2
-	};
+	fake.rules = (struct rules){ .events = of_events,
+		.event_count = 2,
+		.collections = of_sets,
+		.collection_count = 2,
+		.commands = { { "q|", 2 }, ' ' } };
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		client_asks(cases[i].line);
 		client_is_told(cases[i].reply);
 	}
-	snprintf(line, sizeof(line), "sset k a %0251d\r\n", 0);
+	snprintf(line, sizeof(line), "sset k a %01001d\r\n", 0);
 	client_asks(line);
 	client_is_told("CLIENT_ERROR member too long\r\n");
-	snprintf(line, sizeof(line), "linsert k after %0251d a\r\nlinsert k after a %0251d\r\n", 0,
-		0);
+	snprintf(line, sizeof(line), "linsert k after %065537d a\r\nlinsert k after a %065537d\r\n",
+		0, 0);
 	client_asks(line);
 	client_is_told("CLIENT_ERROR element too long\r\nCLIENT_ERROR element too long\r\n");
 	snprintf(line, sizeof(line), "smove k %0221d a\r\n", 0);
 	client_asks(line);
 	client_is_told("CLIENT_ERROR key too long\r\n");
+	snprintf(line, sizeof(line), "evcount E now now F %0250d\r\n", 0);
+	client_asks(line);
+	client_is_told("CLIENT_ERROR key too long\r\n");
+	snprintf(line, sizeof(line), "evlast E 1 now%*s\r\n", 2000, "");
+	for (int i = 0; i < 1000; i++)
+		memcpy(strstr(line, "now") + 3 + 2 * i, " F", 2);
+	client_asks(line);
+	client_is_told("CLIENT_ERROR too many types\r\n");
 	server_hears_nothing();
 }

@@ -178,6 +178,30 @@ TEST(newest_comes_late)
 		"VALUE E::2015022010::4 0 1\r\nx\r\nVALUE E::2015022010::3 0 1\r\nx\r\nEND\r\n");
 }
 
+/* The counters of all types are read together, then the events of one type after the other. */
+TEST(newest_of_several_types)
+{
+	static const struct event_rule rules[] = {
+		{ .prefix = { "", 0 },
+			.bucket = GRANULARITY_HOUR,
+			.separator = { "::", 2 },
+			.lookback = 1 },
+	};
+
+	fake.rules = (struct rules){ .events = rules, .event_count = 1 };
+	client_asks("evlast E 1 2015022010 F G H\r\n");
+	ck_assert_uint_eq(fake.count, 8);
+	for (next = 0; next < 8;)
+		count_is(next == 1 ? 2 : next == 6 ? 1 : 0);
+	ck_assert_uint_eq(fake.count, 10);
+	assert_bytes(key_of(8), "E::2015022010::2");
+	all_are(&hit);
+	ck_assert_uint_eq(fake.count, 11);
+	assert_bytes(key_of(10), "H::2015022009::1");
+	client_is_told(
+		"VALUE E::2015022010::2 0 1\r\nx\r\nVALUE H::2015022009::1 0 1\r\nx\r\nEND\r\n");
+}
+
 /*
  * Counters that announce missing events cost at most some thousands of reads each, and the search
  * ends.
@@ -185,7 +209,7 @@ TEST(newest_comes_late)
 TEST(counters_lie)
 {
 	static const struct event_rule far = { { "", 0 }, GRANULARITY_HOUR, 0, { "::", 2 }, 100,
-		false };
+		false, false, 0 };
 
 	client_asks("evlast E 10\r\n");
 	for (int i = 0; i < 24; i++)

@@ -80,21 +80,31 @@ TEST(members_of_some)
 	client_is_told("VALUE a 0 1\r\nx\r\nCLIENT_ERROR value is not a collection\r\n");
 }
 
+/* Each request has other keys. */
+static void ask_keys(const char *verb, size_t keys)
+{
+	static int times;
+	struct buf line = BUF_EMPTY;
+
+	buf_printf(&line, "%s", verb);
+	for (size_t i = 0; i < keys; i++)
+		buf_printf(&line, " key-%d-%zu", times, i);
+	BUF_ADD(&line, "\r\n\0");
+	times++;
+	client_asks(buf_slice(&line).p);
+	buf_free(&line);
+}
+
 /* However many answers arrive at once, a slice requests few more keys. */
 LOOP_TEST(asks_in_slices, 4)
 {
 	static const char *const verbs[] = { "get", "gat 0", "smembers", "gets" };
 	enum { KEYS = 500, STEPS = 320, ASKED = 11 };
-	struct buf line = BUF_EMPTY;
 	size_t told = 1;
 
-	buf_printf(&line, "%s", verbs[_i]);
-	for (int i = 0; i < KEYS; i++)
-		buf_printf(&line, " key-%d", i);
-	BUF_ADD(&line, "\r\n\0");
 	fake_has_time(&fake);
 	fake.slice = STEPS;
-	client_asks(buf_slice(&line).p);
+	ask_keys(verbs[_i], KEYS);
 	while (told || fake_waiting(&fake)) {
 		size_t before = fake.count;
 		while (fake_waiting(&fake) && fake_oldest(&fake) < before)
@@ -107,5 +117,53 @@ LOOP_TEST(asks_in_slices, 4)
 	}
 	ck_assert_uint_eq(fake.count, KEYS);
 	client_is_told("END\r\n");
-	buf_free(&line);
+}
+
+/* Starts as many requests, and answers all calls. Returns the most calls that were in flight. */
+static size_t most_in_flight(
+	const char *verb, size_t requests, size_t keys, enum result_status status)
+{
+	const struct result r = { .status = status, .value = SLICE("x") };
+	size_t most = 0;
+
+	for (size_t i = 0; i < requests; i++)
+		ask_keys(verb, keys);
+	for (; fake_waiting(&fake); fake_result(&fake, fake_oldest(&fake), &r))
+		most = fake_waiting(&fake) > most ? fake_waiting(&fake) : most;
+	ck_assert_uint_eq(fake.host.fans, 0);
+	(void)fake_told(&fake);
+	return most;
+}
+
+/* A call of another client waits for all parts in flight, however many requests have many keys. */
+LOOP_TEST(fans_share_the_parts_in_flight, 4)
+{
+	static const struct {
+		const char *verb;
+		enum result_status status;
+	} fans[] = { { "get", RESULT_HIT }, { "gat 0", RESULT_HIT }, { "gets", RESULT_MISS },
+		{ "smembers", RESULT_MISS } };
+	enum { REQUESTS = 25, KEYS = 500, MOST = 1024, EACH = MOST / REQUESTS };
+	size_t most = most_in_flight(fans[_i].verb, REQUESTS, KEYS, fans[_i].status);
+
+	ck_assert_uint_le(most, MOST);
+	ck_assert_uint_ge(most, (REQUESTS - 1) * EACH);
+	/* One by itself may have all of them, or half as many if it finds nothing. */
+	most = most_in_flight(fans[_i].verb, 1, 2 * KEYS, fans[_i].status);
+	ck_assert_uint_le(most, MOST);
+	ck_assert_uint_ge(most, fans[_i].status == RESULT_HIT ? 3 * MOST / 4 : MOST / 2);
+}
+
+/* The second stage of such a request is requested at once. */
+TEST(fans_of_few_keys_share_nothing)
+{
+	enum { REQUESTS = 40, KEYS = 128, FIRST = ORDER_KEYS_FIRST };
+	const struct result miss = { .status = RESULT_MISS };
+
+	for (size_t i = 0; i < REQUESTS; i++)
+		ask_keys("get", KEYS);
+	for (size_t i = 0; i < REQUESTS * FIRST; i++)
+		fake_result(&fake, i, &miss);
+	ck_assert_uint_eq(fake_waiting(&fake), REQUESTS * (KEYS - FIRST));
+	ck_assert_uint_eq(most_in_flight("get", 0, 0, RESULT_MISS), REQUESTS * (KEYS - FIRST));
 }

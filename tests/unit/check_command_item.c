@@ -16,14 +16,26 @@ TEST(results)
 TEST(touching)
 {
 	client_asks("touch k 30\r\n");
-	server_answers("VA 5 kk f0\r\nhello\r\nTOUCHED\r\n");
-	server_is_asked("mg k k f t v\r\ntouch k 30\r\n");
+	server_answers("VA 5 kk f0 c5 t-1\r\nhello\r\nTOUCHED\r\n");
+	server_is_asked("mg k k f c t v\r\ntouch k 30\r\n");
 	client_is_told("TOUCHED\r\n");
 	client_asks("touch k -1 noreply\r\ntouch k 7\r\n");
-	server_answers("VA 3 kk f0\r\n+a \r\nVA 3 kk f0\r\n+a \r\nEN\r\n");
-	server_is_asked("mg k k f t v\r\nmg k T-1 k f v\r\nmg k k f t v\r\n");
+	server_answers("VA 3 kk f0 c5 t9\r\n+a \r\nVA 3 kk f0 c5 t9\r\n+a \r\nEN\r\n");
+	server_is_asked("mg k k f c t v\r\nmg k T-1 k f c t v\r\nmg k k f c t v\r\n");
 	client_is_told("NOT_FOUND\r\n");
-	exchanges("touch k 30\r\n", "VA 5 kk f0\r\nhello\r\nNOT_FOUND\r\n", "NOT_FOUND\r\n");
+	exchanges("touch k 30\r\n", "VA 5 kk f0 c5 t-1\r\nhello\r\nNOT_FOUND\r\n", "NOT_FOUND\r\n");
+	(void)fake_calls(&fake);
+	/* A base gets a date. If it is empty, it may also be an item, whose bytes stay. */
+	client_asks("touch k 30\r\n");
+	server_answers(
+		"VA 3 kk f0 c5 t9\r\n+a \r\nSTORED\r\nVA 16 kk f0 c6 t30\r\n+a ~t1424450126 \r\n");
+	server_is_asked(
+		"mg k k f c t v\r\nappend k 0 0 13\r\n~t1424450126 \r\nmg k T30 k f c t v\r\n");
+	client_is_told("TOUCHED\r\n");
+	client_asks("touch k 30\r\n");
+	server_answers("VA 0 kk f7 c5 t9\r\n\r\nSTORED\r\n");
+	server_is_asked("mg k k f c t v\r\nconnection 1: cas k 7 30 0 5\r\n\r\n");
+	client_is_told("TOUCHED\r\n");
 	client_asks("touch k 30\r\n");
 	fails(RESULT_UNAVAILABLE, "SERVER_ERROR upstream mc:11211 unavailable\r\n");
 }

@@ -300,6 +300,7 @@ TEST(needs)
 		{ "get q|sinter|a|b q|lpop|b\r\n", 1u << ORDER_READ_BLOCKS | 1u << ORDER_WRITE,
 			"rl" },
 		{ "get q|evcount|x q|evcount|y\r\n", 1u << ORDER_EVENT_READ, "r" },
+		{ "get q|evtop|x|1\r\n", 1u << ORDER_EVENT_TOP, "r" },
 		{ "get q|lpop|1 2 3 4 5 6 7 8\r\n", 1u << ORDER_READ_KEYS | 1u << ORDER_WRITE, "" },
 		{ "get q|lpop|1 2 3 4 5 6 7 8 9\r\n", 1u << ORDER_READ_KEYS | 1u << ORDER_WRITE,
 			"rl" },

@@ -2,6 +2,7 @@
 #include "box.h"
 #include "collection/adopted/encodings/encodings.h"
 #include "collection/adopted/encodings/words.h"
+#include "protocol/element.h"
 #include "unit.h"
 #include "util/random.h"
 
@@ -136,12 +137,20 @@ TEST(documented)
 
 TEST(reserved)
 {
+	char longest[MEMBER_MAX + 1];
 	struct box box;
 
 	box_init(&box, 2);
 	ck_assert_ptr_null(encoding_check_member(&box.rule, SLICE("a+b")));
 	ck_assert_ptr_nonnull(encoding_check_member(&box.rule, SLICE("a|b")));
 	ck_assert_ptr_nonnull(encoding_check_member(&box.rule, SLICE("a,b")));
+	/* An escape, which is not stored as its byte. */
+	ck_assert_ptr_nonnull(encoding_check_member(&box.rule, SLICE("a\x01\x42")));
+	ck_assert_ptr_nonnull(encoding_check_member(&box.rule, SLICE("a\x7f")));
+	memset(longest, 'm', sizeof(longest));
+	ck_assert_ptr_null(
+		encoding_check_member(&box.rule, slice_of(longest, sizeof(longest) - 1)));
+	ck_assert_ptr_nonnull(encoding_check_member(&box.rule, slice_of(longest, sizeof(longest))));
 	box.rule.delimiter = ';';
 	ck_assert_ptr_null(encoding_check_member(&box.rule, SLICE("a,b")));
 	box_init(&box, 0);

@@ -212,7 +212,7 @@ TEST(cut)
 /* The content of an index, whatever it is. */
 static bool is_good(const struct fences *f, uint64_t *random)
 {
-	char name[MEMBER_MAX];
+	char name[MEMBER_WORD_MAX];
 	bool good = true;
 
 	for (unsigned i = 0; i < 10 && good; i++) {

@@ -52,7 +52,7 @@ static struct act *queue(size_t client, enum op_kind kind, const char *text)
 static void setup(void)
 {
 	queues_init(&queues, &pool);
-	queue_init(&waiting);
+	queue_init(&waiting, &rules_default_collection);
 	act_count = 0;
 }
 
@@ -99,7 +99,7 @@ static void gather_again(size_t bytes)
 {
 	STAILQ_INIT(&appends);
 	STAILQ_INIT(&reads);
-	gather(&queues, &waiting, true, bytes, &appends, &reads);
+	gather(&queues, &waiting, true, bytes, 0, &appends, &reads);
 }
 
 static void gathers(

@@ -6,6 +6,7 @@ static const char *const replies[GREETING_REPLIES] = {
 	"VERSION 1.6.18\r\n",
 	"MN\r\n",
 	"STAT maxbytes 67108864\r\nSTAT cas_enabled yes\r\nSTAT item_size_max 1048576\r\nEND\r\n",
+	"STAT pid 7\r\nSTAT time 1424450096\r\nSTAT version 1.6.18\r\nEND\r\n",
 };
 
 TEST(what_is_asked)
@@ -13,12 +14,12 @@ TEST(what_is_asked)
 	struct buf out = BUF_EMPTY;
 
 	greeting_encode(SLICE(""), &out);
-	assert_bytes(buf_slice(&out), "version\r\nmn\r\nstats settings\r\n");
+	assert_bytes(buf_slice(&out), "version\r\nmn\r\nstats settings\r\nstats\r\n");
 	buf_consume(&out, buf_size(&out));
 	greeting_encode(SLICE("ann secret"), &out);
 	assert_bytes(buf_slice(&out),
 		"set setlistd-authentication 0 -1 10\r\nann secret\r\nversion\r\nmn\r\nstats "
-		"settings\r\n");
+		"settings\r\nstats\r\n");
 	buf_free(&out);
 }
 
@@ -40,6 +41,7 @@ TEST(cut_at_every_byte)
 	ck_assert_uint_eq(g.version, 1 << 16 | 6 << 8 | 18);
 	ck_assert(g.meta && g.cas);
 	ck_assert_uint_eq(g.item_max, 1048576);
+	ck_assert_int_eq(g.time, 1424450096);
 }
 
 /* All replies at once, with a login and without one. */
@@ -49,8 +51,9 @@ TEST(all_cut_at_every_byte)
 	char all[512];
 
 	for (int has_login = 0; has_login < 2; has_login++) {
-		size_t length = (size_t)snprintf(all, sizeof(all), "%s%s%s%s",
-			has_login ? "STORED\r\n" : "", replies[0], replies[1], replies[2]);
+		size_t length = (size_t)snprintf(all, sizeof(all), "%s%s%s%s%s",
+			has_login ? "STORED\r\n" : "", replies[0], replies[1], replies[2],
+			replies[3]);
 		for (size_t n = 0; n < length; n++) {
 			g = (struct greeting){ 0 };
 			ck_assert_int_eq(

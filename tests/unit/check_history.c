@@ -38,6 +38,7 @@ static struct asked {
 		POP,
 		COMPACT,
 		TOUCH,
+		TAKE,
 		UNITE,
 		MEET,
 		LESSEN,
@@ -78,8 +79,8 @@ static void add_range(struct buf *line, struct asked *a)
 static void write_line(struct buf *line, struct asked *a)
 {
 	static const char *const names[VERBS] = { "sadd", "srem", "sset", "smismember", "scount",
-		"srange", "sscan", "smembers", "srandmember", "spop", "scompact", "touch", "sunion",
-		"sinter", "sdiff" };
+		"srange", "sscan", "smembers", "srandmember", "spop", "scompact", "touch", "stake",
+		"sunion", "sinter", "sdiff" };
 
 	buf_printf(line, "%s %s", names[a->verb], keys[a->set]);
 	a->member_count = 0;
@@ -232,6 +233,22 @@ static bool popped(struct set *s, const struct asked *a)
 	return hears("END");
 }
 
+/* A block of a large set may be any part of it, but it has a member if the set has one. */
+static bool taken(struct set *s)
+{
+	struct slice text = { "", 0 }, member;
+
+	if (!value(&text))
+		return !memchr(s->in, true, sizeof(s->in));
+	while ((member = slice_token(&text)).n) {
+		size_t i = number_of(member);
+		if (!s->in[i])
+			return false;
+		s->in[i] = false;
+	}
+	return hears("END");
+}
+
 static bool listed_all(const struct set *s)
 {
 	struct slice text = { "", 0 };
@@ -281,6 +298,8 @@ static bool is_right(const struct asked *a)
 		return counted(s, a);
 	case POP:
 		return popped(s, a);
+	case TAKE:
+		return taken(s);
 	case ALL:
 		return listed_all(s);
 	case COMPACT:
@@ -333,7 +352,7 @@ static size_t ask_some(void)
 			a->verb = TEST;
 		a->set = below(SETS);
 		write_line(&text, a);
-		if (a->verb >= UNITE)
+		if (a->verb >= TAKE)
 			break;
 	}
 	BUF_ADD(&text, "\0");
@@ -352,7 +371,8 @@ static void history(uint64_t seed)
 	options = (struct collection_options){ .log_size = 40 + below(300),
 		.table_size = 40 + below(500),
 		.cache = below(3) * below(20000),
-		.merges = 1 + below(2) };
+		.merges = 1 + below(2),
+		.block = 1 + below(500) };
 	fake_setup();
 	fake_takes(&options);
 	if (below(2))

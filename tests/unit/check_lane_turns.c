@@ -14,13 +14,14 @@ static struct lanes *lanes;
 static struct lane *running;
 static struct account accounts[CLIENTS]; /* of the clients a, b, c and d */
 static char batches[2048], dropped[2048];
+static struct collection_rule rule;
 
 /* A name for an operation in the records: its client, in upper case if it rewrites. */
 static char name_of(const struct op *op)
 {
 	char name = op->account ? (char)('a' + (op->account - accounts)) : '.';
 
-	return op_rewrites(op) ? (char)(name - 'a' + 'A') : name;
+	return op_rewrites(op, &rule) ? (char)(name - 'a' + 'A') : name;
 }
 
 static void record(char *text, char c)
@@ -65,7 +66,9 @@ static void setup(void)
 {
 	static const struct lane_machines recorder = { on_open, on_open, on_start, on_log_size };
 
+	rule = (struct collection_rule){ .encoding = ENCODING_OPLOG };
 	fake_init(&fake);
+	fake.rules = (struct rules){ .collections = &rule, .collection_count = 1 };
 	lanes = lanes_create(&fake.host.env, &recorder);
 }
 
@@ -216,6 +219,72 @@ TEST(writes_of_the_gone)
 	fake.host.env.now++;
 	/* The first append costs little. Later ones must not take effect without the rewrite before. */
 	were("C a ", "AaA");
+	open_again(0);
+}
+
+/* Each sends three changes of its set, and disconnects. `log` is the second one. */
+static void leave_changes(enum encoding_id encoding, struct slice log)
+{
+	rule.encoding = encoding;
+	submit("C");
+	submit_kinds("aaa", OP_REPLACE, OP_APPEND, true);
+	STAILQ_NEXT(queue_first(&running->queue), link)->log = log;
+	close_client(0);
+	fake.host.env.now += QUEUE_GRACE_MS;
+	end_all();
+	open_again(0);
+}
+
+/* A change that reads or rewrites the whole set is dropped as any other rewrite is. */
+TEST(changes_of_the_gone_in_encodings)
+{
+	const struct slice adds = SLICE("+m "), removes = SLICE("-m ");
+
+	leave_changes(ENCODING_CSV, removes);
+	were("C a ", "Aa");
+	leave_changes(ENCODING_CSV, adds);
+	were("C aaa ", "");
+	leave_changes(ENCODING_TOMBSTONE, adds);
+	were("C ", "AAA");
+	leave_changes(ENCODING_PAIRED, adds);
+	were("C ", "AAA");
+	leave_changes(ENCODING_FLIP, adds);
+	were("C ", "AAA");
+	rule.pointer = true;
+	leave_changes(ENCODING_FLIP, removes);
+	were("C aaa ", "");
+	leave_changes(ENCODING_SIGNED, removes);
+	were("C aaa ", "");
+	leave_changes(ENCODING_INDEXED, removes);
+	were("C aaa ", "");
+}
+
+/* Compactions and the appends between them end a second after the client has disconnected. */
+TEST(appends_between_compactions_of_the_gone)
+{
+	submit("C");
+	submit_kinds("aAaAa", OP_COMPACT, OP_APPEND, true);
+	close_client(0);
+	fake.host.env.now += QUEUE_GRACE_MS - 1;
+	were("C a a a ", "AA");
+	submit("C");
+	submit_kinds("aAaAa", OP_COMPACT, OP_APPEND, true);
+	fake.host.env.now++;
+	were("C a ", "AaAa");
+	open_again(0);
+}
+
+/* A batch of another client takes no change that follows a dropped one. */
+TEST(batches_without_later_changes_of_the_gone)
+{
+	submit("C");
+	submit_kinds("A", OP_REPLACE, OP_APPEND, true);
+	submit_kinds("a", OP_REPLACE, OP_APPEND, false);
+	submit_kinds("a", OP_REPLACE, OP_APPEND, true);
+	submit_kinds("b", OP_REPLACE, OP_APPEND, true);
+	close_client(0);
+	fake.host.env.now += QUEUE_GRACE_MS;
+	were("C b a ", "Aa");
 	open_again(0);
 }
 

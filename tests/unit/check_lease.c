@@ -69,8 +69,8 @@ static const struct {
 	{ "@set.1 " FILL, OPLOG_CORRUPT },
 	{ "@list " FILL, OPLOG_CORRUPT },
 	{ FILL, OPLOG_CORRUPT },
-	{ "@set.3 " FILL, OPLOG_NEWER },
-	{ "@list.3 " FILL, OPLOG_NEWER },
+	{ "@set.4 " FILL, OPLOG_NEWER },
+	{ "@list.4 " FILL, OPLOG_NEWER },
 	{ "@set.2 ", OPLOG_CORRUPT },
 	{ "@set.2 +a ", OPLOG_CORRUPT },
 	{ "@set.2 " T1, OPLOG_CORRUPT },
@@ -184,7 +184,7 @@ TEST(all_references)
 	assert_bytes(buf_slice(&out), T2 T1 I1);
 	lease_add_refs(SLICE("@list.2 " FILL L1), &out);
 	assert_bytes(buf_slice(&out), T2 T1 I1 L1);
-	lease_add_refs(SLICE("@set.3 " T1), &out);
+	lease_add_refs(SLICE("@set.4 " T1), &out);
 	lease_add_refs(SLICE("@set.2 @fill. " T1), &out);
 	lease_add_refs(SLICE("what"), &out);
 	assert_bytes(buf_slice(&out), T2 T1 I1 L1);

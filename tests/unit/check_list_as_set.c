@@ -1,9 +1,11 @@
 /* Set commands on lists with segments: their reads, and that the result of a pop is a list. */
+#include "protocol/element.h"
 #include "serving.h"
 
 #define SEGMENT "s0a00000001x.6.1"
 #define OTHER "s0a00000002x.2.1"
 #define LONG "s0a00000003x.400.4"
+#define WIDE "s0a00000004x.3.2"
 #define LIST "@list @" SEGMENT " +e "
 
 static const struct collection_options options = { .base_size = 64,
@@ -143,6 +145,65 @@ TEST(pops_are_compacted)
 	asks_and_hears("llen k\r\n", "0\r\n");
 	is_stored("@list ");
 	buf_free(&log);
+}
+
+/* Puts a list with an element of `size` bytes, in its base or in a segment. */
+static void put_with_element_of(int size, bool in_segment)
+{
+	struct buf value = BUF_EMPTY;
+
+	buf_printf(&value, "%s+%0*d +b +b ", in_segment ? "" : "@list ", size, 0);
+	server_put(&server, in_segment ? SLICE("k." WIDE) : SLICE("k"), buf_slice(&value));
+	if (in_segment)
+		put("k", "@list.3 @" WIDE " ");
+	buf_free(&value);
+}
+
+static void is_described(void)
+{
+	const char *reply;
+
+	client_asks("sinfo k\r\n");
+	server_answer_all(&server);
+	reply = fake_told(&fake);
+	ck_assert_msg(strstr(reply, "STAT members 2\r\nSTAT items 3\r\n") &&
+			strstr(reply, "STAT tokens 3\r\n"),
+		"%s", reply);
+}
+
+/* Such an element cannot be a member of a set, but sinfo is about lists too. */
+TEST(has_an_element_too_long_for_a_member)
+{
+	static const char not_a_set[] = "CLIENT_ERROR value is not a collection\r\n";
+
+	for (int in_segment = 0; in_segment < 2; in_segment++) {
+		put_with_element_of(MEMBER_WORD_MAX, in_segment);
+		asks_and_hears("scard k\r\n", "2\r\n");
+		put_with_element_of(MEMBER_WORD_MAX + 1, in_segment);
+		for (int again = 0; again < 2; again++) {
+			asks_and_hears("scard k\r\n", not_a_set);
+			asks_and_hears("spop k\r\n", not_a_set);
+			asks_and_hears("smembers k\r\n", not_a_set);
+			asks_and_hears("llen k\r\n", "3\r\n");
+			is_described();
+		}
+		asks_and_hears("sset k a\r\n", "STORED\r\n");
+		asks_and_hears("scard k\r\n", "1\r\n");
+	}
+}
+
+/* The same bytes are not a set, whatever is read or rewritten. */
+TEST(is_no_list)
+{
+	struct buf value = BUF_EMPTY;
+
+	buf_printf(&value, "+%0*d +b ", MEMBER_WORD_MAX + 1, 0);
+	server_put(&server, SLICE("k"), buf_slice(&value));
+	asks_and_hears("sinfo k\r\n", "CLIENT_ERROR value is not a collection\r\n");
+	asks_and_hears("scompact k\r\n", "CLIENT_ERROR value is not a collection\r\n");
+	ck_assert(slice_equal(
+		buf_slice(&server_find(&server, SLICE("k"))->value), buf_slice(&value)));
+	buf_free(&value);
 }
 
 FIXTURE(setup, serving_teardown)

@@ -368,6 +368,48 @@ TEST(loaded_runs_are_merged)
 	replies("scard k\r\nsmismember k m00 m07 m39\r\n", "39\r\n1 0 1\r\n");
 }
 
+/* How many tables on the server are packed. */
+static size_t packed(void)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < MEMCACHED_ITEMS; i++)
+		count += server.memcached.items[i].used &&
+			slice_starts(buf_slice(&server.memcached.items[i].value), SLICE("T2"));
+	return count;
+}
+
+/*
+ * A merge of loaded runs packs only if the lease says that the complete base has form 3: as soon
+ * as one of these runs was packed when it was loaded.
+ */
+TEST(loaded_runs_are_packed)
+{
+	static const struct collection_options packing = { .base_size = 64,
+		.segment_size = 64,
+		.log_size = 16,
+		.table_size = 60,
+		.pack_size = 1,
+		.merges = 1,
+		.lease_time = 10 };
+	char line[64];
+
+	fake_takes(&packing);
+	takes("slease k\r\n");
+	for (char letter = 'A'; letter <= 'Z'; letter++) {
+		snprintf(line, sizeof(line), "sload k $ defg%c\r\n", letter);
+		replies(line, "STORED\r\n");
+	}
+	ck_assert_uint_lt(parts(), 20);
+	ck_assert_uint_eq(packed(), 0);
+	replies("sload k $ n0 n1 n2 n3 n4 n5 n6 n7 n8 n9\r\n", "STORED\r\n");
+	ck_assert_uint_gt(packed(), 0);
+	replies("sfill k $\r\n", "STORED\r\n");
+	(void)stored_show(&server);
+	ck_assert_uint_gt(stored_packed(), 0);
+	replies("scard k\r\nsmismember k defgA defgZ n0 n9 o\r\n", "36\r\n1 1 1 1 0\r\n");
+}
+
 TEST(of_another_kind)
 {
 	takes("slease k\r\n");
@@ -375,7 +417,7 @@ TEST(of_another_kind)
 	server_put(&server, SLICE("k"), SLICE("what"));
 	replies("slease k\r\nsload k $ a\r\n",
 		"CLIENT_ERROR value is not a collection\r\nNOT_FOUND\r\n");
-	server_put(&server, SLICE("k"), SLICE("@set.3 what"));
+	server_put(&server, SLICE("k"), SLICE("@set.4 what"));
 	replies("slease k\r\n", "SERVER_ERROR stored by a newer version of setlistd\r\n");
 	server_put(&server, SLICE("k"), SLICE("@c00000000001.1.1 +a "));
 	replies("slease k\r\n", "EXISTS\r\n");

@@ -1,7 +1,7 @@
 /* The index of a log: its tokens, malformed logs, and sharing. */
 #include "collection/text/log_index.h"
 
-#include "protocol/request.h"
+#include "protocol/element.h"
 #include "unit.h"
 
 static const struct {
@@ -19,7 +19,7 @@ static const struct {
 };
 
 static const char *const malformed[] = { "a", "a ", "+", "-", "+a", "+a -b", "+ ", "- ", "+a  ",
-	" +a ", "+a  +b ", "+a\n", "+a\t ", "+a\x7f ", "+a b ", "@list ", "+a @list ", "+a *b " };
+	" +a ", "+a  +b ", "+a\n", "+a\t ", "+a\x01 ", "+a b ", "@list ", "+a @list ", "+a *b " };
 
 /* Each log ends right before a page that traps, so a read past its end crashes. */
 TEST(tokens)
@@ -70,10 +70,10 @@ static struct buf one_token(size_t length)
 
 TEST(the_longest_member)
 {
-	struct buf fits = one_token(MEMBER_MAX), longer = one_token(MEMBER_MAX + 1);
+	struct buf fits = one_token(ELEMENT_WORD_MAX), longer = one_token(ELEMENT_WORD_MAX + 1);
 	struct log_index *log_index = log_index_create(guard_place(buf_slice(&fits)), NULL);
 
-	ck_assert(log_index && log_index_element(log_index, 0).n == MEMBER_MAX);
+	ck_assert(log_index && log_index_element(log_index, 0).n == ELEMENT_WORD_MAX);
 	log_index_release(log_index);
 	ck_assert_ptr_null(log_index_create(guard_place(buf_slice(&longer)), NULL));
 	buf_free(&fits);

@@ -10,6 +10,7 @@ static struct slice text(const char *s)
 	return slice_of(s, strlen(s));
 }
 
+#define HELD "~h1424450096.a0b1c2d3e4f5.1.l.x ~d2.0123456789abcdef "
 #define LOADING "@set.2 @fill.abcdefg0.1700000010.10 "
 
 /* `of_copy`: the result for both if `here` is only a copy of the former server's item. */
@@ -27,7 +28,7 @@ static const struct {
 	{ "k", "+a ", "no set", JOIN_HERE, JOIN_FORMER, NULL },
 	{ "k", "no set", "+a ", JOIN_HERE, JOIN_FORMER, NULL },
 	{ "k", "@list +a ", "@set.1 " REFERENCE, JOIN_HERE, JOIN_FORMER, NULL },
-	{ "k", "@set.3 +a ", "+b ", JOIN_HERE, JOIN_FORMER, NULL },
+	{ "k", "@set.4 +a ", "+b ", JOIN_HERE, JOIN_FORMER, NULL },
 	{ "k", "", "+a ", JOIN_HERE, JOIN_HERE, NULL },
 	{ "k", "", "no set", JOIN_HERE, JOIN_FORMER, NULL },
 	{ "k", "+a ", "", JOIN_BOTH, JOIN_BOTH, "+a " },
@@ -35,6 +36,11 @@ static const struct {
 	/* Numbers, and counts of events. */
 	{ "k", "7", "12", JOIN_HERE, JOIN_HERE, NULL },
 	{ "k", "12", "7  ", JOIN_HERE, JOIN_FORMER, NULL },
+	/* Elements that clients hold stay held. */
+	{ "k", "@list +a " HELD, "+b ", JOIN_BOTH, JOIN_BOTH, "@list +a " HELD "+b " },
+	{ "k", "@list +a " HELD, "@list +b ", JOIN_BOTH, JOIN_BOTH, "@list +a " HELD "+b " },
+	{ "k", "+a ", "@list " HELD "+b ", JOIN_BOTH, JOIN_BOTH, "+a @list " HELD "+b " },
+	{ "k", "@list " HELD, "", JOIN_BOTH, JOIN_BOTH, "@list " HELD },
 	{ "Error::2015022016", "7", "12", JOIN_BOTH, JOIN_BOTH, "19" },
 	{ "Error::20150220", "7", "12", JOIN_HERE, JOIN_HERE, NULL },
 	{ "Error::2015132016", "7", "12", JOIN_HERE, JOIN_HERE, NULL },

@@ -33,7 +33,7 @@ static void ask(const char *keys, uint64_t count, uint64_t times, uint64_t bytes
 
 static uint64_t weight_of(enum hot_by by, const char *key, uint64_t now)
 {
-	uint64_t total = 0;
+	struct hot_total total = { 0 };
 	size_t n = notes_copy_hot(&notes, by, now, entries, &total);
 
 	for (size_t i = 0; i < n; i++) {
@@ -102,6 +102,32 @@ TEST(seconds)
 		notes_seconds(&notes, START + HALF + 1000), NOTES_HALF_LIFE / 2.0 + 1, 0.01);
 	ck_assert_double_eq_tol(
 		notes_seconds(&notes, START + 50 * (uint64_t)HALF), NOTES_HALF_LIFE, 0.1);
+}
+
+static double keys_per_request(uint64_t now)
+{
+	struct hot_total total = { 0 };
+
+	notes_copy_hot(&notes, HOT_BY_REQUESTS, now, entries, &total);
+	return (double)total.weight * REQUEST_UNIT / (double)total.requests;
+}
+
+/* Exact if all requests have the same number of keys, whichever of them are sampled. */
+TEST(requests_of_the_keys)
+{
+	struct hot_total total = { 0 };
+
+	ask("k", 1, 64000, 1, START);
+	ck_assert_double_eq(keys_per_request(START), 1);
+	ck_assert_double_eq(keys_per_request(START + 3 * HALF), 1);
+	notes_copy_hot(&notes, HOT_BY_BYTES, START + 100 * (uint64_t)HALF, entries, &total);
+	ck_assert_uint_eq(total.requests, 0);
+	notes_reset(&notes, START + 100 * (uint64_t)HALF);
+	ask("a b a c", 4, 64000, 400, START + 100 * (uint64_t)HALF);
+	ck_assert_double_eq(keys_per_request(START + 100 * (uint64_t)HALF), 4);
+	/* As many requests of one key: on average two and a half. */
+	ask("k", 1, 64000, 1, START + 100 * (uint64_t)HALF);
+	ck_assert_double_eq_tol(keys_per_request(START + 100 * (uint64_t)HALF), 2.5, 0.4);
 }
 
 /* --- the largest sets --- */

@@ -46,7 +46,7 @@ TEST(all_in_one)
 	ck_assert_uint_eq(server_items(&server, "k."), 1);
 	ck_assert_uint_eq(merges(), 1);
 	ck_assert_uint_eq(lanes_statistics(fake.host.lanes)->segments_deleted, 2 + 3 + 1 + 2);
-	makes("gggaGLCddddddddG");
+	makes("gggaGCddddddddG");
 }
 
 /* The lane is free meanwhile: other commands are answered. */
@@ -97,6 +97,39 @@ TEST(without_the_oldest)
 	asks_and_hears(
 		"scard k\r\nsismember k m0002\r\nsismember k m0001\r\n", "301\r\n0\r\n1\r\n");
 	ck_assert(!strchr(stored_show(&server), '-'));
+	buf_free(&log);
+}
+
+/* A merge whose run has packed tables makes the base one of form 3, also if it keeps older runs. */
+TEST(packed)
+{
+	static const struct collection_options packing = {
+		.log_size = 16, .table_size = 60, .pack_size = 1, .merges = 1
+	};
+	struct buf log = BUF_EMPTY;
+	struct oplog_run runs[5];
+
+	fake_takes(&packing);
+	for (int i = 0; i < 300; i++)
+		buf_printf(&log, "+m%04d ", i);
+	BUF_ADD(&log, "\0");
+	runs[0] = run_of(buf_slice(&log).p, 300);
+	runs[1] = run_of("-m0001 -m0003 -m0005 +x1 +x2 +x3 +x4 +x5 ", 8);
+	runs[2] = run_of("-m0002 -m0004 -x1 -x3 ", 4);
+	runs[3] = run_of("+m0001 -m0006 +x6 +x7 ", 4);
+	runs[4] = run_of("+x8 ", 2);
+	put(runs, 5, "");
+	asks_and_hears("sismember k x1\r\n", "0\r\n");
+	ck_assert_uint_eq(merges(), 1);
+	ck_assert_str_eq(strchr(stored_show(&server), ']'),
+		"] @[+m0001 -m0002 -m0003 -m0004 -m0005 -m0006 -x1 +x2 -x3 +x4 +x5 +x6|+x7 +x8] ");
+	ck_assert_uint_eq(stored_packed(), 2);
+	asks_and_hears("scard k\r\nsmismember k m0001 m0002 x1 x2 x8\r\n", "301\r\n1 0 0 1 1\r\n");
+	asks_and_hears("scompact k\r\n", "OK\r\n");
+	(void)stored_show(&server);
+	ck_assert_uint_gt(stored_packed(), 10);
+	asks_and_hears(
+		"scard k\r\nsmismember k m0001 m0002 x1 x2 x8 m0299\r\n", "301\r\n1 0 0 1 1 1\r\n");
 	buf_free(&log);
 }
 
@@ -196,13 +229,13 @@ TEST(touched_meanwhile)
 	struct oplog_run runs[] = { run_of("+a +b ", 2), run_of("-b +f ", 2) };
 
 	put(runs, 2, "");
-	server_find(&server, SLICE("k"))->expires = 500;
+	server_find(&server, SLICE("k"))->expires = SERVER_NOW + 500;
 	client_asks("scompact k\r\n");
 	ck_assert_int_eq(comes_to(CALL_ADD)->exptime, 510);
 	server_answer_one(&server);
-	server_find(&server, SLICE("k"))->expires = 900;
+	server_find(&server, SLICE("k"))->expires = SERVER_NOW + 900;
 	hears("OK\r\n");
-	stores("@[+a +f] ");
+	stores("@[+a +f] ~t1424450996 ");
 	ck_assert_uint_eq(server_expiring(&server, 910), server_items(&server, "k."));
 }
 

@@ -1,6 +1,6 @@
 /* Moves to another server: a mover among others, on two servers in memory. */
 #include "collection/rewrite/cas.h"
-#include "collection/text/table.h"
+#include "collection/text/packed.h"
 #include "two_servers.h"
 
 FIXTURE(two_servers_set_up, two_servers_tear_down)
@@ -121,6 +121,55 @@ LOOP_TEST(a_read_while_another_moves, 16)
 	assert_bytes(buf_slice(&got_value), values[1]);
 	has(O, "k", NULL);
 	has(N, "k", values[1]);
+	buf_free(&got_value);
+}
+
+/* Carries out all calls. The patient ones are of this account, and are answered before its call. */
+static void runs_for(struct proxy *p, const struct account *account)
+{
+	size_t looked_at = p->answered, patient = 0;
+
+	do {
+		for (; looked_at < p->sent; looked_at++) {
+			const struct call *call = &p->letters[looked_at % QUEUE].call;
+			if (!call->patient)
+				continue;
+			ck_assert_ptr_eq(call->account, account);
+			ck_assert_uint_eq(ends, 0);
+			patient++;
+		}
+	} while (step(p));
+	ck_assert_uint_eq(ends, 1);
+	ck_assert_uint_gt(patient, 0);
+}
+
+/* A server queues patient calls for their client, so they are not refused for those of others. */
+TEST(patient_calls_have_their_account)
+{
+	static const char *const keys[] = { "k", "gone", "l" };
+	struct account account = { 0 };
+	struct proxy *p = &proxies[0];
+	struct waiter waiter;
+
+	put(O, "k", "v", 0);
+	put(N, "l", "v", 0);
+	for (int later = 0; later < 2; later++) {
+		for (int i = 0; i < 3; i++) {
+			waiter = (struct waiter){ on_result, text(keys[i]) };
+			p->env.unix_time = later ? AT + 1 : AT - 1;
+			ends = 0;
+			moves_call(p->moves,
+				&(struct call){ .verb = CALL_GET,
+					.want = WANT_VALUE,
+					.only_reads = true,
+					.server = CALL_ANY_SERVER,
+					.key = waiter.key,
+					.patient = true,
+					.account = &account },
+				&waiter);
+			runs_for(p, &account);
+		}
+	}
 	buf_free(&got_value);
 }
 
@@ -437,6 +486,37 @@ TEST(the_time_to_live_of_the_new_server_stays)
 	buf_free(&got_value);
 }
 
+/* A base expires at its date, wherever it is. A joined one has the last date of the two. */
+TEST(dates)
+{
+	static const struct {
+		const char *former, *here, *moved;
+		int64_t expires;
+	} cases[] = {
+		{ "+b ~t1700000200 ", NULL, "+b ~t1700000200 ", 1700000200 },
+		{ "+b ~t0 ", NULL, "+b ~t0 ", 0 },
+		{ "+b ~t1700000200 ", "+a ~t1700000300 ", "+b +a ~t1700000300 ", 1700000300 },
+		{ "+b ~t1700000200 ", "+a ", "+b +a ~t1700000200 ", 1700000200 },
+		{ "+b ", "+a ~t1700000300 ", "+b +a ~t1700000300 ", 1700000300 },
+		{ "~t1700000200 +b ", "+x @list +a ", "+b +x @list +a ~t1700000200 ", 1700000200 },
+		{ "+b ~t1700000200 @list +c ~t0 ", "@list +a ~t1700000300 ",
+			"+b @list +c +a ~t1700000300 ", 1700000300 },
+		{ "hello ~t1700000200 ", NULL, "hello ~t1700000200 ", AT + 50 },
+	};
+	char key[] = "a";
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++, key[0]++) {
+		if (cases[i].here)
+			put(N, key, cases[i].here, 0);
+		put(O, key, cases[i].former, 50);
+		proxies[0].env.now += MOVES_LOOK_MS;
+		reads(&proxies[0], key, cases[i].moved);
+		has(O, key, NULL);
+		ck_assert_int_eq(item(N, key)->expires, cases[i].expires);
+	}
+	buf_free(&got_value);
+}
+
 /* Both servers have the key: the new one a copy with this text. */
 static void put_copy(const char *key, const char *text)
 {
@@ -532,15 +612,23 @@ TEST(both_have_it)
  * stay.
  */
 /* The words of the new server decide about their members; the former ones about all others. */
-TEST(a_run_of_a_forgotten_proxy)
+LOOP_TEST(a_run_of_a_forgotten_proxy, 2)
 {
 	struct table_writer table = { .count = 0 };
-	struct buf value = BUF_EMPTY;
+	struct buf value = BUF_EMPTY, text = BUF_EMPTY;
+	struct table opened;
 
 	table_writer_add(&table, SLICE("b"), false);
 	table_writer_add(&table, SLICE("c"), true);
-	table_writer_finish(&table, &value);
+	for (char letter = 'f'; letter < 'z'; letter++)
+		table_writer_add(&table, slice_of(&letter, 1), false);
+	table_writer_finish(&table, &text);
 	table_writer_free(&table);
+	if (_i)
+		ck_assert(table_trust(&opened, buf_slice(&text)) && packed_write(&value, &opened));
+	else
+		buf_add_slice(&value, buf_slice(&text));
+	buf_free(&text);
 	put_bytes(O, "s." TABLE, buf_slice(&value));
 	put(O, "s", "@set.1 " REFERENCE "+d ", 0);
 	put(N, "s", "+a -b +c +e ", 0);

@@ -35,7 +35,7 @@ static const struct {
 		"+a -b ", 3, false },
 	{ "+x+@ -y @set.1 @" I1 " -a ", OPLOG_GOOD, "+x+@ -y ", "@" I1 " ", "-a ", 1, false },
 	{ "+a@list +b ", OPLOG_GOOD, "", "", "+a@list +b ", 0, false },
-	{ "+@list +@set.1 -@set.3 ", OPLOG_GOOD, "", "", "+@list +@set.1 -@set.3 ", 0, false },
+	{ "+@list +@set.1 -@set.4 ", OPLOG_GOOD, "", "", "+@list +@set.1 -@set.4 ", 0, false },
 	/* The log is not looked at. */
 	{ "@set.1 @" T1 " anything", OPLOG_GOOD, "", "@" T1 " ", "anything", 1, false },
 };
@@ -93,11 +93,11 @@ static const struct {
 	{ "@c00000000001 ", OPLOG_CORRUPT },
 	{ "@e00000000001.0.1 ", OPLOG_CORRUPT },
 	/* Any bytes after the mark of a later version. */
-	{ "@set.3 ", OPLOG_NEWER },
-	{ "@set.3 @" T1 " +a ", OPLOG_NEWER },
+	{ "@set.4 ", OPLOG_NEWER },
+	{ "@set.4 @" T1 " +a ", OPLOG_NEWER },
 	{ "@set.17 what is it", OPLOG_NEWER },
-	{ "+x @set.3 ", OPLOG_NEWER },
-	{ "@list.3 @l.1 ", OPLOG_NEWER },
+	{ "+x @set.4 ", OPLOG_NEWER },
+	{ "@list.4 @l.1 ", OPLOG_NEWER },
 	{ "+x @list.4294967295 ", OPLOG_NEWER },
 };
 
@@ -257,11 +257,14 @@ TEST(cutting)
 	ck_assert_uint_eq(oplog_cut(log, 11), 7);
 	ck_assert_uint_eq(oplog_cut(log, 7), 7);
 	ck_assert_uint_eq(oplog_cut(log, 4), 4);
-	ck_assert_uint_eq(oplog_cut(log, 3), 0);
+	ck_assert_uint_eq(oplog_cut(log, 3), 4);
+	ck_assert_uint_eq(oplog_cut(SLICE("+aaa "), 1), 5);
+	ck_assert_uint_eq(oplog_cut(SLICE(""), 1), 0);
+	ck_assert_uint_eq(oplog_cut_end(SLICE("+aaa "), 1), 5);
 	ck_assert_uint_eq(oplog_cut_end(log, 100), 12);
 	ck_assert_uint_eq(oplog_cut_end(log, 12), 12);
 	ck_assert_uint_eq(oplog_cut_end(log, 11), 8);
 	ck_assert_uint_eq(oplog_cut_end(log, 8), 8);
 	ck_assert_uint_eq(oplog_cut_end(log, 7), 5);
-	ck_assert_uint_eq(oplog_cut_end(log, 4), 0);
+	ck_assert_uint_eq(oplog_cut_end(log, 4), 5);
 }

@@ -23,6 +23,7 @@ static const struct command *of_class(enum order_class class)
 		[ORDER_EVENT_COUNT] = COMMAND_EVINCR,
 		[ORDER_EVENT_LIMIT] = COMMAND_EVLIMIT,
 		[ORDER_EVENT_STORE] = COMMAND_EVADD,
+		[ORDER_EVENT_TOP] = COMMAND_EVTOP,
 		[ORDER_FLUSH] = COMMAND_FLUSH_ALL,
 	};
 	const struct command *command = command_get(ids[class]);
@@ -61,7 +62,7 @@ static bool waits(enum order_class second, enum order_class first, size_t keys)
  * order of enum order_class:
  *
  *     READ READ_KEYS READ_SETS READ_BLOCKS  WRITE WRITE_LATER TOUCH_KEYS
- *     EVENT_READ EVENT_COUNT EVENT_LIMIT EVENT_STORE  FLUSH
+ *     EVENT_READ EVENT_COUNT EVENT_LIMIT EVENT_STORE  EVENT_TOP FLUSH
  */
 TEST(each_class_behind_each)
 {
@@ -69,18 +70,19 @@ TEST(each_class_behind_each)
 		enum order_class class;
 		const char *few, *many;
 	} rows[] = {
-		{ ORDER_READ, "....  ...  ....  w", "....  ...  ....  w" },
-		{ ORDER_READ_KEYS, "....  ...  ....  w", "....  www  .www  w" },
-		{ ORDER_READ_SETS, "....  ...  ....  w", "....  www  .www  w" },
-		{ ORDER_READ_BLOCKS, "....  www  .www  w", "....  www  .www  w" },
-		{ ORDER_WRITE, "....  ...  ....  w", "....  ...  ....  w" },
-		{ ORDER_WRITE_LATER, "wwww  www  wwww  w", "wwww  www  wwww  w" },
-		{ ORDER_TOUCH_KEYS, "....  ...  ....  w", "wwww  www  .www  w" },
-		{ ORDER_EVENT_READ, "....  www  .www  w", "....  www  .www  w" },
-		{ ORDER_EVENT_COUNT, "....  ...  ....  w", "....  ...  ....  w" },
-		{ ORDER_EVENT_LIMIT, "....  ...  ....  w", "....  ...  ....  w" },
-		{ ORDER_EVENT_STORE, "wwww  www  ....  w", "wwww  www  ....  w" },
-		{ ORDER_FLUSH, "....  ...  ....  w", "....  ...  ....  w" },
+		{ ORDER_READ, "....  ...  ....  ww", "....  ...  ....  ww" },
+		{ ORDER_READ_KEYS, "....  ...  ....  ww", "....  www  .www  ww" },
+		{ ORDER_READ_SETS, "....  ...  ....  ww", "....  www  .www  ww" },
+		{ ORDER_READ_BLOCKS, "....  www  .www  ww", "....  www  .www  ww" },
+		{ ORDER_WRITE, "....  ...  ....  ww", "....  ...  ....  ww" },
+		{ ORDER_WRITE_LATER, "wwww  www  wwww  ww", "wwww  www  wwww  ww" },
+		{ ORDER_TOUCH_KEYS, "....  ...  ....  ww", "wwww  www  .www  ww" },
+		{ ORDER_EVENT_READ, "....  www  .www  ww", "....  www  .www  ww" },
+		{ ORDER_EVENT_COUNT, "....  ...  ....  ww", "....  ...  ....  ww" },
+		{ ORDER_EVENT_LIMIT, "....  ...  ....  ww", "....  ...  ....  ww" },
+		{ ORDER_EVENT_STORE, "wwww  www  ....  ww", "wwww  www  ....  ww" },
+		{ ORDER_EVENT_TOP, "....  www  .www  ww", "....  www  .www  ww" },
+		{ ORDER_FLUSH, "....  ...  ....  ww", "....  ...  ....  ww" },
 	};
 
 	ck_assert_uint_eq(sizeof(rows) / sizeof(rows[0]), CLASSES);
@@ -135,6 +137,48 @@ TEST(refused)
 	request = (struct request){ .command = NULL, .keys = MANY };
 	effect = order_effect(&request);
 	ck_assert(!effect.stages_reads && !effect.hides_writes);
+}
+
+/* The operation of a request with many words is submitted later; a plain item is sent as it is. */
+TEST(long_requests)
+{
+	static const struct {
+		command_id command;
+		enum target target;
+		bool later;
+	} given[] = {
+		{ COMMAND_SADD, TARGET_ITEM, true },
+		{ COMMAND_LFILL, TARGET_ITEM, true },
+		{ COMMAND_SET, TARGET_COMMAND, true },
+		{ COMMAND_MS, TARGET_COMMAND, true },
+		{ COMMAND_APPEND, TARGET_COLLECTION, true },
+		{ COMMAND_SET, TARGET_ITEM, false },
+		{ COMMAND_GET, TARGET_COMMAND, false },
+		{ COMMAND_SMISMEMBER, TARGET_ITEM, false },
+	};
+
+	for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++) {
+		struct request line = { .command = command_get(given[i].command),
+			.target = given[i].target,
+			.rest = { NULL, REQUEST_LONG - 2 * KEY_MAX },
+			.consumed = REQUEST_LONG };
+		/* Each byte of an element in the data, or in a literal, may be two of its word. */
+		struct request data = line, literal = line;
+		data.rest.n = 0;
+		data.data.n = line.rest.n / 2;
+		data.consumed = data.data.n + 1;
+		literal.consumed = REQUEST_LONG / 2;
+		ck_assert(!order_effect(&line).writes_later);
+		ck_assert(!order_effect(&data).writes_later);
+		ck_assert(!order_effect(&literal).writes_later);
+		line.rest.n++;
+		data.data.n++;
+		data.consumed++;
+		literal.rest.n++;
+		ck_assert_int_eq(order_effect(&line).writes_later, given[i].later);
+		ck_assert_int_eq(order_effect(&data).writes_later, given[i].later);
+		ck_assert_int_eq(order_effect(&literal).writes_later, given[i].later);
+	}
 }
 
 /* The calls that a request may have in flight at once; a refused one is a task as well. */

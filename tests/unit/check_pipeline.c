@@ -77,6 +77,83 @@ TEST(answers_in_order)
 	ck_assert_uint_eq(pipeline.count, 0);
 }
 
+static void get(int i, const char *key)
+{
+	struct call call = { .verb = CALL_GET,
+		.key = slice_of(key, strlen(key)),
+		.want = WANT_VALUE,
+		.only_reads = true };
+
+	listeners[i].waiter = (struct waiter){ on_result, call.key };
+	pipeline_push(&pipeline, &dialect_meta, &call, &listeners[i].waiter, &out);
+}
+
+/* Gets of one key share a call until it is written, or a write follows. */
+TEST(gets_share_a_call)
+{
+	get(0, "key1");
+	get(1, "key1");
+	get(2, "key2");
+	get(3, "key1");
+	assert_bytes(buf_slice(&out), "mg key1 k f v\r\nmg key2 k f v\r\n");
+	ck_assert_uint_eq(pipeline.count, 2);
+	write_all();
+	ck_assert_int_eq(reads("VA 1 kkey1 f0\r\nx\r\n"), 18);
+	ck_assert_int_eq(heard, 3);
+	ck_assert_int_eq(listeners[0].order, 1);
+	ck_assert_int_eq(listeners[1].order, 2);
+	ck_assert_int_eq(listeners[3].order, 3);
+	ck_assert_int_eq(listeners[3].result.status, RESULT_HIT);
+	ck_assert_int_eq(reads("EN\r\n"), 4);
+	ck_assert_int_eq(listeners[2].result.status, RESULT_MISS);
+	end();
+}
+
+TEST(a_written_call_is_not_shared)
+{
+	get(0, "key1");
+	pipeline_written(&pipeline, 1);
+	get(1, "key1");
+	get(2, "key1");
+	assert_bytes(buf_slice(&out), "mg key1 k f v\r\nmg key1 k f v\r\n");
+	pipeline_written(&pipeline, buf_size(&out) - 1);
+	get(3, "key1");
+	ck_assert_uint_eq(pipeline.count, 3);
+	pipeline_fail(&pipeline, RESULT_LOST, &peer);
+	for (int i = 0; i < 4; i++)
+		ck_assert_int_eq(listeners[i].results, 1);
+	ck_assert_int_eq(listeners[2].result.status, RESULT_LOST);
+	ck_assert_int_eq(listeners[3].result.status, RESULT_UNAVAILABLE);
+	end();
+}
+
+TEST(a_call_before_a_write_is_not_shared)
+{
+	get(0, "key1");
+	push(1, CALL_SET);
+	get(2, "key1");
+	ck_assert_uint_eq(pipeline.count, 3);
+	write_all();
+	ck_assert_int_eq(reads("EN\r\nSTORED\r\nVA 1 kkey1 f0\r\nx\r\n"), 4 + 8 + 18);
+	ck_assert_int_eq(listeners[0].result.status, RESULT_MISS);
+	ck_assert_int_eq(listeners[2].result.status, RESULT_HIT);
+	end();
+}
+
+/* A reply is for a limited number of gets. */
+TEST(few_share_a_call)
+{
+	for (int i = 0; i < 40; i++)
+		get(i, "key1");
+	ck_assert_uint_eq(pipeline.count, 3);
+	write_all();
+	ck_assert_int_eq(reads("EN\r\n"), 4);
+	ck_assert_int_eq(heard, 16);
+	ck_assert_int_eq(reads("EN\r\nEN\r\n"), 8);
+	ck_assert_int_eq(heard, 40);
+	end();
+}
+
 /* A peer with a limit delivers so many results at once; the next call continues. */
 TEST(some_at_once)
 {
@@ -268,6 +345,44 @@ TEST(push_while_failing)
 	ck_assert_uint_eq(pipeline.written, 0);
 	pipeline_fail(&pipeline, RESULT_LOST, &peer);
 	fails_with(100, RESULT_UNAVAILABLE);
+}
+
+static void push_two(struct listener *listener)
+{
+	(void)listener;
+	push(100, CALL_DELETE);
+	push(101, CALL_DELETE);
+}
+
+/* Calls that are too old when they could be sent fail, except one of which bytes were written. */
+TEST(too_old)
+{
+	struct pipeline_peer later = peer;
+
+	for (int i = 0; i < 4; i++) {
+		pipeline.now = (uint64_t)i;
+		push(i, i ? CALL_DELETE : CALL_SET);
+	}
+	pipeline_written(&pipeline, 18);
+	buf_consume(&out, 18);
+	later.now = 12;
+	listeners[1].then = push_two;
+	ck_assert_uint_eq(pipeline_drop(&pipeline, 10, &later, &out), 0);
+	ck_assert_uint_eq(heard, 0);
+	ck_assert_int_eq(reads("STORED\r\n"), 8);
+	pipeline.now = 12;
+	ck_assert_uint_eq(pipeline_drop(&pipeline, 10, &later, &out), 1);
+	fails_with(1, RESULT_UNAVAILABLE);
+	ck_assert_int_eq(listeners[2].results, 0);
+	assert_bytes(buf_slice(&out), "delete k\r\ndelete k\r\ndelete k\r\ndelete k\r\n");
+	ck_assert_uint_eq(pipeline.count, 4);
+	pipeline_written(&pipeline, 3);
+	buf_consume(&out, 3);
+	later.now = 100;
+	ck_assert_uint_eq(pipeline_drop(&pipeline, 10, &later, &out), 0);
+	write_all();
+	ck_assert_int_eq(reads("DELETED\r\nDELETED\r\nDELETED\r\nNOT_FOUND\r\n"), 38);
+	fails_with(101, RESULT_MISS);
 }
 
 /* The content of a record: whole calls, or a part of one. A set here has 18 bytes, a delete 10. */

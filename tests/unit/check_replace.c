@@ -82,7 +82,7 @@ TEST(never_in_place_of_anything_else)
 	server_put(&server, SLICE("k"), SLICE("hello"));
 	asks_and_hears("sset k " MANY "\r\n", "CLIENT_ERROR value is not a collection\r\n");
 	ck_assert_uint_eq(server_items(&server, "k."), 0);
-	server_put(&server, SLICE("k"), SLICE("@set.3 what"));
+	server_put(&server, SLICE("k"), SLICE("@set.4 what"));
 	asks_and_hears(
 		"sset k " MANY "\r\n", "SERVER_ERROR stored by a newer version of setlistd\r\n");
 	ck_assert_uint_eq(server_items(&server, "k."), 0);
@@ -125,7 +125,7 @@ TEST(failures)
 static void base_of(int64_t expires)
 {
 	put("+x ");
-	server_find(&server, SLICE("k"))->expires = expires;
+	server_find(&server, SLICE("k"))->expires = expires ? SERVER_NOW + expires : 0;
 }
 
 /* A base must not outlive its items: so they live longer, and are touched before it. */
@@ -137,10 +137,11 @@ TEST(touching)
 	then_makes("ttt");
 	server_answer_one(&server);
 	then_makes("");
+	then_makes("PH");
 	server_answer_all(&server);
-	makes("Hl");
+	makes("l");
 	client_is_told("TOUCHED\r\n");
-	ck_assert_int_eq(server_find(&server, SLICE("k"))->expires, 100);
+	ck_assert_int_eq(server_find(&server, SLICE("k"))->expires, SERVER_NOW + 100);
 	ck_assert_uint_eq(server_expiring(&server, 110), 3);
 	asks_and_hears("touch l 100\r\n", "NOT_FOUND\r\n");
 }
@@ -150,11 +151,12 @@ TEST(touching_to_shorten)
 {
 	base_of(0);
 	client_asks("touch k 100\r\n");
-	then_makes("GH");
+	then_makes("GPH");
+	then_makes("");
 	then_makes("g");
 	then_makes("ttt");
 	hears("TOUCHED\r\n");
-	ck_assert_int_eq(server_find(&server, SLICE("k"))->expires, 100);
+	ck_assert_int_eq(server_find(&server, SLICE("k"))->expires, SERVER_NOW + 100);
 	ck_assert_uint_eq(server_expiring(&server, 110), 3);
 	/* Its items live ten seconds longer, for clients that have just read the base. */
 	asks_and_hears("touch k -1\r\n", "TOUCHED\r\n");
@@ -171,9 +173,9 @@ TEST(touching_what_changes)
 	other = cupboard_log_run(&cupboard, "+p +q ", 9);
 	stored_put(&server, &cupboard, "", &other, 1, "");
 	hears("TOUCHED\r\n");
-	makes("GgtttHtL");
-	ck_assert_int_eq(server_find(&server, SLICE("k"))->expires, 100);
-	ck_assert_int_eq(stored_item(&server, other.id)->expires, 110);
+	makes("GgtttPHGPHtL");
+	ck_assert_int_eq(server_find(&server, SLICE("k"))->expires, SERVER_NOW + 100);
+	ck_assert_int_eq(stored_item(&server, other.id)->expires, SERVER_NOW + 110);
 }
 
 /* Another touch is executed between those of the base and of the items. The last one detects it. */
@@ -182,16 +184,17 @@ TEST(touching_twice_at_once)
 	base_of(0);
 	asks_up_to("touch k 100\r\n", CALL_TOUCH);
 	/* It prolongs, and so it has touched the items already. */
-	server_find(&server, SLICE("k"))->expires = 5000;
+	server_find(&server, SLICE("k"))->expires = SERVER_NOW + 5000;
 	hears("TOUCHED\r\n");
 	ck_assert_uint_eq(server_expiring(&server, 5010), 3);
 	/* It shortens, and touches the items now. */
 	base_of(50);
 	asks_up_to("touch k 7000\r\n", CALL_GAT);
 	for (size_t i = 0; i < cupboard.count; i++)
-		stored_item(&server, slice_of(cupboard.items[i].id, OPLOG_ID))->expires = 110;
+		stored_item(&server, slice_of(cupboard.items[i].id, OPLOG_ID))->expires =
+			SERVER_NOW + 110;
 	hears("TOUCHED\r\n");
-	ck_assert_int_eq(server_find(&server, SLICE("k"))->expires, 7000);
+	ck_assert_int_eq(server_find(&server, SLICE("k"))->expires, SERVER_NOW + 7000);
 	ck_assert_uint_eq(server_expiring(&server, 7010), 3);
 }
 
@@ -215,10 +218,10 @@ TEST(touching_what_goes)
 	other = cupboard_log_run(&cupboard, "+p +q ", 9);
 	stored_put(&server, &cupboard, "", &other, 1, "");
 	memcached_remove(stored_item(&server, run.id));
-	server_find(&server, SLICE("k"))->expires = 50;
+	server_find(&server, SLICE("k"))->expires = SERVER_NOW + 50;
 	hears("TOUCHED\r\n");
-	makes("GgtttGtHl");
-	ck_assert_int_eq(stored_item(&server, other.id)->expires, 110);
+	makes("GgtttGtPHl");
+	ck_assert_int_eq(stored_item(&server, other.id)->expires, SERVER_NOW + 110);
 }
 
 TEST(touching_fails)
@@ -227,9 +230,9 @@ TEST(touching_fails)
 	asks_up_to("touch k 100\r\n", CALL_TOUCH);
 	fake_fail(&fake, RESULT_UNAVAILABLE);
 	hears("SERVER_ERROR upstream mc:11211 unavailable\r\n");
-	ck_assert_int_eq(server_find(&server, SLICE("k"))->expires, 50);
+	ck_assert_int_eq(server_find(&server, SLICE("k"))->expires, SERVER_NOW + 50);
 	/* A set that cannot be read cannot be touched with its items. */
-	server_put(&server, SLICE("k"), SLICE("@set.3 what"));
+	server_put(&server, SLICE("k"), SLICE("@set.4 what"));
 	client_asks("touch k 100\r\n");
 	server_answer_all(&server);
 	ck_assert_int_eq(strncmp(fake_told(&fake), "TOUCHED", 7) == 0, 0);

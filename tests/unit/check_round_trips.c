@@ -20,6 +20,10 @@ static const struct collection_options options = { .base_size = 16384,
 	.merges = 1,
 	.lease_time = 10 };
 
+static const struct event_rule with_types = {
+	.prefix = BYTES("T"), .bucket = GRANULARITY_HOUR, .separator = BYTES("::"), .types = true
+};
+
 static void another_proxy(void)
 {
 	static struct large_filter large;
@@ -31,6 +35,8 @@ static void another_proxy(void)
 	fake.host.env.large = &large;
 	/* Unique ids. */
 	fake.host.env.random = random += 1000000;
+	fake.rules.events = &with_types;
+	fake.rules.event_count = 1;
 }
 
 static void setup(void)
@@ -94,7 +100,7 @@ static void fill(const char *verb, const char *key, int members)
 
 /*
  * The sets k and l have 20 members, and K and L have 5,000, which fill some 20 tables. The lists i
- * and I are the same. c is a counter, v a value, and E a type of events with one event. The key n
+ * and I are the same. c is a counter, v a value, and E and Te types of events with one event. The key n
  * is missing. `first`: by a proxy without cached data; `again`: immediately after that.
  */
 static const struct {
@@ -142,6 +148,8 @@ static const struct {
 	{ "spop k\r\n", 2, 2 },
 	{ "spop K\r\n", 4, 3 },
 	{ "spop K 5\r\n", 4, 3 },
+	{ "stake k\r\n", 2, 1 },
+	{ "stake K\r\n", 5, 1 },
 	{ "scompact k\r\n", 2, 2 },
 	{ "scompact K\r\n", 2, 2 },
 
@@ -160,6 +168,7 @@ static const struct {
 	{ "srandmember K 5\r\n", 3, 2 },
 	{ "sscan k 5\r\n", 1, 1 },
 	{ "sscan K 5 m002500\r\n", 3, 1 },
+	{ "sscan K 5 match m00250*\r\n", 3, 1 },
 	{ "srange k a z 5\r\n", 1, 1 },
 	{ "srange K m002500 z 5\r\n", 3, 1 },
 	{ "scount k a z\r\n", 1, 1 },
@@ -207,9 +216,11 @@ static const struct {
 	{ "lpop i\r\n", 2, 2 },
 	{ "lpop I\r\n", 3, 2 },
 	{ "rpop i\r\n", 2, 2 },
+	{ "blhold 5 i 60\r\n", 2, 2 },
 	{ "blmove 5 i l left right\r\n", 4, 4 },
 	{ "blpop 5 i\r\n", 2, 2 },
 	{ "brpop 5 i\r\n", 2, 2 },
+	{ "blmpop 5 3 left i\r\n", 2, 2 },
 	{ "rpop I\r\n", 3, 2 },
 	{ "lrange i 0 -1\r\n", 1, 1 },
 	{ "lrange I 0 -1\r\n", 2, 2 },
@@ -225,6 +236,10 @@ static const struct {
 	{ "lpos I m000005 maxlen 6\r\n", 2, 1 },
 	{ "linsert i after m000005 x\r\n", 2, 2 },
 	{ "linsert I after m000005 x\r\n", 4, 4 },
+	{ "lack i 0123456789ab\r\n", 1, 1 },
+	{ "lfail i 0123456789ab\r\n", 1, 1 },
+	{ "lhold i 60\r\n", 2, 2 },
+	{ "lhold I 60\r\n", 3, 2 },
 	{ "lmove i l left right\r\n", 4, 4 },
 	{ "lmove I i right left\r\n", 5, 4 },
 	{ "lmove i i left right\r\n", 2, 2 },
@@ -243,7 +258,12 @@ static const struct {
 	{ "evcount E\r\n", 1, 1 },
 	{ "evcount E -20 now\r\n", 1, 1 },
 	{ "evrange E now\r\n", 2, 2 },
+	{ "evcount E -20 now N\r\n", 1, 1 },
 	{ "evlast E 5\r\n", 2, 2 },
+	{ "evincr T\r\n", 3, 1 },
+	{ "evadd T 0 0 1\r\nx\r\n", 4, 2 },
+	{ "evtop T 5\r\n", 2, 2 },
+	{ "evtop T 5 24\r\n", 25, 25 },
 	{ "evlimit E 5 3600\r\n", 1, 1 },
 	{ "evlimit E 5 72000\r\n", 1, 1 },
 
@@ -261,7 +281,7 @@ static void stock(void)
 	fill("sadd", "L", LARGE);
 	fill("rpush", "i", SMALL);
 	fill("rpush", "I", LARGE);
-	client_asks("evadd E 0 0 1\r\nx\r\nset v 0 0 1\r\nx\r\nset c 0 0 1\r\n1\r\n");
+	client_asks("evincr Te\r\nevadd E 0 0 1\r\nx\r\nset v 0 0 1\r\nx\r\nset c 0 0 1\r\n1\r\n");
 	server_answer_all(&server);
 	(void)fake_told(&fake);
 	another_proxy();
@@ -276,6 +296,7 @@ static const struct {
 	{ "spop K\r\n", "sadd K m000001\r\n" },
 	{ "sclaim k x\r\n", "srem k x\r\n" },
 	{ "spop k\r\n", NULL },
+	{ "lhold i 60\r\n", "rpush i x\r\n" },
 	{ "lpop i\r\n", "rpush i x\r\n" },
 	{ "lpop I\r\n", "rpush I x\r\n" },
 	{ "rpop i\r\n", "lpush i x\r\n" },

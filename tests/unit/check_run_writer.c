@@ -42,7 +42,7 @@ static struct oplog_run run_has_all(void)
 	struct slice rest;
 
 	buf_consume(&base, buf_size(&base));
-	cupboard_base(&base, "", NULL, 0, "");
+	oplog_add_mark(&base, false, writer.parts.wide);
 	run_writer_ref(&writer, &base);
 	server_put(&server, SLICE("k"), buf_slice(&base));
 	rest = slice_skip(buf_slice(&base), strlen(OPLOG_SET_MARK));
@@ -134,12 +134,15 @@ static void sizes(const struct oplog_run *run)
 	fences_free(&fences);
 }
 
-TEST(runs_of_all_kinds)
+LOOP_TEST(runs_of_all_kinds, 2)
 {
+	size_t packed = 0;
+
 	for (uint64_t seed = 1; seed <= 300; seed++) {
 		uint64_t random = seed;
 		table_model_random(&model, &random);
 		options.table_size = 60 + random_next(&random) % 2000;
+		options.pack_size = _i ? 1 + random_next(&random) % 200 : 0;
 		begin(0);
 		add_all();
 		run_writer_finish(&writer);
@@ -148,12 +151,38 @@ TEST(runs_of_all_kinds)
 			!writer.parts.failure.happened);
 		struct oplog_run run = run_has_all();
 		ck_assert(run.indexed == (run.tables > 1));
+		packed += stored_packed();
 		sizes(&run);
 		/* All written items are deleted again, and no others. */
 		ck_assert_uint_eq(server_items(&server, ""), run.tables + run.indexed);
 		part_writer_forget(&writer.parts);
 		server_answer_all(&server);
 		ck_assert_uint_eq(server_items(&server, ""), 0);
+		run_writer_fini(&writer);
+		server_free(&server);
+	}
+	ck_assert(_i ? packed > 100 : packed == 0);
+}
+
+/* A table is packed from pack_size on, and kept in the view as it was before. */
+TEST(packed)
+{
+	enum { BYTES_OF_TEN = 2 + 4 + 9 * 3 + 4 + 4 };
+
+	for (int more = 0; more < 2; more++) {
+		model.count = 0;
+		for (char digit = '0'; digit <= '9'; digit++)
+			table_model_add(&model, slice_of((char[]){ 'm', digit }, 2), digit == '3');
+		options.table_size = 2000;
+		begin(0);
+		writer.pack_size = BYTES_OF_TEN + (size_t)more;
+		add_all();
+		run_writer_finish(&writer);
+		server_answer_all(&server);
+		struct oplog_run run = run_has_all();
+		ck_assert_uint_eq(run.bytes, BYTES_OF_TEN);
+		ck_assert_uint_eq(stored_packed(), !more);
+		ck_assert(writer.parts.wide == !more);
 		run_writer_fini(&writer);
 		server_free(&server);
 	}

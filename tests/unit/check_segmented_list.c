@@ -17,8 +17,8 @@ static const struct {
 	{ "@set.1 ", OPLOG_GOOD, true },
 	{ "@set.1 @" T1 " +a ", OPLOG_GOOD, true },
 	{ "+x @set.1 @" T1 " ", OPLOG_GOOD, true },
-	{ "@set.3 ", OPLOG_NEWER, false },
-	{ "@list.3 @" L1 " ", OPLOG_NEWER, false },
+	{ "@set.4 ", OPLOG_NEWER, false },
+	{ "@list.4 @" L1 " ", OPLOG_NEWER, false },
 	{ "@c00000000001.0.1 +a ", OPLOG_OUTDATED, false },
 	{ "+x @d00000000001.0.1 ", OPLOG_OUTDATED, false },
 	{ "hello", OPLOG_CORRUPT, false },
@@ -110,6 +110,62 @@ TEST(needs)
 	}
 	buf_free(&text);
 	list_model_fini(&m);
+}
+
+/* Carries out a read in slices of at most LIST_SLICE elements. Returns their number. */
+static size_t slices(struct segmented_list *list, struct list_request request, const char *answer)
+{
+	struct buf text = BUF_EMPTY;
+	size_t count = 0, before;
+	bool complete = false;
+
+	for (; !complete; count++) {
+		before = request.done;
+		complete = segmented_list_read_slice(list, &request, &text);
+		ck_assert_uint_le(request.done - before, LIST_SLICE);
+	}
+	if (answer)
+		ck_assert_msg(slice_equal(buf_slice(&text), slice_of(answer, strlen(answer))),
+			"not %s", answer);
+	buf_free(&text);
+	return count;
+}
+
+/* However many elements a log or segment has. */
+TEST(reads_in_slices)
+{
+	enum { LOG = 2 * LIST_SLICE, ALL = 2 * LOG, SLICES = ALL / LIST_SLICE };
+	const struct list_find first = { .rank = 1 }, last = { .rank = -1 },
+			       from_start = { .rank = 1, .many = true },
+			       from_end = { .rank = -1, .many = true },
+			       some = { .rank = -1, .many = true, .most = LOG + 1 };
+	struct list_request find = { .verb = LIST_POSITION, .item = SLICE("x") };
+	struct buf base = BUF_EMPTY;
+	struct segmented_list list;
+
+	for (int i = 0; i < ALL; i++) {
+		if (i == LOG)
+			BUF_ADD(&base, "@list ");
+		buf_printf(&base, i % 1500 == 700 ? "+x " : "+m%d ", i);
+	}
+	ck_assert(segmented_list_read(&list, buf_slice(&base)));
+	find.find = from_start;
+	ck_assert_uint_eq(slices(&list, find, "700 2200 3700"), SLICES);
+	find.find = from_end;
+	ck_assert_uint_eq(slices(&list, find, "3700 2200 700"), SLICES);
+	find.find = some;
+	ck_assert_uint_eq(slices(&list, find, "3700 2200"), SLICES / 2 + 1);
+	find.find = first;
+	ck_assert_uint_eq(slices(&list, find, ""), 1);
+	find.item = SLICE("m0");
+	find.find = last;
+	ck_assert_uint_eq(slices(&list, find, ""), SLICES);
+	ck_assert_uint_eq(
+		slices(&list, (struct list_request){ .verb = LIST_RANGE, .start = 0, .stop = -1 },
+			NULL),
+		SLICES);
+	segmented_list_free(&list);
+	buf_free(&base);
 }
 
 static void random_step(struct list_model *m, uint64_t *random, struct buf *text)

@@ -308,7 +308,7 @@ TEST(bounded)
 TEST(forms)
 {
 	client_asks("smembers k\r\n");
-	relays("VA 11 kk f0 c7 t-1\r\n@set.3 what\r\n",
+	relays("VA 11 kk f0 c7 t-1\r\n@set.4 what\r\n",
 		"SERVER_ERROR stored by a newer version of setlistd\r\n");
 	client_asks("scard k\r\n");
 	relays("VA 11 kk f0 c7 t-1\r\n@set.1 +a \t\r\n",

@@ -41,6 +41,27 @@ TEST(cuts)
 	assert_bytes(slice_cut(&rest, ','), "");
 }
 
+/* Of every size, portions are whole words, and all of the text in order. */
+TEST(portions)
+{
+	static const char text[] = "a bb ccc dddddddddddd e";
+
+	for (size_t bytes = 0; bytes < sizeof(text); bytes++) {
+		struct slice rest = SLICE(text);
+		while (rest.n) {
+			struct slice before = rest, portion = slice_portion(&rest, bytes, ' ');
+			ck_assert_ptr_eq(portion.p, before.p);
+			ck_assert_uint_eq(portion.n + rest.n, before.n);
+			ck_assert(rest.n == 0 || portion.p[portion.n - 1] == ' ');
+			ck_assert(rest.n == 0 || portion.n > bytes);
+			/* Not longer than needed. */
+			ck_assert_ptr_null(memchr(
+				portion.p + (bytes < portion.n ? bytes : portion.n - 1), ' ',
+				portion.n - 1 - (bytes < portion.n ? bytes : portion.n - 1)));
+		}
+	}
+}
+
 TEST(random_is_that_of_its_state)
 {
 	uint64_t a = 1, b = 1, c = 2;

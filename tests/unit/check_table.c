@@ -290,17 +290,23 @@ static const struct {
 	{ "a space", BYTES("T1\0\2 " ONE) },
 	{ "a control byte", BYTES("T1\0\2\0" ONE) },
 	{ "a control byte", BYTES("T1\0\2\x1f" ONE) },
-	{ "a control byte", BYTES("T1\0\2\x7f" ONE) },
+	{ "an escape without its byte", BYTES("T1\0\2\1" ONE) },
+	{ "an escape of a byte that is not escaped", BYTES("T1\0\4\1C" ONE) },
+	{ "the end of an escape that is not one, with the escape shared",
+		BYTES("T1\0\6a\1\"\2\2\x43" TWO) },
+	{ "a member after the empty one that contains it", BYTES("T1\0\4\1!\2\2a" TWO) },
 	{ "a space within", BYTES("T1\0\42abcdef ghijklmnop" ONE) },
 	{ "a line end within", BYTES("T1\0\42abcdefghijklmno\rp" ONE) },
 	{ "a line end at the end", BYTES("T1\0\42abcdefghijklmnop\n" ONE) },
-	{ "a delete within what is not shared", BYTES("T1\0\2a\1\6b\177c" TWO) },
+	{ "an escape within what is not shared", BYTES("T1\0\2a\1\6b\1c" TWO) },
 };
 
 TEST(refused)
 {
 	ck_assert(table_open(&table, guard_place(SLICE("T1\0\2a" ONE))));
 	ck_assert(table_open(&table, guard_place(SLICE("T1\0\2a\1\3b" TWO))));
+	ck_assert(table_open(&table, guard_place(SLICE("T1\0\6a\1\"\2\2#" TWO))));
+	ck_assert(table_open(&table, guard_place(SLICE("T1\0\4\1!\1\2\"" TWO))));
 	for (size_t i = 0; i < sizeof(flawed) / sizeof(flawed[0]); i++)
 		ck_assert_msg(!table_open(&table, guard_place(flawed[i].bytes)), "%zu: %s", i,
 			flawed[i].why);
@@ -308,17 +314,17 @@ TEST(refused)
 
 TEST(too_long)
 {
-	char name[MEMBER_MAX + 1];
+	char name[MEMBER_WORD_MAX + 1];
 	struct raw r = { .count = 0 };
 
 	memset(name, 'x', sizeof(name));
-	raw_add(&r, 0, slice_of(name, MEMBER_MAX));
+	raw_add(&r, 0, slice_of(name, MEMBER_WORD_MAX));
 	ck_assert(raw_opens(&r));
-	raw_add(&r, 0, slice_of(name, MEMBER_MAX + 1));
+	raw_add(&r, 0, slice_of(name, MEMBER_WORD_MAX + 1));
 	ck_assert(!raw_opens(&r));
 	for (size_t more = 0; more < 3; more++) {
-		raw_add(&r, 0, slice_of(name, MEMBER_MAX - 1));
-		raw_add(&r, MEMBER_MAX - 1, slice_of(name, more));
+		raw_add(&r, 0, slice_of(name, MEMBER_WORD_MAX - 1));
+		raw_add(&r, MEMBER_WORD_MAX - 1, slice_of(name, more));
 		ck_assert(raw_opens(&r) == (more == 1));
 	}
 }

@@ -148,7 +148,7 @@ static bool is_alone(size_t stream, struct slice to)
 /* Called when a stream needs its next table: with its own next fence, and with any name. */
 static bool tells_who_is_alone(size_t dry, uint64_t *random)
 {
-	char name[MEMBER_MAX];
+	char name[MEMBER_WORD_MAX];
 	size_t size = table_model_random_name(
 		random, (unsigned)(random_next(random) % TABLE_MODEL_WORLDS), name);
 	const struct table_model *any = &streams[random_next(random) % count].entries;

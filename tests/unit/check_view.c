@@ -229,7 +229,7 @@ static const struct {
 	{ "@set.1 +a \n", OPLOG_CORRUPT },
 	{ "@set.1 @t0 ", OPLOG_CORRUPT },
 	{ "- @set.1 ", OPLOG_CORRUPT },
-	{ "@set.3 +a ", OPLOG_NEWER },
+	{ "@set.4 +a ", OPLOG_NEWER },
 	{ "@list.9 ", OPLOG_NEWER },
 	{ "+x @c00000000001.1.1 +y ", OPLOG_OUTDATED },
 };
@@ -399,6 +399,7 @@ static void refuses_all_others(struct slice data)
 		bytes[i] ^= 1;
 	}
 	refuses("another table", SLICE("T1\0\2a\2\0\0\0\1\0\0\0"));
+	refuses("another packed table", SLICE("T2\0\0\1\x0d\1\1\1a\1"));
 	refuses("another index", buf_slice(&cupboard.items[0].data));
 }
 

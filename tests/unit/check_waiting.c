@@ -118,6 +118,17 @@ TEST(one_that_has_gone_does_not_wait)
 	client_is_told("END\r\nEND\r\n");
 }
 
+TEST(several_are_popped_at_once)
+{
+	waits("blmpop 0 2 right a b\r\n", 1);
+	(void)fake_calls(&fake);
+	waiting_pushed(fake.host.waiting, SLICE("b"));
+	server_answers(FOUND("b", 15, "@list +x +y +z "));
+	server_answers("STORED\r\n");
+	client_is_told("VALUE b 0 3\r\nz y\r\nEND\r\n");
+	ck_assert_uint_eq(waiting_count(fake.host.waiting), 0);
+}
+
 TEST(all_end_at_once)
 {
 	waits("blpop 0 a b\r\n", 1);
@@ -623,7 +634,7 @@ TEST(keys_are_counted)
 	ck_assert_uint_eq(waiting_count(fake.host.waiting), 3);
 	waiting_pushed(fake.host.waiting, SLICE("k5"));
 	server_answers(FOUND("k5", 9, "@list +x "));
-	server_answers("HD kk5 f0 t-1\r\nSTORED\r\n");
+	server_answers("STORED\r\n");
 	waits_for(fake.host.waiting, 5, 1);
 	waits_for(fake.host.waiting, 5, 1);
 	waiting_end(fake.host.waiting);

@@ -167,16 +167,19 @@ const char *fake_ask(struct fake *f, const char *text)
 			request_parse(slice_of(bytes, in.n), &limits, &progress, &request);
 		if (status == REQUEST_REFUSED && request_discards(&request)) {
 			task_start_refused(&f->host, &request, f);
+			request_progress_end(&progress);
 			free(bytes);
 			return NULL;
 		}
 		if (status != REQUEST_READY) {
+			request_progress_end(&progress);
 			free(bytes);
 			return request.error ? request.error : "not a whole request";
 		}
 		in = slice_skip(in, request.consumed);
 		bool started = task_start(&f->host, &request, f);
 		memset(bytes, '#', request.consumed);
+		request_progress_end(&progress);
 		free(bytes);
 		if (!started)
 			return "not for a task";

@@ -148,6 +148,14 @@ static void find_positions(
 	request->status = given || how->many ? OUTCOME_DONE : OUTCOME_MISSING;
 }
 
+static void say_range(const struct elements *items, struct list_request *request, struct buf *text)
+{
+	for (size_t i = 0; i < items->count; i++) {
+		if (is_in_range(request, (int64_t)i, (int64_t)items->count))
+			say(request, items->list[i], text);
+	}
+}
+
 bool list_model_apply(struct elements *items, struct list_request *request, struct buf *text)
 {
 	size_t before = items->count, at;
@@ -157,10 +165,7 @@ bool list_model_apply(struct elements *items, struct list_request *request, stru
 	request->at = buf_size(text);
 	switch (request->verb) {
 	case LIST_RANGE:
-		for (size_t i = 0; i < before; i++) {
-			if (is_in_range(request, (int64_t)i, (int64_t)before))
-				say(request, items->list[i], text);
-		}
+		say_range(items, request, text);
 		break;
 	case LIST_LENGTH:
 		request->number = before;
@@ -208,6 +213,8 @@ bool list_model_apply(struct elements *items, struct list_request *request, stru
 	case LIST_TRIM:
 		trim(items, request);
 		break;
+	default:
+		abort();
 	}
 	return items->count < before;
 }
@@ -338,7 +345,7 @@ static void commit(struct list_model *m, struct segmented_list *list)
 		if (list->pieces[i].rewritten && list->pieces[i].ref.keep)
 			write_part(m, &list->pieces[i], &refs);
 	}
-	segmented_list_encode(list, buf_slice(&refs), &base);
+	segmented_list_encode(list, buf_slice(&refs), false, &base);
 	segmented_list_dropped(list, &dropped);
 	unread = buf_slice(&dropped);
 	while (oplog_next_ref(&unread, &ref))

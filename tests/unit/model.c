@@ -24,9 +24,20 @@ static void put(struct model *m, struct slice member, bool in)
 	found->in = in;
 }
 
-static bool ordinary(char c)
+/* Returns the size of the word at the front. Any size that no word has, if there is none. */
+static size_t word_size(struct slice text)
 {
-	return (unsigned char)c > 0x20 && c != 0x7f;
+	size_t n = 0;
+
+	while (n < text.n && ((unsigned char)text.p[n] > 0x20 || text.p[n] == 1)) {
+		if (text.p[n++] != 1)
+			continue;
+		if (n == text.n || text.p[n] < 0x21 || text.p[n] > 0x42 ||
+			(text.p[n] == 0x21 && (n > 1 || text.n == 2 || text.p[2] != ' ')))
+			return 0;
+		n++;
+	}
+	return n;
 }
 
 bool model_log(struct model *m, struct slice log)
@@ -34,14 +45,13 @@ bool model_log(struct model *m, struct slice log)
 	size_t i = 0;
 
 	while (i < log.n) {
-		size_t start = i + 1, n = 0;
+		size_t start = i + 1, n;
 		char sign = log.p[i];
 
 		if (sign != '+' && sign != '-')
 			return false;
-		while (start + n < log.n && ordinary(log.p[start + n]))
-			n++;
-		if (n < 1 || n > 250 || start + n == log.n || log.p[start + n] != ' ')
+		n = word_size(slice_skip(log, start));
+		if (n < 1 || n > 2000 || start + n == log.n || log.p[start + n] != ' ')
 			return false;
 		put(m, slice_of(log.p + start, n), sign == '+');
 		i = start + n + 1;

@@ -1,9 +1,18 @@
 #include "server.h"
 
+static int64_t server_time(struct env *env, struct slice key)
+{
+	(void)env;
+	(void)key;
+	return SERVER_NOW;
+}
+
 void server_init(struct server *s, struct fake *f)
 {
 	memset(s, 0, sizeof(*s));
 	s->fake = f;
+	s->memcached.ahead = (uint64_t)SERVER_NOW * 1000;
+	f->host.env.server_time = server_time;
 }
 
 void server_free(struct server *s)
@@ -39,7 +48,8 @@ size_t server_expiring(const struct server *s, int64_t expires)
 	size_t count = 0;
 
 	for (size_t i = 0; i < MEMCACHED_ITEMS; i++)
-		count += s->memcached.items[i].used && s->memcached.items[i].expires == expires;
+		count += s->memcached.items[i].used &&
+			s->memcached.items[i].expires == SERVER_NOW + expires;
 	return count;
 }
 

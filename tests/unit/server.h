@@ -1,6 +1,6 @@
 /*
  * A memcached for the fake: it answers pending calls, in their order or another one. Its clock
- * always shows 0, so that `expires` of an item is its time to live. It does not use Check, so that
+ * always shows SERVER_NOW, as that of the fake does at first. It does not use Check, so that
  * fuzzers can use it too.
  */
 #ifndef UNIT_SERVER_H
@@ -8,6 +8,8 @@
 
 #include "fake.h"
 #include "memcached.h"
+
+enum { SERVER_NOW = 1424450096 };
 
 struct server {
 	struct fake *fake;
@@ -22,7 +24,10 @@ void server_free(struct server *s);
 void server_put(struct server *s, struct slice key, struct slice value);
 struct memcached_item *server_find(struct server *s, struct slice key);
 
-/* Return how many items have keys that begin like this; how many of them expire then. */
+/*
+ * Return how many items have keys that begin like this; how many items expire after this number
+ * of seconds.
+ */
 size_t server_items(const struct server *s, const char *prefix);
 size_t server_expiring(const struct server *s, int64_t expires);
 

@@ -1,5 +1,8 @@
 #include "set_model.h"
 
+#include <fnmatch.h>
+#include <stdio.h>
+
 #include <stdlib.h>
 
 #include "must.h"
@@ -296,7 +299,7 @@ bool set_model_ask(struct set_model *m, struct set_view *v, struct set_request *
 
 void set_model_request(struct set_model *m, struct set_request *r, struct buf *members)
 {
-	char name[MEMBER_MAX];
+	char name[MEMBER_WORD_MAX];
 	size_t first = below(m, m->world.count), last = below(m, m->world.count);
 
 	*r = (struct set_request){ .verb = (enum set_verb)below(m, SET_INFO + 1),
@@ -312,10 +315,17 @@ void set_model_request(struct set_model *m, struct set_request *r, struct buf *m
 		r->range.after = below(m, 2);
 		r->bytes = below(m, 3) ? 0 : 1 + below(m, 300);
 	}
+	empty(members);
+	if (r->verb == SET_RANGE && below(m, 3) == 0) {
+		for (size_t n = below(m, 6); n > 0; n--)
+			buf_add(members, &"aab01xx~**?"[below(m, 11)], 1);
+		r->pattern = slice_of(members->data ? buf_slice(members).p : "", buf_size(members));
+		r->bytes = 0;
+		return;
+	}
 	if (r->verb == SET_SAMPLE && below(m, 2))
 		r->sign = "-";
 	r->repeats = r->verb == SET_SAMPLE && below(m, 2);
-	empty(members);
 	for (size_t n = r->verb == SET_HAS ? 1 : 1 + below(m, 8);
 		(r->verb == SET_TEST || r->verb == SET_HAS) && n > 0; n--) {
 		struct slice member = table_model_name(&m->world, below(m, m->world.count));
@@ -389,6 +399,18 @@ static bool agrees_has(const struct set_model *m, const struct set_request *r)
 	return r->number == (i != SIZE_MAX && m->in[i]) && buf_size(&r->text) == 0;
 }
 
+/* The patterns of requests have no classes, which differ. */
+static bool matches(const struct set_request *r, struct slice name)
+{
+	char pattern[16], text[MEMBER_WORD_MAX + 1];
+
+	if (!r->pattern.p)
+		return true;
+	snprintf(pattern, sizeof(pattern), "%.*s", (int)r->pattern.n, r->pattern.p);
+	snprintf(text, sizeof(text), "%.*s", (int)name.n, name.p);
+	return fnmatch(pattern, text, 0) == 0;
+}
+
 /* Whether more members follow may be open if the last one was the surplus one. */
 static bool agrees_range(const struct set_model *m, const struct set_request *r)
 {
@@ -400,7 +422,7 @@ static bool agrees_range(const struct set_model *m, const struct set_request *r)
 
 	for (size_t i = 0; i < m->world.count; i++) {
 		struct slice name = table_model_name(&m->world, i);
-		if (!in_range(m, &r->range, i))
+		if (!in_range(m, &r->range, i) || !matches(r, name))
 			continue;
 		if (full) {
 			left++;

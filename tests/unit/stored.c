@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "collection/text/fences.h"
+#include "collection/text/packed.h"
 #include "must.h"
 #include "util/check.h"
 
@@ -54,6 +55,10 @@ static struct slice item(struct server *s, struct slice id, uint64_t check)
 	return buf_slice(&found->value);
 }
 
+/* Of one table; and how many packed ones were shown. */
+static struct buf unpacked;
+static size_t packed_tables;
+
 /* Shows a table, which must match its reference, and have no member outside of its fences. */
 static void show_table(
 	struct slice data, const struct fence *said, const struct fence *next, struct buf *out)
@@ -62,7 +67,9 @@ static void show_table(
 	struct table_cursor c;
 	struct table t;
 
-	MUST(table_open(&t, data) && t.count == said->entries && t.count && data.n == said->bytes);
+	MUST(packed_open(&t, data, &unpacked) && t.count == said->entries && t.count);
+	MUST(buf_size(&unpacked) == said->bytes);
+	packed_tables += slice_starts(data, SLICE("T2"));
 	for (bool more = table_first(&c, &t); more; more = table_next(&c)) {
 		struct slice member = table_member(&c);
 		MUST(table_model_order(said->first, member) <= 0);
@@ -102,7 +109,7 @@ static void show_run(struct server *s, const struct oplog_run *run, struct buf *
 
 const char *stored_show(struct server *s)
 {
-	static char text[1 << 17];
+	static char text[1 << 20];
 	struct memcached_item *found = server_find(s, SLICE("k"));
 	struct buf out = BUF_EMPTY;
 	struct oplog_base parts;
@@ -110,6 +117,7 @@ const char *stored_show(struct server *s)
 
 	if (!found)
 		return NULL;
+	packed_tables = 0;
 	MUST(oplog_split(buf_slice(&found->value), &parts));
 	buf_add_slice(&out, parts.head);
 	while (oplog_next_run(&parts.refs, &run)) {
@@ -117,11 +125,17 @@ const char *stored_show(struct server *s)
 		show_run(s, &run, &out);
 		BUF_ADD(&out, "] ");
 	}
+	MUST(packed_tables == 0 || parts.wide);
 	buf_add_slice(&out, parts.log);
 	MUST(buf_size(&out) < sizeof(text));
 	snprintf(text, sizeof(text), "%.*s", (int)buf_size(&out), buf_slice(&out).p);
 	buf_free(&out);
 	return text;
+}
+
+size_t stored_packed(void)
+{
+	return packed_tables;
 }
 
 const char *stored_calls(struct fake *f, size_t *seen)

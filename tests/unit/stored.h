@@ -14,10 +14,14 @@ struct memcached_item *stored_item(struct server *s, struct slice id);
 
 /*
  * Returns the stored set: "head @[+a -b|+c] @[-d] log", each run with its entries, and | between
- * tables; NULL if there is no base. Items that it refers to must exist and match their references.
+ * tables; NULL if there is no base. Items that it refers to must exist and match their references,
+ * and only a base of form 3 may refer to packed tables.
  * Valid until the next call.
  */
 const char *stored_show(struct server *s);
+
+/* Returns how many of the tables that were shown last are packed. */
+size_t stored_packed(void);
 
 /*
  * Returns the calls since the last time, a letter for each, L for a get without a value; in lower

@@ -50,7 +50,7 @@ size_t table_model_seek(const struct table_model *m, struct slice from)
 	return i;
 }
 
-size_t table_model_random_name(uint64_t *random, unsigned world, char name[MEMBER_MAX])
+size_t table_model_random_name(uint64_t *random, unsigned world, char name[MEMBER_WORD_MAX])
 {
 	static const char *const letters[TABLE_MODEL_WORLDS] = { "ab", "0123456789",
 		"a~\x80\xc3\xff!", "xyz" };
@@ -71,7 +71,7 @@ void table_model_random(struct table_model *m, uint64_t *random)
 	unsigned world = (unsigned)(random_next(random) % TABLE_MODEL_WORLDS);
 	bool few = world == TABLE_MODEL_WORLDS - 1 || random_next(random) % 3;
 	size_t wanted = random_next(random) % (few ? 70 : TABLE_MODEL_MAX + 1);
-	char name[MEMBER_MAX];
+	char name[MEMBER_WORD_MAX];
 
 	m->count = 0;
 	while (m->count < wanted) {
@@ -84,7 +84,7 @@ void table_model_random(struct table_model *m, uint64_t *random)
 bool table_model_tries(const struct table_model *m,
 	bool (*finds)(const void *where, struct slice name), const void *where, uint64_t *random)
 {
-	char name[MEMBER_MAX + 1];
+	char name[MEMBER_WORD_MAX + 1];
 	bool good = finds(where, SLICE("")) && finds(where, SLICE("\xff\xff\xff\xff\xff\xff"));
 
 	for (size_t i = 0; i < m->count && good; i++) {
@@ -107,7 +107,7 @@ bool table_model_tries(const struct table_model *m,
 bool table_model_walks(const struct table *t, struct slice from)
 {
 	struct table_cursor c, other;
-	char last[MEMBER_MAX];
+	char last[MEMBER_WORD_MAX];
 	uint32_t count = 0, at;
 	size_t size = 0;
 	bool removed, good = true;

@@ -9,7 +9,7 @@ enum { TABLE_MODEL_MAX = 300, TABLE_MODEL_WORLDS = 4 };
 
 struct table_model {
 	struct table_model_entry {
-		char name[MEMBER_MAX];
+		char name[MEMBER_WORD_MAX];
 		size_t size;
 		bool removed;
 	} list[TABLE_MODEL_MAX];
@@ -37,7 +37,7 @@ size_t table_model_seek(const struct table_model *m, struct slice from);
  * Returns the size of a random name. The names of one world have long common prefixes, or short
  * ones; some have the maximum length.
  */
-size_t table_model_random_name(uint64_t *random, unsigned world, char name[MEMBER_MAX]);
+size_t table_model_random_name(uint64_t *random, unsigned world, char name[MEMBER_WORD_MAX]);
 
 /* Creates a random array; counts near those at which a restart is due are frequent. */
 void table_model_random(struct table_model *m, uint64_t *random);

@@ -46,9 +46,12 @@ class ProgramTest(WireTest):
             if (done.returncode, done.stderr) == (0, ""):
                 break
         self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
-        # Each line that prints something is followed by the expected output.
-        self.assertEqual(done.stdout.splitlines(), re.findall(r"\)+;?(?:, \"\\n\";)?  +(?:#|//) (.*)$", text, re.MULTILINE))
-        printed = len(done.stdout.splitlines())
+        # Each line that prints something is followed by the expected output. Python prints newlines in bytes as \\n.
+        expected = re.findall(r"\)+;?(?:, \"\\n\";)?  +(?:#|//) (.*)$", text, re.MULTILINE)
+        printed = len(expected)
+        if language != "python":
+            expected = "\n".join(expected).replace("\\n", "\n").splitlines()
+        self.assertEqual(done.stdout.splitlines(), expected)
         if lines is None:
             self.assertGreater(printed, 0)
         else:

@@ -2,12 +2,13 @@
 
 In the source, a block is between the comments "example" and "end". In it, a line that begins with "> " is sent, and the others
 are the complete reply. YYYYMMDDHH stands for the current bucket of an hour, YYYYMMDD for that of the day, a line of three dots for
-any number of lines, and three dots after an error for the rest of its line. The cas ids of a block, and the token 8f3k2w0q, are
-placeholders: the values from the server are sent in their place in later lines.
+any number of lines, and three dots after an error for the rest of its line. The cas ids of a block, the token 8f3k2w0q of a lease, and
+the ticket 5v1mq8d03xkw of a held element are placeholders: the values from the server are sent in their place in later lines. In data and values of a key "q|", \\n is a newline.
 Macros in a block only affect the layout. The text between "config" and "end" is a part of a configuration: all
 such parts of a page together configure the setlistd on which its examples are run. A block that begins with the comment
 "guarded" is an example for a setlistd that requires a login. "python" begins a program, which is run on a separate port, and
-"program", with the name of its language, one that test_languages.py or test_guide.py runs. "step" begins the input of an operator
+"program", with the name of its language, one that test_languages.py or test_guide.py runs; "module" one that test_guide.py runs with a
+client module, and "output" what each of these prints. "step" begins the input of an operator
 and its output, which test_moving.py checks. "sidecar" begins commands that test_sidecar.py runs.
 """
 import os
@@ -25,9 +26,13 @@ PYTHON = re.compile(r"""^\.\\" python\b""")
 SIDECAR = re.compile(r"""^\.\\" sidecar\b""")
 STEP = re.compile(r"""^\.\\" step\b""")
 PROGRAM = re.compile(r"""^\.\\" program\b""")
-PROGRAMS = re.compile(r"""^\.\\" program (\w+)\n(.*?)^\.\\" end$""", re.DOTALL | re.MULTILINE)
-MARKS = {"example": BEGIN, "guarded": GUARDED, "config": CONFIG, "python": PYTHON, "program": PROGRAM, "sidecar": SIDECAR, "step": STEP}
+MODULE = re.compile(r"""^\.\\" module\b""")
+OUTPUT = re.compile(r"""^\.\\" output\b""")
+PROGRAMS = {kind: re.compile(rf"""^\.\\" {kind} (\w+)\n(.*?)^\.\\" end$""", re.DOTALL | re.MULTILINE) for kind in ("program", "module")}
+MARKS = {"example": BEGIN, "guarded": GUARDED, "config": CONFIG, "python": PYTHON, "program": PROGRAM, "module": MODULE, "output": OUTPUT,
+         "sidecar": SIDECAR, "step": STEP}
 TOKEN = "8f3k2w0q"
+TICKET = "5v1mq8d03xkw"
 VALUE_WITH_ID = re.compile(r"(VALUE \S+ \d+ \d+ )(\d+)")
 CAS_WITH_ID = re.compile(r"(cas \S+ \d+ \d+ \d+ )(\d+)")
 UNESCAPED = {r"\-": "-", r"\e": "\\", r"\(aq": "'", r"\(dq": '"', r"\&": "", r"\(ti": "~", r"\(ha": "^"}
@@ -68,17 +73,21 @@ def marked(path):
     return found
 
 
-def programs(path):
-    """Returns (language, text) of each program on a page."""
+def programs(path, kind="program"):
+    """Returns (language, text) of each program on a page; kind: "module" for those that use a client module."""
     with open(path, encoding="utf-8") as page:
         return [(language, "".join(f"{unescape(line)}\n" for line in text.splitlines() if not line.startswith(".")))
-                for language, text in PROGRAMS.findall(page.read())]
+                for language, text in PROGRAMS[kind].findall(page.read())]
 
 
 def new_block(path, number, lines):
     block = Transcript(path)
     block.name = f"{block.name}_line_{number}".replace("-", "_")
     block.steps = [step(text, at) for at, text in lines]
+    for before, data in zip(block.steps, block.steps[1:]):
+        if rb"\n" in data.data and re.match(rb"(set|cas|ms|VALUE) q\||VA \d", before.data):
+            data.data = data.data.replace(rb"\n", b"\n") + (b"\r\n" if data.kind == EXPECT else b"")
+            data.how = "raw"
     return block
 
 
@@ -99,12 +108,14 @@ def step(line, number):
     names = bucket_names()
     text = text.replace("YYYYMMDDHH", names["HOUR"].decode()).replace("YYYYMMDD", names["DAY"].decode())
     if text.startswith("> "):
-        sent = CAS_WITH_ID.sub(r"\1${cas_\2}", text[2:]).replace(TOKEN, "${lease}")
+        sent = CAS_WITH_ID.sub(r"\1${cas_\2}", text[2:]).replace(TOKEN, "${lease}").replace(TICKET, "${ticket}")
         return Step(SEND, sent.encode() + b"\r\n", number=number)
     if text == "...":
         return Step(EXPECT, b"", "any", number)
     if text == f"LEASE {TOKEN}":
         return Step(EXPECT, b"LEASE (?P<lease>[0-9a-z]{8})", "regex", number)
+    if text.startswith(f"{TICKET} "):
+        return Step(EXPECT, f"(?P<ticket>[0-9a-z]{{12}}){re.escape(text[len(TICKET):])}".encode(), "regex", number)
     if text.startswith("CLIENT_ERROR ") and text.endswith(" ..."):
         return Step(EXPECT, re.escape(text[:-4]).encode() + b".*", "regex", number)
     value = VALUE_WITH_ID.fullmatch(text)

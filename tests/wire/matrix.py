@@ -23,11 +23,12 @@ class Client:
     build: (source, command without the source), if the program must be built.
     look: exits with status 0 if the client is installed.
     lacks: calls that it does not have. lacked: {version: calls that all releases up to this one lack}. sets: the setting with which values arrive unchanged, or None.
-    packed: {protocol: what users see without it}; None if no setting is needed.
+    packed: whether it compresses or serialises values by default.
     otherwise: {step: reply}, or {"binary: step": reply}, if it differs from most clients. A comment gives the reason.
     until: {version: the same for all releases up to this one}.
     silent: the verbs, or "text: verb", for which an error may look like the reply `no` or `missing`.
     waits: the steps that its program skips, since the client would wait for its timeout.
+    newlines: False if it changes newlines in values; then it skips groups of steps with any.
     """
 
     def __init__(self, name, package, version, protocols, argv, look, **more):
@@ -37,10 +38,11 @@ class Client:
         self._lacks, self._lacked = more.get("lacks", ()), more.get("lacked", {})
         self._since = more.get("since", {})
         self.sets = more.get("sets")
-        self.packed = more.get("packed")
+        self.packed = more.get("packed", False)
         self._otherwise, self._until = more.get("otherwise", {}), more.get("until", {})
         self.silent = more.get("silent", ())
         self.waits = more.get("waits", ())
+        self.newlines = more.get("newlines", True)
         self.build = more.get("build")
         self.npm = package.startswith("npm ")
 
@@ -95,8 +97,6 @@ def node(name, version, protocols, program, **more):
     return Client(f"{name} (Node)", f"npm {name}", version, protocols, ["node", program], look, **more)
 
 
-BAD_WORD = "bad word in the data"
-BOTH_SAY = {"text": BAD_WORD, "binary": BAD_WORD}
 TEXT, BINARY, BOTH = ("text",), ("binary",), ("text", "binary")
 STORING = ("set", "add", "append", "prepend", "cas")
 READING = ("get", "gets", "multi")
@@ -111,36 +111,36 @@ CLIENTS = [
            # It ignores whether delete found the item.
            until={"1.59": {"delete absent": "yes", "delete tag-absent": "yes"}}),
     python("bmemcached", "python3-binary-memcached", ("0.31.1+dfsg1", "0.31.2+dfsg1"), BINARY, "bmemcached_client.py", "bmemcached",
-           lacks=("append", "prepend", "touch"), sets="compress_level=0", packed=BOTH_SAY,
-           # It creates a missing number, and ignores whether delete found the item.
-           otherwise={"incr missing 1": "0", "delete absent": "yes", "delete tag-absent": "yes"}),
+           lacks=("append", "prepend", "touch"), sets="compress_level=0", packed=True,
+           # It creates a missing number, and ignores whether delete found the item. An item that is not stored is an error.
+           otherwise={"incr missing 1": "0", "delete absent": "yes", "delete tag-absent": "yes", "set q|sismember|topic-1 'eve'": REFUSED}),
     php("php-memcached", ("3.2.0+2.2.0", "3.3.0"), BOTH, "php_memcached.php", "memcached", silent=READING,
         # libmemcached does not support this status of the binary protocol.
-        sets="OPT_COMPRESSION, false", packed={"text": BAD_WORD, "binary": "UNKNOWN READ FAILURE"}),
+        sets="OPT_COMPRESSION, false", packed=True),
     php("php-memcache", ("8.0+4.0.5.2+3.0.9~20170802.e702b5f9+", "8.2"), BOTH, "php_memcache.php", "memcache", lacks=("touch",),
-        sets="setCompressThreshold(0)", packed=BOTH_SAY, silent=("binary: get",),
+        sets="setCompressThreshold(0)", packed=True, silent=("binary: get",),
         # In the binary protocol, an item that is not stored is an error.
-        otherwise={"binary: append tag-none ann": REFUSED}),
+        otherwise={"binary: append tag-none ann": REFUSED, "binary: set q|sismember|topic-1 'eve'": REFUSED}),
     perl("Cache::Memcached", "1.30", TEXT, "cache_memcached.pl", lacks=("cas", "touch"), silent=ALL,
          # It waits for an END after the error, and then reports a miss.
          waits=("get q|sadd|topic-1", "get q|nonsense|topic-1")),
     perl("Cache::Memcached::Fast", "0.28", TEXT, "cache_memcached_fast.pl", silent=ALL),
     perl("Cache::Memcached::libmemcached", "0.04001", BOTH, "cache_memcached_libmemcached.pl", lacks=("cas", "touch"), silent=ALL),
     Client("Dalli (Ruby)", "ruby-dalli", ("3.0.6", "3.2.8"), ("binary", "meta"), ["ruby", "dalli_client.rb"],
-           ["ruby", "-rdalli", "-e", "1"], since={"meta": "3.2.0"}, sets="raw: true, compress: false",
-           packed={"binary": "Response error 4: Invalid arguments", "meta": "Response error: CLIENT_ERROR"}),
+           ["ruby", "-rdalli", "-e", "1"], since={"meta": "3.2.0"}, sets="raw: true, compress: false", packed=True),
     node("memjs", "1.3.2", BINARY, "memjs_client.js", lacks=("multi", "cas"),
          # It creates a missing number, its prepend is an append, and an append to a missing item is an error.
          otherwise={"incr missing 1": "0", "get d": "<onexy>", "get tag-pend": "<ann,bob,cyd,>", "get feed-pend": "<1,2,0,>",
-                    "append tag-none ann": REFUSED}),
-    node("memcached", "2.2.2", TEXT, "node_memcached.js"),
+                    "append tag-none ann": REFUSED, "set q|sismember|topic-1 'eve'": REFUSED}),
+    # It puts a backslash before each newline.
+    node("memcached", "2.2.2", TEXT, "node_memcached.js", newlines=False),
     Client("gomemcache (Go)", "golang-github-bradfitz-gomemcache-dev", ("0.0~git20141109", "0.0~git20230611.acc6962"), TEXT, ["gomemcache_client"],
            ["sh", "-c", f"go version && test -d {GOPATH}/src/github.com/bradfitz/gomemcache"],
            lacked={"0.0~git20141109": ("append", "prepend")},
            build=("gomemcache_client.go", ["go", "build", "-o", "gomemcache_client"])),
     Client("spymemcached (Java)", "libspymemcached-java", "2.12.3+dfsg", BOTH,
            ["java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", f"{JAR}:{BUILD}", "SpymemcachedClient"],
-           ["sh", "-c", f"javac -version && test -e {JAR}"], sets="setCompressionThreshold", packed=BOTH_SAY,
+           ["sh", "-c", f"javac -version && test -e {JAR}"], sets="setCompressionThreshold", packed=True,
            # incr returns only a number; in the binary protocol, get returns no error.
            silent=("incr", "binary: get"), build=("SpymemcachedClient.java", ["javac", "-cp", JAR, "-d", "."])),
     Client("libmemcached (C)", "libmemcached11", "1.1.4", BOTH, ["libmemcached_client"], ["sh", "-c", "cc --version"], silent=READING,

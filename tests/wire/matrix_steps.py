@@ -6,14 +6,14 @@ verbs of steps are those of clients/steps.py, and two that the test carries out 
 ttl KEY         whether the item has a time to live of 1 to 1000 seconds
 gone KEY        waits until the server no longer has the item
 
-Words are written as for a shell. A word in capitals stands for a long text of LONG.
+Words are written as for a shell, with \\n for a newline. A word in capitals stands for a long text of LONG.
 """
 import random
 
 from matrix import KEYS, PLAIN, REFUSED, VERBS
 
 LONG = {"LARGE": "".join(random.Random(1).choices("0123456789abcdef", k=500000)),
-        "MANY": " ".join(f"member-{i:05}" for i in range(2500))}
+        "MANY": "\n".join(f"member-{i:05}" for i in range(2500))}
 # A rule of sets and one of lists.
 CONFIG = """
 commands = "q|"
@@ -146,31 +146,39 @@ VERBS_STEPS = [
 
 KEYS_STEPS = [
     Group("set get", """
-        set q|sadd|topic-1 'ann bob cyd': yes
+        set q|sadd|topic-1 'ann\\nbob\\ncyd': yes
         set q|srem|topic-1 bob: yes
-        get q|smembers|topic-1: <ann cyd>
-        set q|sadd|topic-2 'cyd dee': yes
+        get q|smembers|topic-1: <ann\\ncyd>
+        set q|sadd|topic-2 'cyd\\ndee': yes
         get q|sinter|topic-1|topic-2: <cyd>
-        get q|sunion|topic-1|topic-2: <ann cyd dee>
+        get q|sunion|topic-1|topic-2: <ann\\ncyd\\ndee>
         get q|scard|topic-1: <2>
         get q|sismember|topic-1|ann: <1>
         get q|sismember|topic-1|bob: <0>
         get q|smembers|topic-9: missing
-        set q|rpush|jobs 'one two three': yes
-        get q|lrange|jobs|0|9: <one two three>
+        set q|rpush|jobs 'one\\ntwo\\nthree': yes
+        get q|lrange|jobs|0|9: <one\\ntwo\\nthree>
         get q|lpop|jobs: <one>
-        get q|lrange|jobs|0|9: <two three>
-        set q|evincr|RouterError '4 1424448000': yes
+        get q|lrange|jobs|0|9: <two\\nthree>
+        set q|rpush1|mails '{"to":"a b"}\\n': yes
+        get q|lindex|mails|0: <{"to":"a b"}\\n>
+        get q|lpos|mails|%7b%22to%22:%22a%20b%22%7d%0a: <0>
+        set q|sadd1|topic-1 'eve gus': yes
+        set q|sismember|topic-1 'eve gus': yes
+        set q|sismember|topic-1 'eve': no
+        get q|sismember|topic-1|eve%20gus: <1>
+        set q|srem|topic-1 'eve gus': yes
+        set q|evincr|RouterError '4\\n1424448000': yes
         get q|evcount|RouterError|2015022016: <COUNT 2015022016 4>
         set q|evadd|RouterError 'the event': yes"""),
     Group("multi", """
-        set q|sadd|many-1 'ann bob': yes
+        set q|sadd|many-1 'ann\\nbob': yes
         set q|sadd|many-2 cyd: yes
         set plain value: yes
         multi q|scard|many-1 plain q|smembers|many-9 q|scard|many-2: <2>  <value>  missing  <1>"""),
     Group("cas", """
-        set q|sadd|topic-3 'ann bob': yes
-        gets q|smembers|topic-3: <ann bob>
+        set q|sadd|topic-3 'ann\\nbob': yes
+        gets q|smembers|topic-3: <ann\\nbob>
         cas q|sset|topic-3 cyd: yes
         cas q|sset|topic-3 dee: no
         get q|smembers|topic-3: <cyd>"""),
@@ -193,7 +201,7 @@ KEYS_STEPS = [
         incr q|scard|topic-1 1: refused"""),
     Group("touch", "touch q|sadd|topic-1 1000: refused"),
     Group("delete", "delete q|sadd|topic-1: refused"),
-    Group("get", "get q|smembers|topic-1: <ann cyd>"),
+    Group("get", "get q|smembers|topic-1: <ann\\ncyd>"),
 ]
 
 STEPS = {PLAIN: PLAIN_STEPS, VERBS: VERBS_STEPS, KEYS: KEYS_STEPS}

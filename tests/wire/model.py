@@ -254,6 +254,8 @@ def set_reads(key, dice):
     yield b"scount %s %s %s" % (name, low, high), line, number(lambda state: b"%d" % sum(low <= m <= high for m in state)), False
     yield b"smembers %s" % name, values, all_members, False
     yield b"sscan %s %d %s" % (name, count, low), values, members(lambda state: [m for m in state if m > low][:count]), False
+    yield (b"sscan %s %d %s match *%s*" % (name, count, low, high[-1:]), values,
+           members(lambda state: [m for m in state if m > low and high[-1:] in m][:count]), False)
     yield (b"srange %s %s %s %d" % (name, low, high, count), values,
            members(lambda state: [m for m in state if low <= m <= high][:count]), False)
     yield b"sunion %s %s" % (name, name), values, joined("sunion", lambda state: state), False

@@ -77,13 +77,13 @@ class Program:
         self.errors.close()
 
     def ask(self, *words):
-        """Returns the reply to a step; the words contain no tabs or line ends."""
+        """Returns the reply to a step; the words contain no tabs. The program receives and sends newlines in them as \\v."""
         with contextlib.suppress(BrokenPipeError):
-            self.child.stdin.write("\t".join(words) + "\n")
+            self.child.stdin.write("\t".join(words).replace("\n", "\v") + "\n")
             self.child.stdin.flush()
             answer = self.child.stdout.readline()
             if answer.endswith("\n"):
-                return answer[:-1]
+                return answer[:-1].replace("\v", "\n")
         self.child.wait()
         return f"the program exited with status {self.child.returncode}: {self.said()}"
 

@@ -145,9 +145,10 @@ def body_size(request):
 
 class ScriptedServer:
     def __init__(self, meta=True, version=b"1.6.18", greeting=b"", hang_up=False, mute=False, delay=0, port=None,
-                 host=HOST):
+                 host=HOST, clock=0):
         self.meta, self.version = meta, version
         self.greeting, self.hang_up, self.mute, self.delay = greeting, hang_up, mute, delay
+        self.clock = clock  # seconds by which its clock is ahead
         self.host, self.port = host, port or free_port()
         self.faults, self.header_faults = {}, {}
         self.links = []
@@ -207,7 +208,7 @@ class ScriptedServer:
             return b"VERSION " + self.version + b"\r\n"
         if verb == b"stats":
             return (b"STAT maxbytes 67108864\r\nSTAT item_size_max 1048576\r\nSTAT cas_enabled yes\r\nEND\r\n"
-                    if request.words[1:2] == [b"settings"] else b"END\r\n")
+                    if request.words[1:2] == [b"settings"] else b"STAT time %d\r\nEND\r\n" % (time.time() + self.clock))
         if verb in RETRIEVAL:
             return b"".join(self.block(verb, key) for key in request.keys) + b"END\r\n"
         if self.meta and verb in (b"mn", b"mg", b"ms", b"md", b"ma", b"me"):

@@ -9,12 +9,12 @@ from collections import namedtuple
 
 import xxhash
 
-from tables import MEMBER, Malformed, need, read_index, read_table
+from tables import MEMBER, Malformed, need, read_index, read_table, unpacked_size
 from wire import Conn
 
 RUN = re.compile(rb"@([ti][0-9a-z]{11})\.(\d+)\.(\d+)\.(\d+)\.(\d+)\.([0-9a-f]{16})")
 LIST_SEGMENT = re.compile(rb"@([ls][0-9a-z]{11}\.\d+\.\d+)(?:\.[0-9a-f]{16})?(?::\d+:\d+)?")
-REFS = {b"@set.1": RUN, b"@list": LIST_SEGMENT}
+REFS = {b"@set.1": RUN, b"@set.3": RUN, b"@list": LIST_SEGMENT}
 
 # A base: the log at its beginning, the matches of its references, oldest first, and the log at its end.
 Base = namedtuple("Base", "head refs log")
@@ -137,7 +137,7 @@ class Run:
         entries = read_table(self.data[name])
         need(entries, f"{name} has no entries")
         self.entries += entries
-        self.bytes += len(self.data[name])
+        self.bytes += unpacked_size(self.data[name], entries)
         return entries
 
     def read_indexed(self, fences):
@@ -147,7 +147,7 @@ class Run:
             need(not self.entries or self.entries[-1][0] < fence.first, f"{name}: its fence is not above the table before")
             entries = self.read(name)
             need(fence.first <= entries[0][0], f"{name}: its fence is above {entries[0][0]}")
-            found = len(self.data[name]), len(entries), sum(removed for _, removed in entries)
+            found = unpacked_size(self.data[name], entries), len(entries), sum(removed for _, removed in entries)
             need(found == (fence.bytes, fence.entries, fence.removals), f"{name}: {found} is told by {fence}")
 
 
@@ -186,6 +186,7 @@ def fold(log):
     """Returns the latest token of a log for each member: {member: removed}."""
     tokens = log.split(b" ")
     need(tokens.pop() == b"", f"a log ends with {log[-20:]}")
+    tokens = [token for token in tokens if not re.fullmatch(rb"~t(0|[1-9]\d{6,9})", token)]
     for token in tokens:
         need(token[:1] in (b"+", b"-") and MEMBER.fullmatch(token[1:]), f"{token} is none of a log")
     return {token[1:]: token[:1] == b"-" for token in tokens}

@@ -49,8 +49,101 @@ class Bytes:
                 return value
 
 
+class Bits:
+    """Reads bits, the lowest bit of each byte first."""
+
+    def __init__(self, data):
+        self.data, self.at = data, 0
+
+    def left(self):
+        return 8 * len(self.data) - self.at
+
+    def take(self, count):
+        need(count <= self.left(), f"{count} bits are wanted, {self.left()} are left")
+        start, self.at = self.at, self.at + count
+        value = int.from_bytes(self.data[start // 8:(self.at + 7) // 8], "little")
+        return value >> start % 8 & ((1 << count) - 1)
+
+    def gap(self, rate):
+        size = rate
+        while self.take(1):
+            size += 1
+        return (1 << size) + self.take(size) - (1 << rate)
+
+
+def read_packed(data):
+    """Returns the entries of a packed table, and the bytes of the table that it unpacks to."""
+    rest = Bytes(data, 2)
+    flags, rate = rest.take(2)
+    count, size = rest.varint(), rest.varint()
+    shortest, longest, width = rest.take(3)
+    letters = rest.take(width)
+    need(flags in (0, 1) and rate < 62 and 1 <= shortest <= longest <= 128, f"no packed table begins with {data[:8]}")
+    need(count and letters == bytes(sorted(set(letters))) and letters[0] > 0x20, f"the letters are {letters}")
+    bits, places = Bits(rest.take(rest.left())), []
+    for at in range(longest):
+        place = [letter for letter in letters if bits.take(1)]
+        need(place, f"position {at} has no letter")
+        places.append([None] * (at >= shortest) + place)
+    head, numbers = 0, 1
+    while head < longest and numbers * len(places[head]) <= 1 << 62:
+        numbers *= len(places[head])
+        head += 1
+    entries, number, last = [], 0, b""
+    for entry in range(count):
+        removed = bool(flags and bits.take(1))
+        number += bits.gap(rate) + (entry > 0 and head == longest)
+        need(number < numbers, f"there is no number {number}")
+        member = packed_member(places, head, number, bits, shortest)
+        need(member > last, f"{member} is behind {last}")
+        entries.append((member, removed))
+        last = member
+    need(bits.left() < 8 and bits.take(bits.left()) == 0, f"{bits.left()} bits behind the last entry")
+    return entries, size
+
+
+def packed_member(places, head, number, bits, shortest):
+    """Returns the member of a number of the first `head` positions, and of the digits that follow in the bits."""
+    found = []
+    for place in reversed(places[:head]):
+        number, digit = divmod(number, len(place))
+        found.insert(0, place[digit])
+    for place in places[head:]:
+        if found[shortest:] and found[-1] is None:
+            found.append(None)
+        else:
+            digit = bits.take((len(place) - 1).bit_length())
+            need(digit < len(place), f"a digit of {digit} of {len(place)}")
+            found.append(place[digit])
+    size = found.index(None) if None in found else len(found)
+    need(not any(found[size:]), f"{found} goes on after its end")
+    return bytes(found[:size])
+
+
+def table_size(entries):
+    """Returns the bytes of the table that is not packed."""
+    size, last = 6, b""
+    for number, (member, _) in enumerate(entries):
+        shared = 0
+        while number % INTERVAL and shared < len(last) and member[shared:shared + 1] == last[shared:shared + 1]:
+            shared += 1
+        rest = len(member) - shared
+        size += 1 + (1 if rest < 64 else 2) + rest + (0 if number % INTERVAL else 4)
+        last = member
+    return size
+
+
+def unpacked_size(data, entries):
+    """Returns the bytes that references count for a table."""
+    return table_size(entries) if data[:2] == b"T2" else len(data)
+
+
 def read_table(data):
     """Returns all entries in their order: [(member, removed)]."""
+    if data[:2] == b"T2":
+        entries, size = read_packed(data)
+        need(size == table_size(entries), f"it unpacks to {table_size(entries)} bytes, not {size}")
+        return entries
     need(data[:2] == b"T1" and len(data) >= 6, "this is no table")
     count, = struct.unpack("<I", data[-4:])
     restarts = -(-count // INTERVAL)

@@ -10,7 +10,7 @@ import socket
 import unittest
 
 from case import WireTest, marks
-from harness import HOST, PATIENCE, accepts, backlog, free_port, run_program, setlistd, wait_until
+from harness import HOST, PATIENCE, accepts, backlog, free_port, run_program, setlistd, tcp_rows, wait_until
 from stored import stats
 from wire import Conn
 
@@ -304,6 +304,7 @@ class Limits(Started):
         begun = b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
         self.assertLess(self.feed(begun, b"0" * MUCH), MUCH)
         conns = [self.connect(self.admin) for _ in range(40)]
+        self.assertEqual(self.get("/healthz")[0], 200)      # All of them have been accepted.
         for conn in conns:
             with contextlib.suppress(ConnectionError):  # it may have lost its place already
                 conn.send(begun + b"0" * 20000)
@@ -344,6 +345,33 @@ class Limits(Started):
         self.assertEqual(conns[1].rest(), b"")
         for conn in conns[:1] + conns[2:]:
             ask(conn)
+
+    def test_a_request_that_was_not_read_yet_is_not_silence(self):
+        """The process notices a new connection before a request that was sent on an earlier one."""
+        conns = [self.connect(self.admin) for _ in range(32)]
+        for conn in conns:
+            conn.send(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            conn.lines_until("alive<bare LF>")
+        with self.proxy.process.paused():
+            self.connect(self.admin)
+            conns[0].send(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        self.assertEqual(conns[0].line(), b"HTTP/1.1 200 OK")
+        self.assertEqual(conns[1].rest(), b"")
+
+    def test_requests_without_end_keep_no_place(self):
+        """Who reads no replies is not read further, and is closed for others although it has sent more."""
+        deaf = [Conn(self.admin) for _ in range(32)]
+        for conn in deaf:
+            self.addCleanup(conn.close)
+            conn.send(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" * 750)
+
+        def state():
+            return sorted(row[2:5:2] for row in tcp_rows() if int(row[1].split(":")[1], 16) == self.admin and int(row[4].split(":")[0], 16))
+        wait_until("they are not read", lambda: state() == (self.get("/healthz"), state())[1])
+        probes = [self.connect(self.admin) for _ in range(16)]
+        for conn in probes:
+            conn.send(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            self.assertEqual(conn.line(), b"HTTP/1.1 200 OK")
 
 
 class Readiness(AdminCase):
@@ -397,6 +425,15 @@ class Outage(AdminCase):
         found = self.stats()
         self.assertEqual((found["host"], found["listens"]), (socket.gethostname(), f"{HOST}:{self.proxy.port}"))
         self.assertEqual(found["slow_threshold_ms"], 70)
+
+    @marks(smoke=False)
+    def test_a_clock_that_differs(self):
+        """A scripted server whose clock is wrong by an hour, and one whose clock is right."""
+        self.start([self.scripted_server(clock=-3600), self.scripted_server()])
+        wait_until("both are up", lambda: [s["state"] for s in self.stats()["servers"]] == ["up"] * 2)
+        differences = [s["clock_difference"] for s in self.stats()["servers"]]
+        self.assertIn(differences[0], range(3590, 3611))
+        self.assertLess(differences[1], 10)
 
     @marks(smoke=False)
     def test_a_dead_server(self):

@@ -258,7 +258,7 @@ class Conversation(BinaryTest):
 
     def test_commands_as_keys(self):
         self.serve(config='commands = "q|"\nevents "Err" { plain_verbs = true }')
-        self.answers(0, b"", SET, "q|sadd|s", bytes(8), b"ann bob")
+        self.answers(0, b"", SET, "q|sadd|s", bytes(8), b"ann\nbob")
         self.answers(0, b"2", GET, "q|scard|s")
         self.assertEqual(self.answers(0, b"1", GETK, "q|sismember|s|ann").key, b"q|sismember|s|ann")
         self.assertEqual(self.answers(1, b"", GETK, "q|lpop|none").key, b"q|lpop|none")

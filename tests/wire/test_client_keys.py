@@ -60,7 +60,7 @@ class Parts(WireTest):
 
     def refused(self, part):
         for line in (f"delete {part}", f"incr {part} 1", f"touch {part} 9", f"gat 9 {part}", f"sadd {part} EVIL", f"srem {part} x",
-                     f"sset {part}", f"spop {part}", f"smembers {part}", f"scompact {part}", f"rpush {part} x", f"lpop {part}",
+                     f"sset {part}", f"spop {part}", f"stake {part}", f"smembers {part}", f"scompact {part}", f"rpush {part} x", f"lpop {part}",
                      f"md {part} I", f"mg {part} T1", f"mg {part} N1", f"ma {part} N1", f"md {b64encode(part.encode()).decode()} b"):
             self.assertEqual(self.conn.ask(line), PART, line)
         for verb in ("set", "add", "replace", "append", "prepend"):

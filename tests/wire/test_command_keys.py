@@ -1,9 +1,12 @@
 """Commands as keys: every command of `help`, as a key and as a line, sent to two setlistd in front of separate servers.
 
 A new command is included automatically, and fails here until it has an example. The expected reply to a key is derived from the reply
-to the line, by the rules of the manual, and is the same in the text protocol, with meta commands, and in the binary protocol.
-Afterwards both pools must have the same items.
+to the line, by the rules of the manual, and is the same in the text protocol, with meta commands, and in the binary protocol; also if
+the words of the key are written as %XX, and if the last word is all data of a name with a 1. With a *, several elements in a value are
+quoted as in the reply to the line. Afterwards both pools must have the same
+items.
 """
+import functools
 import re
 
 from case import WireTest
@@ -11,26 +14,30 @@ from forms import FORMS, META, Request, Speaker, error
 from harness import wait_until
 from stored import stat, stats
 
-SETTINGS = 'commands = "q|"\nevents "Router" { plain_verbs = true }'
+SETTINGS = 'commands = "q|"\nevents "Router" { plain_verbs = true }\nevents "top" { types = true }'
 # Every example has its own keys, which begin with these.
 SET, LIST, ITEM, TYPE = "{k}set", "{k}list", "{k}item", "{k}Error"
 OTHER = "{k}other"
 NOW = 1424448000
 # The lines before each example.
 PREPARE = (f"sadd {SET} ann bob cyd", f"sadd {OTHER} cyd dee", f"rpush {LIST} one two three two", f"set {ITEM} 5 0 2\r\n10",
-           f"sadd {{k}}only ann", f"evincr {TYPE} 2 {NOW}", f"evadd {TYPE} 7 0 5 {NOW}\r\nevent")
+           f"sadd {{k}}only ann", f"evincr {TYPE} 2 {NOW}", f"evadd {TYPE} 7 0 5 {NOW}\r\nevent",
+           "evincr top{k}a 2", "evincr top{k}b 3")
 # The lines of each command. In those for `set` a slash marks the beginning of the data.
 LINES = {
+    "blhold": [f"blhold 5 {LIST} 60", f"blhold 0.001 {{k}}none 60 right", f"blhold 5 {LIST} 0", f"blhold 5 {ITEM} 60"],
+    "blmpop": [f"blmpop 5 2 right {LIST}", f"blmpop 0.001 9 left {{k}}none {LIST}", "blmpop 0.001 1 left {k}none", f"blmpop 1 0 left {LIST}"],
     "blmove": [f"blmove 5 {LIST} {{k}}new left right", "blmove 0.001 {k}none {k}new left left", f"blmove 5 {LIST} {LIST}"],
     "blpop": [f"blpop 5 {LIST}", f"blpop 0.001 {{k}}none {LIST}", "blpop 0.001 {k}none", f"blpop x {LIST}"],
     "brpop": [f"brpop 5 {{k}}none {LIST}", "brpop 0.001 {k}none", f"brpop 5 {ITEM}"],
     "decr": [f"decr {ITEM} 3", f"decr {ITEM} / 3", "decr {k}none 3"],
     "delete": [f"delete {ITEM} /", f"delete {SET} /", "delete {k}none /"],
-    "evcount": [f"evcount {TYPE}", f"evcount {TYPE} 20150220", f"evcount {TYPE} x"],
+    "evcount": [f"evcount {TYPE}", f"evcount {TYPE} 20150220", f"evcount {TYPE} x", f"evcount {TYPE} 2015022015 2015022016 {{k}}none {TYPE}"],
     "evincr": [f"evincr {TYPE} 4", f"evincr {TYPE} / 4", f"evincr {TYPE} 4 {NOW}", f"evincr {TYPE} / x"],
-    "evlast": [f"evlast {TYPE} 3 2015022016", f"evlast {TYPE} 3", f"evlast {TYPE} x"],
+    "evlast": [f"evlast {TYPE} 3 2015022016", f"evlast {TYPE} 3", f"evlast {TYPE} x", f"evlast {TYPE} 3 2015022016 {{k}}none {TYPE}"],
     "evlimit": [f"evlimit {TYPE} 1 3600", f"evlimit {TYPE} 0 3600", f"evlimit {TYPE} 9 7200", f"evlimit {TYPE} / 9 60", f"evlimit {TYPE} 9"],
     "evrange": [f"evrange {TYPE} 2015022016", f"evrange {TYPE} 2015022015"],
+    "evtop": ["evtop top{k} 2", "evtop top{k}none 2 3", "evtop {k} 2", "evtop top{k} x"],
     "flush_all": ["flush_all / 1000000", "flush_all / x"],
     "gat": [f"gat 100 {ITEM}", f"gat 100 {ITEM} {{k}}none {SET}", "gat 100 {k}none"],
     "gats": [f"gats 100 {ITEM}", "gats 100 {k}none"],
@@ -38,7 +45,10 @@ LINES = {
     "gets": [f"gets {ITEM}", "gets {k}none"],
     "help": ["help", "help sadd", "help nothing"],
     "incr": [f"incr {ITEM} 3", f"incr {ITEM} / 3", f"incr {SET} 3"],
+    "lack": [f"lack {LIST} 5v1mq8d03xkw", f"lack {LIST} / 5v1mq8d03xkw", "lack {k}none 5v1mq8d03xkw", f"lack {LIST}"],
+    "lfail": [f"lfail {LIST} 5v1mq8d03xkw", f"lfail {LIST} / 5v1mq8d03xkw", f"lfail {ITEM} 5v1mq8d03xkw"],
     "lfill": [f"lfill {LIST} 8f3k2w0q / a", "lfill {k}none / 8f3k2w0q a"],
+    "lhold": [f"lhold {LIST} 60", f"lhold {LIST} 5 right", "lhold {k}none 60", f"lhold {LIST} 60 up"],
     "lindex": [f"lindex {LIST} -1", f"lindex {LIST} 9", f"lindex {LIST} x"],
     "linsert": [f"linsert {LIST} before two x", f"linsert {LIST} / after two x", "linsert {k}none after a b", f"linsert {LIST} after a / b"],
     "llease": [f"llease {LIST}", f"llease {LIST} / 5", f"llease {LIST} 0", f"llease {ITEM}"],
@@ -68,7 +78,7 @@ LINES = {
     "sadd": [f"sadd {SET} / gus hal", f"sadd {SET} gus / hal", "sadd {k}new / ann", f"sadd {SET} /"],
     "saddx": [f"saddx {SET} / gus hal", "saddx {k}none / gus"],
     "scard": [f"scard {SET}", "scard {k}none", f"scard {ITEM}", f"scard {SET} x"],
-    "sclaim": [f"sclaim {SET} gus", f"sclaim {SET} / ann", "sclaim {k}new / ann", f"sclaim {ITEM} ann", f"sclaim {SET} a b"],
+    "sclaim": [f"sclaim {SET} gus", f"sclaim {SET} / ann", f"sclaim {SET} / gus", "sclaim {k}new / ann", f"sclaim {ITEM} ann", f"sclaim {SET} a b"],
     "scompact": [f"scompact {SET}", f"scompact {SET} /", "scompact {k}none"],
     "scount": [f"scount {SET} a bz", f"scount {SET} a"],
     "sdiff": [f"sdiff {SET} {OTHER}"],
@@ -80,18 +90,20 @@ LINES = {
     "sintercard": [f"sintercard 2 {SET} {OTHER}", f"sintercard 2 {SET} {{k}}none", f"sintercard 2 {SET} {ITEM}", f"sintercard x {SET}"],
     "sinterstore": [f"sinterstore {{k}}new {SET} {OTHER}", f"sinterstore {SET} / {SET} {{k}}none", f"sinterstore {{k}}new {SET} {ITEM}",
                     f"sinterstore {ITEM} {SET}"],
-    "sismember": [f"sismember {SET} ann", f"sismember {SET} eve", "sismember {k}none ann"],
+    "sismember": [f"sismember {SET} ann", f"sismember {SET} eve", "sismember {k}none ann", f"sismember {SET} / ann",
+                  f"sismember / {SET} eve", "sismember {k}none / ann", f"sismember {SET} / ann bob"],
     "slease": [f"slease {SET}", f"slease {SET} / 5", f"slease {SET} 0", f"slease {ITEM}"],
     "sload": [f"sload {SET} 8f3k2w0q / ann", "sload {k}none 8f3k2w0q / ann"],
     "smembers": [f"smembers {SET}", f"smembers {SET} {OTHER} {{k}}none", "smembers {k}none", f"smembers {ITEM}"],
-    "smismember": [f"smismember {SET} ann eve cyd"],
+    "smismember": [f"smismember {SET} ann eve cyd", f"smismember {SET} / ann eve", f"smismember {SET} ann / cyd", "smismember {k}none / a"],
     "smove": [f"smove {SET} {OTHER} / ann", f"smove {SET} / {{k}}new ann", f"smove {SET} {OTHER} / eve", f"smove {{k}}none {OTHER} / eve"],
     "spop": ["spop {k}only", "spop {k}none"],
     "srandmember": ["srandmember {k}only", "srandmember {k}only 5", "srandmember {k}only -5"],
     "srange": [f"srange {SET} a bz 10", f"srange {SET} x y 10"],
     "srem": [f"srem {SET} / ann bob", "srem {k}none / ann"],
-    "sscan": [f"sscan {SET} 2", f"sscan {SET} 2 bob", f"sscan {SET} 2 zoe"],
+    "sscan": [f"sscan {SET} 2", f"sscan {SET} 2 bob", f"sscan {SET} 2 zoe", f"sscan {SET} 2 match *[by]*", f"sscan {SET} 9 ann match *b*", f"sscan {SET} 2 match"],
     "sset": [f"sset {SET} / zoe", f"sset {SET} /", "sset {k}new / zoe", f"sset {ITEM} / zoe"],
+    "stake": ["stake {k}only", "stake {k}only 5", "stake {k}none", f"stake {ITEM}", "stake {k}only x"],
     "stats": ["stats settings", "stats nothing", "stats items", "stats detail on"],
     "sunion": [f"sunion {SET} {OTHER}"],
     "sunioncard": [f"sunioncard 2 {SET} {OTHER}", f"sunioncard 2 {SET} {OTHER} limit 2", f"sunioncard 2 {SET} {{k}}none limit 1"],
@@ -113,11 +125,16 @@ BLOCKS = {
 }
 OUT_OF_REACH = {"quit": "CLIENT_ERROR the command quit cannot be a key"}
 # Differences between two pools, or between two moments.
-VARIES = re.compile(rb"127\.0\.0\.1:\d+|la=\d+|cas=\d+|t(100|9\d)\b")
+VARIES = re.compile(rb"127\.0\.0\.1:\d+|la=\d+|cas=\d+|~[ht]1\d{9}|t(100|9\d)\b|[0-9a-z]{12}(?=[ \n.]1[ \n.])")
 ERROR = re.compile(rb"(ERROR|CLIENT_ERROR .*|SERVER_ERROR .*)\r\n")
 MISSES = (b"END\r\n", b"NOT_FOUND\r\n", b"EN\r\n", b"NF\r\n", b"")
+# Commands whose reply has a 0 for each member that is missing, or that another client has claimed.
+TESTS = ("sismember", "smismember", "sclaim")
 # Commands of which a reply may have several VALUEs, whatever is stored.
 SEVERAL = ("evlast", "evrange")
+# Commands whose reply may have several elements.
+ELEMENTS = ("blhold", "blmpop", "lhold", "lmpop", "lpop", "lrange", "rpop", "sdiff", "sinter", "smembers", "spop", "srandmember", "srange", "sscan", "stake",
+            "sunion")
 
 
 def reply_to(conn, data):
@@ -130,7 +147,7 @@ def reply_to(conn, data):
     return reply
 
 
-def value_of(line, reply):
+def value_of(line, reply, quoted):
     """The value that a get of this command must have, given the reply to its line; None for a miss."""
     words = line.split()
     if reply in MISSES:
@@ -139,22 +156,25 @@ def value_of(line, reply):
     keys = len(words) - (2 if words[0].startswith("gat") else 3 if words[0] == "lmpop" else 1)
     one = words[0] not in SEVERAL and (keys == 1 or words[0] not in ("get", "gets", "gat", "gats", "smembers", "lmpop"))
     if found and one:
-        return reply[found.end():found.end() + int(found[1])]
+        value = reply[found.end():found.end() + int(found[1])]
+        return value.replace(b" ", b"\n") if words[0] in ELEMENTS and not quoted else value
     if reply.endswith(b"END\r\n") and words[0] not in ("mg", "ma"):
         reply = reply[:-5]
     return reply[:-2]
 
 
-def as_get(line, reply):
+def as_get(line, reply, quoted=False):
     if ERROR.match(reply):
         return error(reply[:-2])
-    value = value_of(line, reply)
+    value = value_of(line, reply, quoted)
     return ("miss",) if value is None else ("value", 0, value)
 
 
-def as_set(_, reply):
+def as_set(line, reply):
     if ERROR.match(reply):
         return error(reply[:-2])
+    if line.split()[0] in TESTS:
+        return ("not stored",) if b"0" in reply or reply in MISSES else ("done",)
     if reply != b"" and reply in MISSES or reply in (b"NOT_STORED\r\n", b"NS\r\n"):
         return ("not stored",)
     return ("exists",) if reply in (b"EXISTS\r\n", b"EX\r\n") else ("done",)
@@ -172,9 +192,24 @@ def set_of(words, data, flags="0 0"):
     return Request("set", key_of(words), data, *map(int, flags.split()))
 
 
+def encoded(request):
+    """The same request with each byte of the words in its key as %XX."""
+    prefix, name, *words = request.key.split(b"|")
+    words = [b"".join(b"%%%02X" % byte for byte in word) for word in words]
+    return Request(request.verb, b"|".join([prefix, name, *words]), request.data, request.flags, request.exptime, request.number)
+
+
 def masked(outcome, name):
     """The same for each pool and each name."""
     return tuple(VARIES.sub(b"*", part.replace(name.encode(), b"{k}")) if isinstance(part, bytes) else part for part in outcome)
+
+
+def key_and_data(line):
+    """Returns a line, the same request as a key, and what its reply is derived with."""
+    words, slash, data = line.partition(" /")
+    if slash:
+        return words + data, set_of(words, data.strip().replace(" ", "\n")), as_set
+    return line, Request("get", key_of(line)), as_get
 
 
 class EveryCommand(WireTest):
@@ -188,7 +223,7 @@ class EveryCommand(WireTest):
             self.addCleanup(speaker.close)
         self.count = 0
 
-    def same(self, line, request, expect):
+    def same(self, line, request, expect, change=lambda request: request):
         """One example: `line` to one pool and `request`, which is the same as a key, to the other, in each form."""
         self.count += 1
         # Each form has its own keys.
@@ -201,7 +236,7 @@ class EveryCommand(WireTest):
         wanted = masked(expect(line, reply_to(self.by_line, line.encode())), names[META])
         for form, name in names.items():
             with self.subTest(form, line=line):
-                self.assertEqual(masked(self.speakers[form].ask(request.named("{k}", name)), name), wanted)
+                self.assertEqual(masked(self.speakers[form].ask(change(request.named("{k}", name))), name), wanted)
                 self.same_state(names[META], name)
 
     def same_state(self, by_line, by_key):
@@ -216,11 +251,28 @@ class EveryCommand(WireTest):
 
     def test_lines(self):
         for line in (line for name in LINES for line in LINES[name]):
-            words, slash, data = line.partition(" /")
-            if slash:
-                self.same(words + data, set_of(words, data.strip()), as_set)
-            else:
-                self.same(line, Request("get", key_of(line)), as_get)
+            self.same(*key_and_data(line))
+
+    def test_encoded_words(self):
+        for line in (line for name in LINES for line in LINES[name]):
+            self.same(*key_and_data(line), encoded)
+
+    def test_one_element(self):
+        """With a 1 after the name, the data are the last word."""
+        for line in (line for name in LINES for line in LINES[name]):
+            words, _, data = line.partition(" / ")
+            if data:
+                *before, last = f"{words} {data}".split()
+                before[0] += "1"
+                self.same(f"{words} {data}", set_of(" ".join(before), last), as_set)
+
+    def test_quoted_elements(self):
+        """With a * after the name, elements are as in the reply to the line."""
+        as_quoted = functools.partial(as_get, quoted=True)
+        for line in (line for name in LINES for line in LINES[name]):
+            if " /" not in line:
+                name, *words = line.split()
+                self.same(line, Request("get", key_of(" ".join([f"{name}*", *words]))), as_quoted)
 
     def test_blocks_of_data(self):
         for name in BLOCKS:
@@ -259,7 +311,7 @@ class EveryCommand(WireTest):
             self.assertEqual(len(found), 1, key)
         for form, speaker in self.speakers.items():
             speaker.ask(Request("get", "q|smembers|xset"))
-            request = Request("cas", "q|sset|xset", f"ann {form}", number=speaker.cas)
+            request = Request("cas", "q|sset|xset", f"ann\n{form}", number=speaker.cas)
             self.assertEqual([speaker.ask(request) for _ in range(2)], [("done",), ("exists",)], form)
 
     def test_all_reads_in_one_get(self):
@@ -269,7 +321,7 @@ class EveryCommand(WireTest):
         lines = [line.replace("{k}", "x") for name in LINES for line in LINES[name]
                  if "/" not in line and name not in ("stats", "me", "mn") and not name.startswith("gat")]
         keys = [f"q|{'|'.join(line.split())}" for line in lines]
-        keys = [key for key in keys if not re.match(r"q\|(b?[lrs]pop|b?lmove|lrem|linsert|lmpop|rpoplpush|s(union|inter|diff)store|sclaim|scompact|m[ad]|incr|decr|evincr|evlimit)\b", key)]
+        keys = [key for key in keys if not re.match(r"q\|(b?[lrs]pop|b?lmove|b?lhold|lrem|linsert|lmpop|blmpop|rpoplpush|s(union|inter|diff)store|sclaim|stake|scompact|m[ad]|incr|decr|evincr|evlimit)\b", key)]
         keys[5:5], keys[20:20] = ["xitem"], ["nothing", "xset"]
         alone, errors = b"", []
         for key in keys:
@@ -297,7 +349,7 @@ class Configured(WireTest):
     def test_command_line(self):
         """-c needs no file, and overrides one."""
         conn = self.serve(1, "-c", "q|")
-        self.assertEqual((conn.set("q|sadd|x", b"ann bob"), conn.get("q|scard|x")), ("STORED", b"2"))
+        self.assertEqual((conn.set("q|sadd|x", b"ann\nbob"), conn.get("q|scard|x")), ("STORED", b"2"))
         self.assertEqual(stats(conn, "stats settings")["commands"], "q|")
         self.assertIsNone(self.connect(self.servers[0]).get("q|sadd|x"))
         for prefix, found in (("do:", b"1"), ("", None)):
@@ -308,9 +360,24 @@ class Configured(WireTest):
     def test_a_delimiter(self):
         conn = self.serve(2, config='commands = "do:"\ncommands_delimiter = ","')
         self.assertEqual(conn.set("do:sadd:x", b"ann,bob,"), "STORED")
-        self.assertEqual(conn.set("do:sadd:x", b"ann bob"), "CLIENT_ERROR bad word in the data")
-        self.assertEqual(conn.set("do:sadd:x", b"ann,,bob"), "CLIENT_ERROR bad word in the data")
-        self.assertEqual(conn.get("do:scard:x"), b"2")
+        self.assertEqual(conn.set("do:sadd:x", b"ann\nbob,,bob"), "STORED")
+        self.assertEqual(conn.get("do:srange:x:%00:b:9"), b"ann,ann\nbob")
+        self.assertEqual(conn.get("do:scard:x"), b"4")
+        conn.set("do:sadd1:x", b"ann,bob")
+        self.assertEqual(conn.set("do:sismember1:x", b"ann,bob"), "STORED")
+        self.assertRegex(conn.ask("get do:smembers:x"), "CLIENT_ERROR an element contains the delimiter")
+
+    def test_a_space(self):
+        """As before 1.1: words of the data that any number of spaces separates."""
+        conn = self.serve(2, config='commands = "q|"\ncommands_delimiter = " "')
+        self.assertEqual(conn.set("q|sadd|x", b"  ann   bob "), "STORED")
+        self.assertEqual(conn.get("q|scard|x"), b"2")
+        self.assertIn(conn.get("q|smembers|x"), (b"ann bob", b"bob ann"))
+        for word in (b"a\nb", b"a\tb", b"\x00", b"\x7f"):
+            self.assertEqual(conn.set("q|sadd|x", word), "CLIENT_ERROR bad word in the data")
+        self.assertEqual(conn.set("q|lset|l", b"0 \x01"), "CLIENT_ERROR bad word in the data")
+        self.assertEqual(conn.set("q|sadd1|x", b" a\nb"), "STORED")
+        self.assertEqual(conn.get("q|sismember|x|%20a%0ab"), b"1")
 
     def test_off_by_default(self):
         conn = self.serve()
@@ -343,6 +410,62 @@ class Configured(WireTest):
                      'commands_delimiter = ""', 'commands_delimiter = ",,"', 'commands_delimiter = "\\t"'):
             with self.assertRaises(AssertionError, msg=line):
                 self.setlistd([self.memcached()], config=line)
+
+
+def store(line, data, noreply=b""):
+    return b"%s 0 0 %d%s\r\n%s\r\n" % (line, len(data), noreply, data)
+
+
+class LongData(WireTest):
+    """The words of a long data block are converted in slices. Replies and effects keep their order all the same."""
+    WORDS = 40000
+
+    def setUp(self):
+        self.serve(config='commands = "q|"\ncollection "plain-" { plain_verbs = true }')
+
+    def words(self, sign, delimiter=b"\n"):
+        return delimiter.join(b"%s%06d" % (sign, number) for number in range(self.WORDS))
+
+    def test_order(self):
+        """Each request is sent before the replies to earlier ones, and sees their effects."""
+        very_many = b"\n".join(b"a%06d" % number for number in range(500000))    # several slices
+        many, some = self.words(b"a"), b"\n".join(b"a%06d" % number for number in range(100))
+        escaped = b"\0" * 40000    # twice as long as a word
+        requests = (
+            (store(b"set q|sset|s", very_many), ("STORED",)),
+            (b"scard s\r\ndelete s\r\n", ("500000", "DELETED")),
+            (store(b"set q|sadd|s", many), ("STORED",)),
+            (b"scard s\r\n", (str(self.WORDS),)),
+            (store(b"set q|srem|s", some), ("STORED",)),
+            (b"scard s\r\n", (str(self.WORDS - 100),)),
+            (b"sadd s %s\r\n" % self.words(b"a", b" "), ("STORED",)),
+            (b"get q|scard|s\r\n", (f"VALUE q|scard|s 0 {len(str(self.WORDS))}", str(self.WORDS), "END")),
+            (store(b"set q|sset|s", many + b"\n" + escaped), ("CLIENT_ERROR member too long",)),
+            (store(b"set q|rpush1|j", escaped), ("STORED",)),
+            (b"llen j\r\nlrem j 0 {40000}\r\n%s\r\n" % escaped, ("1", "1")),
+            (b"rpush j {40000}\r\n%s\r\n" % escaped, ("STORED",)),
+            (b"llen j\r\ndelete j\r\n", ("1", "DELETED")),
+            (store(b"set q|sset|s", self.words(b"b")), ("STORED",)),
+            (b"sismember s a000001\r\nsismember s b000001\r\n", ("0", "1")),
+            (store(b"set q|rpush|l", many), ("STORED",)),
+            (store(b"set q|lpush|l", many), ("STORED",)),
+            (b"llen l\r\nlindex l 0\r\n", (str(2 * self.WORDS), "VALUE l 0 7", f"a{self.WORDS - 1:06}", "END")),
+            (b"ms q|sadd|s %d\r\n%s\r\n" % (len(many), many), ("HD",)),
+            (b"scard s\r\n", (str(2 * self.WORDS),)),
+            (store(b"set plain-s", self.words(b"c", b",")), ("STORED",)),
+            (b"scard plain-s\r\n", (str(self.WORDS),)),
+            (store(b"append plain-s", self.words(b"d", b",")), ("STORED",)),
+            (b"scard plain-s\r\ndelete plain-s\r\nscard plain-s\r\n", (str(2 * self.WORDS), "DELETED", "NOT_FOUND")))
+        self.conn.send(b"".join(request for request, _ in requests))
+        for request, replies in requests:
+            for reply in replies:
+                self.assertEqual(self.conn.line(), reply.encode(), request[:40])
+
+    def test_quit(self):
+        """A client that sends nothing more is still served."""
+        conn = self.connect(self.proxy)
+        conn.send(store(b"set q|sadd|s", self.words(b"a"), b" noreply") + b"quit\r\n")
+        wait_until("the set is stored", lambda: self.conn.ask("scard s") == str(self.WORDS))
 
 
 class Hostile(WireTest):

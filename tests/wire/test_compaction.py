@@ -61,16 +61,15 @@ class TimeToLive(LargeSetTest):
     def assert_no_drift(self, ttl):
         """A second gained or lost at each compaction is visible by comparison with an item of the same server that is never compacted.
 
-        One may be gained if the clock ticks during a compaction, so at most as many as there were seconds.
+        The first one converts the seconds to a date, by a clock that may have been read late.
         """
         self.set_base("k", b"+a +b ", 7, ttl)
         server = self.at.of("k")
         self.assertEqual(server.set("never-compacted", b"x", 0, ttl), "STORED")
-        start = time.monotonic()
         self.compact_often("k", 200)
         server.send(b"mg k t\r\nmg never-compacted t\r\n")
         left, expected = (int(server.line().split(b" t")[1]) for _ in range(2))
-        self.assertLess(abs(left - expected), 3 + time.monotonic() - start, "after 200 compactions")
+        self.assertLessEqual(abs(left - expected), 2, "after 200 compactions")
 
     def test_it_does_not_drift(self):
         self.assert_no_drift(1000)

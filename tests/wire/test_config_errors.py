@@ -83,7 +83,7 @@ class EachOption(WireTest):
     def test_values_of_rules(self):
         self.assertEqual(len(RULE_OPTIONS), len(re.findall(r"^\w+_RULE\(", RULES_TEXT, re.M)))
         for section, kind, name, allowed in RULE_OPTIONS:
-            section = {"COLLECTION": "collection", "EVENT": "events"}[section]
+            section = {"COLLECTION": "collection", "EVENT": "events", "ITEM": "item"}[section]
             for value in bad_values_of_rule(kind, name, allowed):
                 with self.subTest(f"{section}: {name} = {value}"):
                     path = self.private_file(f'{SERVERS}{section} "a" {{\n{name} = {value}\n}}\n')
@@ -216,7 +216,7 @@ class Limits(WireTest):
         self.assert_good(self.check(text)[0], text[:100])
 
     def rules(self, section, count):
-        removed = 'encoding = "paired" removed = "-%d"' if section == "collection" else "ttl = %d"
+        removed = 'encoding = "paired" removed = "-%d"' if section == "collection" else "ttl = %d" if section == "events" else "fresh_for = %d"
         return SERVERS + "".join(f'{section} "{i}" {{ {removed % i} }}\n' for i in range(1, count + 1))
 
     def test_bytes_of_the_file(self):
@@ -239,7 +239,7 @@ class Limits(WireTest):
         self.assert_error("x" * self.MOST, ":1: a line of more than 65536 bytes")
 
     def test_number_of_rules(self):
-        for section in "collection", "events":
+        for section in "collection", "events", "item":
             self.assert_taken(self.rules(section, 1000))
             self.assert_error(self.rules(section, 1001), f":1002: {section}: more than 1000 of these rules")
 

@@ -29,11 +29,27 @@ class StoredBytes(CostTest):
         return stored.bytes() / len(members)
 
     def test_members_that_count(self):
-        self.assertLessEqual(self.each([b"user-%07d" % number for number in range(1, COUNT + 1)]), 5)
+        self.assertLessEqual(self.each([b"user-%07d" % number for number in range(1, COUNT + 1)]), 0.5)
 
     def test_random_members(self):
         dice = random.Random(1)
-        self.assertLessEqual(self.each([b"%016x" % dice.getrandbits(64) for _ in range(COUNT)]), 17.8)
+        self.assertLessEqual(self.each([b"%016x" % dice.getrandbits(64) for _ in range(COUNT)]), 7)
+
+    def test_random_letters(self):
+        dice = random.Random(2)
+        members = sorted({"".join(dice.choices("abcdefghijklmnopqrstuvwxyz", k=10)).encode() for _ in range(COUNT)})
+        self.assertLessEqual(self.each(members), 4.5)
+
+
+class NotPacked(CostTest):
+    """The form that setlistd 1.0 can read."""
+    config = "packed_tables = false"
+
+    def test_form(self):
+        stored = self.fill([b"user-%07d" % number for number in range(1, COUNT + 1)])
+        self.assertTrue(stored.base.startswith(b"@set.1 "))
+        self.assertEqual({data[:2] for name, data in stored.segments.items() if name not in stored.segment_keys[:1]}, {b"T1"})
+        self.assertLessEqual(stored.bytes() / COUNT, 5)
 
 
 class FirstRead(CostTest):

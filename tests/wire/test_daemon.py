@@ -249,7 +249,7 @@ class Configuration(Scratch):
                         'type = "set" encoding = "tombstone"', 'encoding = "paired" removed = "unfollow-"', 'encoding = "flip"',
                         'encoding = "flip" pointer = true', 'encoding = "indexed" plain_verbs = true', 'type = "list"',
                         'type = "list" encoding = "csv" delimiter = "/" plain_verbs = true', 'plain_verbs = true delimiter = "."',
-                        'type = "list" max = 1', 'type = "list" max = 1000000 newest = "first"', 'max = 0 newest = "last"', "spread = 1", "only = true", 'encoding = "flip" only = false',
+                        'type = "list" max = 1', 'type = "list" max = 1000000 newest = "first"', 'max = 0 newest = "last"', "spread = 1", 'type = "list" dead = "d" dead_after = 1', 'dead = "" dead_after = 1000000', "only = true", 'encoding = "flip" only = false',
                         'encoding = "oplog" spread = 10', 'encoding = "csv" spread = 1'):
             self.good(SERVERS + f'collection "a-" {{ {options} }}\n')
 
@@ -258,7 +258,7 @@ class Configuration(Scratch):
                              ("compact_waste = 0.0", "compact_waste"), ('delimiter = ""', "delimiter"), ('delimiter = ",,"', "delimiter"),
                              ('delimiter = " "', "delimiter"), ('delimiter = "\x7f"', "delimiter"), ('removed = "a b"', "removed"),
                              (f'removed = "{"x" * 251}"', "removed"), ("pointer = maybe", ""), ("plain_verbs = 7", ""), ("only = 2", ""),
-                             ("max = -1", "max"), ("spread = 0", "spread"), ("spread = 11", "spread"), ("max = 1000001", "max"), ('newest = "left"', "newest")):
+                             ("max = -1", "max"), ("spread = 0", "spread"), ("spread = 11", "spread"), ("max = 1000001", "max"), ("dead_after = 0", "dead_after"), ("dead_after = 1000001", "dead_after"), ('dead = "a b"', "dead"), ('newest = "left"', "newest")):
             self.bad(SERVERS + f'collection "a-" {{\n  {option}\n}}\n', 3, word)
 
     def test_rules_that_make_no_sense(self):
@@ -268,10 +268,17 @@ class Configuration(Scratch):
                               ('encoding = "paired"\n', "removed"), ('encoding = "paired"\n removed = "a-"', "differs from that of the rule"),
                               ('encoding = "csv"\n removed = "b-"', "only for the encoding paired"),
                               ('encoding = "tombstone"\n delimiter = "|"', "must not be |"),
+                              ('dead_after = 2\n dead = "d"', "`dead` is only for lists with the encoding oplog"),
+                              ('encoding = "csv" type = "list"\n dead = "d"', "`dead` is only for lists with the encoding oplog"),
                               ('encoding = "csv"\n spread = 2', "`spread` is only for the encoding oplog"),
                               ('type = "set"\n max = 5', "`max` is only for lists"),
                               ('type = "list" encoding = "csv"\n max = 5', "`max` is only for lists")):
             self.bad(SERVERS + f'collection "a-" {{\n {options}\n}}\n', 5, word)
+        keeps = 'events "%s" { types = true }\n'
+        self.bad(SERVERS + keeps % "a-" + 'collection "a" { encoding = "csv" }\n', 2, 'events "a-": `types` needs sets in oplog')
+        self.bad(SERVERS + keeps % "a-" + 'collection "a-:" { type = "list" }\n', 2, 'events "a-": `types` needs sets in oplog')
+        self.bad(SERVERS + keeps % ("a" * 200), 2, "the prefix is too long for `types`")
+        self.good(SERVERS + keeps % ("a" * 199) + keeps % "b-" + 'collection "b" { encoding = "csv" }\ncollection "b-" { ttl = 5 }\n')
         paired = 'collection "%s" { encoding = "paired" removed = "%s" }\n'
         self.bad(SERVERS + paired % ("a-", "gone-") + paired % ("b-", "gone-"), 3, 'collection "b-": another rule has the same `removed`')
         self.good(SERVERS + paired % ("a-", "gone-") + paired % ("b-", "gone-b-"))

@@ -1,5 +1,6 @@
 """One client's bulk must not fail another client's requests, and never looks like a miss."""
 import contextlib
+import os
 import pathlib
 import threading
 import time
@@ -270,6 +271,14 @@ class Turns(WireTest):
         self.all_are_answered(conns[-1:])
         self.assertLessEqual(self.gets(), before + self.GETS)
 
+    def test_disconnects_are_noticed(self):
+        """While requests of the clients are delayed, so their input is not read."""
+        conns, _ = self.wait_in_line(b"get key-1\r\n" * 200)
+        for conn in conns[:-1]:
+            conn.reset()
+        wait_until("they are closed", lambda: stat(self.watcher, "stats", "curr_connections") == 2)
+        self.all_are_answered(conns[-1:])
+
     def test_the_server_is_lost(self):
         """All requests that were sent fail; waiting ones are sent on the next connection, or fail like any request."""
         conns, _ = self.wait_in_line()
@@ -287,6 +296,58 @@ class Turns(WireTest):
         self.proxy.begin_to_end()
         self.all_are_answered(conns)
         self.proxy.stop()
+
+
+class Gone(WireTest):
+    """Clients that disconnect while their requests wait for a server that does not reply. They are detected even if none of their input
+    is read, and at a time when those that only send no more are examined, too.
+    """
+    smoke = True
+    KEYS, REQUESTS = 5000, 4000
+
+    def setUp(self):
+        self.path = os.path.join(self.scratch(), "s.sock")
+        self.watcher = self.serve(1, "-s", self.path)
+        self.assertEqual(self.watcher.set("n", b"0"), "STORED")
+
+    def clients(self):
+        return stat(self.watcher, "stats", "curr_connections")
+
+    def calls(self):
+        return stat(self.watcher, "stats upstream", f"{self.servers[0].name}:calls")
+
+    def send(self, more=b"", first=None, address=None):
+        """Returns a client that has sent a request, by default one that leaves no calls for a second one, and then `more` of them."""
+        conn, before = self.connect(address or self.proxy), self.calls()
+        conn.send(first or b"smembers " + b" ".join(b"%d-%d" % (before, number) for number in range(self.KEYS)) + b"\r\n")
+        wait_until("it has begun", lambda: self.calls() > before)
+        conn.send(more)
+        return conn
+
+    def leave(self, *conns):
+        before = self.clients()
+        for conn in conns:
+            conn.reset()
+        wait_until("they are gone", lambda: self.clients() == before - len(conns))
+
+    def test_while_requests_wait(self):
+        with self.servers[0].process.paused():
+            reader, sender = self.send(b"get n\r\n"), self.send(first=b"get n\r\n")
+            reader.half_close()     # sends no more, and reads its replies
+            sender.half_close()
+            for _ in range(20):     # turns in which that is read
+                self.watcher.ask("mn")
+            self.leave(self.send(b"get n\r\n"), self.send(b"set x 0 0 1\r\n1\r\n"), sender)
+        self.assertEqual(reader.read_values(), ({}, "END"))
+        self.assertEqual(reader.read_values(), ({"n": (0, b"0")}, "END"))
+        self.assertIsNone(self.watcher.get("x"))
+
+    def test_on_a_unix_socket(self):
+        """A client that expects no replies may close its connection at once: all its requests are carried out."""
+        with self.servers[0].process.paused():
+            self.send(first=b"incr n 1 noreply\r\n" * self.REQUESTS, address=self.path).close()
+            self.leave(self.send(b"get n\r\n"))
+        wait_until("all are carried out", lambda: self.watcher.get("n") == b"%d" % self.REQUESTS)
 
 
 def kernel_holds():

@@ -85,7 +85,7 @@ class Killed(ServerFault):
         self.goes_down()
         for line in ("get {}", "gets {}", "gat 0 {}", "incr {} 1", "decr {} 1", "delete {}", "touch {} 0", "mg {} v", "md {}",
                      "ma {}", "me {}", "sadd {} a", "saddx {} a", "srem {} a", "sset {} a", "smembers {}", "scard {}",
-                     "sismember {} a", "smismember {} a b", "sinfo {}", "srandmember {}", "spop {} 2", "scompact {}", "sscan {} 5",
+                     "sismember {} a", "smismember {} a b", "sinfo {}", "srandmember {}", "spop {} 2", "stake {}", "scompact {}", "sscan {} 5",
                      "srange {} a z 5", "scount {} a z"):
             self.assertEqual(self.conn.ask(line.format(key)), self.error("unavailable"), line)
         for line in ("set {} 0 0 1", "add {} 0 0 1", "append {} 0 0 1", "cas {} 0 0 1 1", "ms {} 1"):
@@ -260,7 +260,7 @@ class TablesOutOfReach(LargeSetTest):
         """They fail, each with an error, and the set is unchanged when the server continues."""
         conn = self.impatient()
         with self.b.process.paused():
-            for command in ("smembers {}", "srandmember {} 500", "spop {} 500", "sscan {} 3000", "srange {} a z 3000", "sinter {}"):
+            for command in ("smembers {}", "srandmember {} 500", "spop {} 500", "stake {}", "sscan {} 3000", "srange {} a z 3000", "sinter {}"):
                 self.assert_error(command.format(self.key), f"SERVER_ERROR upstream {self.b.name} .*", conn)
             self.assertEqual(conn.ask(f"scard {self.key}"), "3000")
         self.assertEqual(self.at.get(self.key), self.base)
@@ -320,7 +320,7 @@ class NoCas(WireTest):
         self.assertEqual(conn.ask("sismember k a"), "1")
         self.assertEqual(conn.ask("rpush l a b"), "STORED")
         self.assertEqual(conn.values("lrange l 0 -1")[0]["l"][1], b"a b")
-        for command in ("spop k", "sset k a", "lpop l"):
+        for command in ("spop k", "stake k", "sset k a", "lpop l"):
             self.assertEqual(conn.ask(command), self.refusal)
         self.assertEqual(self.proxy.process.stderr().count("returns no cas ids"), 1)
 
@@ -347,7 +347,7 @@ class NoCas(WireTest):
                 self.assertEqual(conn.ask(f"sadd {key} c d"), "STORED", key)
                 self.assertEqual(conn.ask(f"srem {key} c d"), self.refusal if key == "csv-k" else "DELETED", key)
             before = at.values(items)
-            for command in (f"sset {key} e", f"spop {key}"):
+            for command in (f"sset {key} e", f"spop {key}", f"stake {key}"):
                 self.assertEqual(conn.ask(command), self.refusal, command)
             self.assertEqual(conn.ask(f"scompact {key}"), "OK", key)
             self.assertEqual(before, at.values(items))

@@ -350,8 +350,8 @@ class Pressure(LargeSetTest):
             self.assertEqual(conn.ask(f"scard {key}"), "NOT_FOUND")
         return found is None
 
-    def fill(self, start, count, size=32000):
-        """Items of about the size of a table, on all servers."""
+    def fill(self, size, start, count):
+        """Items of the size of a table, on all servers: memcached evicts items of about the same size."""
         for conn in self.at.conns.values():
             conn.send(b"".join(b"set junk-%d 0 0 %d noreply\r\n%s\r\n" % (number, size, b"x" * size)
                                for number in range(start, start + count)) + b"mn\r\n")
@@ -366,11 +366,14 @@ class Pressure(LargeSetTest):
         """Much more is written than the servers hold: an idle set goes, and so may one that is read all the time."""
         members = set(names(self.COUNT))
         self.load(("idle", "used"), members)
-        conn, made_of, gone, step = self.without_memory(), self.stored("idle").segment_keys, set(), 0
+        conn, gone, step = self.without_memory(), set(), 0
+        made_of = self.stored("idle").sizes()
+        size = max(made_of.values())
+        count = 3200000 // size
 
         def evicted():
             nonlocal step
-            self.fill(100 * step, 100)
+            self.fill(size, count * step, count)
             step += 1
             if "used" not in gone and self.whole_or_missing("used", members, conn):
                 gone.add("used")

@@ -49,7 +49,7 @@ class Clients(WireTest):
         if verb == "gone":
             wait_until(f"{words[0]} expires", lambda: self.raw.ask(f"mg {words[0]}") == "EN")
             return "yes"
-        answer = program.ask(verb, *[LONG.get(word, word) for word in words])
+        answer = program.ask(verb, *[LONG.get(word, word.replace(r"\n", "\n")) for word in words])
         if words[0].startswith(SET_PREFIX) and answer.endswith(",>"):
             return f"<{','.join(sorted(answer[1:-2].split(',')))},>"
         return answer
@@ -68,6 +68,8 @@ class Matrix(Clients):
 
     def play_mode(self, client, protocol, program, groups):
         for group in groups:
+            if not client.newlines and any("\\n" in f"{step}: {answer}" for step, answer in group.steps):
+                continue
             lacked = [verb for verb in group.needs if verb in client.lacks(version_of(client))]
             for verb in lacked:
                 step = next(step for step, _ in group.steps if step.startswith(f"{verb} "))
@@ -86,16 +88,17 @@ class Matrix(Clients):
         else:
             for name, text in LONG.items():
                 answer = answer.replace(text, name)
-            self.assertEqual(answer[:200], wanted, step)
+            self.assertEqual(answer[:200].replace("\n", r"\n"), wanted, step)
 
 
 class Packed(Clients):
-    """If a client packs values by default, commands refuse the result, and its user sees an error."""
+    """If a client packs values by default, the packed value is the element, whatever its bytes are."""
 
     def play(self, client, protocol):
         with self.client_program(client, protocol, "defaults") as program:
-            self.assertIn(client.packed[protocol], self.ask(program, "set q|sadd|packed MANY"))
-            self.assertEqual(self.raw.ask("scard packed"), "NOT_FOUND")
+            self.assertEqual(self.ask(program, "set q|rpush1|packed MANY"), "yes")
+            self.assertEqual(self.raw.ask("llen packed"), "1")
+            self.assertNotEqual(self.raw.get("q|lindex|packed|0"), LONG["MANY"].encode())
 
 
 class Manual(WireTest):

@@ -228,7 +228,7 @@ class KernelMemory(BoundsTest):
 
 
 class CounterMemory(BoundsTest):
-    """Memory of requests that read very many counters: here some megabytes for a request of 230 bytes."""
+    """Memory of requests that read very many counters: here half a megabyte for a request of 230 bytes."""
     smoke = True
     TYPE = "T" * 210
     REQUEST = f"evcount {TYPE} 2012 2013\r\n".encode()
@@ -246,13 +246,13 @@ class CounterMemory(BoundsTest):
 
     def test_of_many_clients(self):
         """Two of these requests are too much; a single one is carried out, although it needs more than client_buffer."""
-        self.serve_scripted("client_memory = 8388608\nrequest_timeout = 600000")
+        self.serve_scripted("client_memory = 786432\nrequest_timeout = 600000")
         held = self.hold_first()
         conns = [self.connect(self.proxy) for _ in range(4)]
         for conn in conns:
             conn.send(self.REQUEST)
         self.wait_for("closed_memory_clients", 3)
-        self.assertGreater(self.count("client_bytes"), 4 * MIB)
+        self.assertGreater(self.count("client_bytes"), MIB // 4)
         held.release()
         self.assertEqual([self.is_answered(conn) for conn in conns].count(True), 1)
         self.assertEqual(stats(self.watcher)["closed_memory_clients"], "3")
@@ -273,6 +273,34 @@ class CounterMemory(BoundsTest):
         held.release()
         self.assertTrue(self.is_answered(conn))
         self.assertEqual(stats(self.watcher)["closed_slow_clients"], "1")
+
+    def test_requests_without_room(self):
+        """Set algebra needs memory for a block of each set. The requests that have no room stay in the input."""
+        self.serve_scripted("request_timeout = 600000")
+        held, conn = self.hold(self.server, "key-a"), self.connect(self.proxy)
+        conn.send(b"sintercard 2 key-a key-b\r\n" * 1000)
+        wait_until("some begin", lambda: self.count("cmd_collection") > 0)
+        for _ in range(20):                 # turns in which more could begin
+            self.watcher.ask("mn")
+        self.assertLess(self.count("cmd_collection"), 100)
+        held.release()
+        self.assertEqual({conn.line() for _ in range(1000)}, {b"CLIENT_ERROR value is not a collection"})
+
+    def test_clients_that_have_sent_all(self):
+        """They may have disconnected, so only 32 of them wait for memory. All others are closed."""
+        self.serve_scripted("request_timeout = 600000")
+        held, conns = self.hold(self.server, "key-a"), [self.connect(self.proxy) for _ in range(40)]
+        for conn in conns:
+            conn.send(b"sintercard 2 key-a key-b\r\n" * 20)
+        wait_until("all have begun", lambda: self.count("cmd_collection") >= 40)
+        self.assertEqual(self.count("closed_memory_clients"), 0)
+        for conn in conns:
+            conn.half_close()
+        self.wait_for("closed_memory_clients", 8)
+        held.release()
+        replies = [conn.rest() for conn in conns]
+        self.assertEqual(replies.count(b"CLIENT_ERROR value is not a collection\r\n" * 20), 32)
+        self.assertEqual(self.count("closed_memory_clients"), 8)
 
     def test_is_given_back_at_once(self):
         """Though nothing can be written to the client."""

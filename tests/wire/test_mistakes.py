@@ -23,7 +23,7 @@ TYPED = {
     "sintercard a b": "CLIENT_ERROR invalid count",
     "lrange a 0": "CLIENT_ERROR usage: lrange <key> <start> <stop>",
     "spop a many": "CLIENT_ERROR invalid count",
-    "sscan a 0": "CLIENT_ERROR usage: sscan <key> <count> [<after>]",
+    "sscan a 0": "CLIENT_ERROR usage: sscan <key> <count> [<after>] [match <pattern>]",
     "help smember": "CLIENT_ERROR no such command; did you mean smembers or sismember?",
     "get": "ERROR",
 }

@@ -62,6 +62,9 @@ class Install(Package):
                      "/usr/lib/systemd/system/setlistd.socket", "/usr/share/bash-completion/completions/setlistd",
                      "/usr/share/doc/setlistd/examples/setlistd.conf", INSTALLED_CONF):
             self.assertIn(name, installed)
+        modules = {f"/usr/share/setlistd/clients/{name}" for name in ("python/setlistd.py", "php/Setlistd.php", "node/setlistd.js",
+                                                                       "node/setlistd.d.ts", "go/setlistd.go")}
+        self.assertEqual({name for name in installed if "/clients/" in name}, modules)
         self.file("not ours", "root/usr/share/man/man8/other.8")
         self.assertEqual(self.make("uninstall"), {"/usr/share/man/man8/other.8"})
         folders = {name for _, names, _ in os.walk(self.path("root")) for name in names}

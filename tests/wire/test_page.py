@@ -49,12 +49,26 @@ class Clients(threading.Thread):
             number = 0
             while not self.enough.wait(0.002):
                 number += 1
-                conn.values(f"get key-{number % 100} {STRANGE} {LONG}")
-                conn.ask(f"sadd topic-{number % 5} member-{number}")
+                self.work(conn, number)
+
+    def work(self, conn, number):
+        conn.values(f"get key-{number % 100} {STRANGE} {LONG}")
+        conn.ask(f"sadd topic-{number % 5} member-{number}")
 
     def stop(self):
         self.enough.set()
         self.join(PATIENCE)
+
+
+class Gets(Clients):
+    """Requests of one key, which each of them has this number of times."""
+
+    def __init__(self, port, times):
+        super().__init__(port)
+        self.request = "get" + " only" * times
+
+    def work(self, conn, number):
+        conn.values(self.request)
 
 
 class PageCase(WireTest):
@@ -74,8 +88,8 @@ class PageCase(WireTest):
     def begin_servers(self):
         return [self.memcached() for _ in range(3)]
 
-    def begin_load(self):
-        self.load = Clients(self.proxy.port)
+    def begin_load(self, kind=Clients, *args):
+        self.load = kind(self.proxy.port, *args)
         self.load.start()
         self.addCleanup(self.load.stop)
 
@@ -344,6 +358,42 @@ class Tables(PageCase):
         wait("it is sorted again", f"{keys('hot-requests')}.indexOf('first') === 2")
         value("document.querySelector('#hot-bytes .cut').tabIndex = 0, document.querySelector('#hot-bytes .cut').focus(), 0")
         wait("the focus holds them too", "document.getElementById('hot-bytes').hasAttribute('data-held')")
+
+    def test_rates_of_hot_keys_are_parts_of_the_current_rates(self):
+        self.show()
+        # Idle seconds count for averages since the start, which are not shown.
+        self.looks(3)
+        shown = "tables['{}'].shown[0]?.[1].rate"
+        for times in 1, 4:
+            self.begin_load(Gets, times)
+            self.browser.wait("there are rates", f"parseFloat({TEXT.format('rate')}) > 0 && {shown.format('hot-requests')} > 0 && {shown.format('hot-bytes')} > 0")
+            for _ in range(3):
+                self.looks()
+                live, requests, cell, rate = self.browser.value(
+                    f"[plots.rates.points.at(-1).requests, {shown.format('hot-requests')}, "
+                    f"document.querySelector('#hot-requests tbody tr').cells[1].textContent, {TEXT.format('rate')}]")
+                self.assertAlmostEqual(requests, live * times, delta=0.02 * live * times)
+                if times == 1:
+                    self.assertEqual(cell, rate)
+            self.load.stop()
+            self.browser.wait("there are no requests", f"{TEXT.format('rate')} === '0' && {shown.format('hot-requests')} === 0")
+            self.assertEqual(self.connect(self.proxy).ask("stats reset"), "RESET")
+            self.browser.wait("the keys are gone", "before.hot_by_requests.keys.length === 0")
+
+    def test_slow_requests_of_one_key_share_a_row(self):
+        self.show()
+        conn = self.connect(self.proxy)
+        with self.servers[0].process.paused(), self.servers[1].process.paused(), self.servers[2].process.paused():
+            conn.send(b"get one\r\nget one\r\nset one 0 0 1\r\nx\r\nget another\r\n")
+            self.looks()
+        for _ in range(2):
+            conn.read_values()
+        conn.line()
+        conn.read_values()
+        rows = f"{ROWS.format('slow')}.map((tr) => [tr.querySelector('.cut').dataset.whole, tr.cells[3].textContent]).sort()"
+        self.browser.wait("all are recorded", "before.slow.filter((s) => s.key === 'one' || s.key === 'another').length === 4")
+        self.looks()
+        self.assertEqual([row for row in self.browser.value(rows) if row[0] in ("one", "another")], [["another", "1"], ["one", "3"]])
 
     def test_long_keys_are_whole_when_somebody_looks(self):
         self.ask(LONG, 40)

@@ -9,6 +9,7 @@ from case_access import USERS
 from case_tls import TlsTest
 from harness import HOST, PATIENCE, free_port, setlistd, wait_until
 from matrix import CLIENTS
+from modules import make_importable
 from program import installed
 from readme import README, blocks, links, section
 from wire import Conn
@@ -18,7 +19,7 @@ class Database:
     """The database of the application."""
 
     def __init__(self):
-        self.rows = {"topic-1": [b"ann"]}
+        self.rows = {"topic-1": ["ann"]}
 
     def members(self, topic):
         return self.rows[topic]
@@ -50,34 +51,35 @@ class Vanishing(WireTest):
         self.serve(2, "-c", "q|")
         text = blocks("A set can vanish")
         self.program = {"database": Database()}
+        make_importable(self)
         exec("\n".join(text).replace("11311", str(self.proxy.port)), self.program)
 
     @marks(smoke=True)
     def test_reader(self):
-        self.assertEqual(self.program["members"]("topic-1"), [b"ann"])
+        self.assertEqual(self.program["members"]("topic-1"), {"ann"})
         self.assertEqual(self.conn.ask("sismember topic-1 ann"), "1")
         self.assertEqual(self.conn.ask("sadd topic-1 bob"), "STORED")
-        self.assertEqual(sorted(self.program["members"]("topic-1")), [b"ann", b"bob"])
+        self.assertEqual(self.program["members"]("topic-1"), {"ann", "bob"})
 
     def test_writer(self):
         """One who adds does not make a set that is not complete."""
-        self.program["add"]("topic-1", b"bob")
+        self.program["add"]("topic-1", "bob")
         self.assertEqual(self.conn.ask("scard topic-1"), "NOT_FOUND")
-        self.assertEqual(sorted(self.program["members"]("topic-1")), [b"ann", b"bob"])
-        self.program["add"]("topic-1", b"dee")
+        self.assertEqual(self.program["members"]("topic-1"), {"ann", "bob"})
+        self.program["add"]("topic-1", "dee")
         self.assertEqual(self.conn.ask("smismember topic-1 ann bob dee"), "1 1 1")
 
     def test_while_another_loads(self):
         """The additions of the program are kept, although the other client has read the database before; and it waits for the other."""
         token = self.conn.ask("slease topic-1").split()[1]
         old = self.program["database"].members("topic-1")[:]
-        self.program["add"]("topic-1", b"bob")
+        self.program["add"]("topic-1", "bob")
         found = []
         reader = threading.Thread(target=lambda: found.extend(self.program["members"]("topic-1")), daemon=True)
         reader.start()
-        self.assertEqual(self.conn.ask(f"sfill topic-1 {token} {b' '.join(old).decode()}"), "STORED")
+        self.assertEqual(self.conn.ask(f"sfill topic-1 {token} {' '.join(old)}"), "STORED")
         reader.join(PATIENCE)
-        self.assertEqual(sorted(found), [b"ann", b"bob"])
+        self.assertEqual(sorted(found), ["ann", "bob"])
 
 
 class Access(TlsTest):

@@ -16,9 +16,9 @@ NO_PLAIN = b"CLIENT_ERROR the key is reserved for sets and lists"
 NO_COLLECTION = b"CLIENT_ERROR no rule reserves the key for sets and lists"
 # The type of value that each command writes. A command of the table that is in none of these fails the test.
 PLAIN = "add append cas decr evadd evincr evlimit incr ma ms prepend replace set".split()
-COLLECTIONS = ("blmove blpop brpop lfill linsert llease lload lmove lmpop lpop lpush lpushx lrem lset ltrim rpop rpoplpush rpush rpushx sadd"
-               " saddx sclaim scompact sdiffstore sfill sinterstore slease sload smove spop srem sset sunionstore").split()
-PASS = ("delete evcount evlast evrange flush_all gat gats get gets help lindex llen lpos lrange lru_crawler md me mg mn quit route scard"
+COLLECTIONS = ("blhold blmove blmpop blpop brpop lack lfail lfill lhold linsert llease lload lmove lmpop lpop lpush lpushx lrem lset ltrim rpop rpoplpush rpush rpushx sadd"
+               " saddx sclaim scompact sdiffstore sfill sinterstore slease sload smove spop srem sset stake sunionstore").split()
+PASS = ("delete evcount evlast evrange evtop flush_all gat gats get gets help lindex llen lpos lrange lru_crawler md me mg mn quit route scard"
         " scount sdiff sdiffcard sinfo sinter sintercard sismember smembers smismember srandmember srange sscan stats sunion sunioncard"
         " touch verbosity version").split()
 ITEMS = {"set": b"+ann +bob +cyd ", "other": b"+cyd +dee ", "list": b"+one +two +three +two ", "item": b"10", "only": b"+ann "}
@@ -135,7 +135,7 @@ class Pairs(WireTest):
         for line in ("lmove {a}list {b}list left right", "lmove {b}list {a}list left right", "rpoplpush {a}list {b}list",
                      "rpoplpush {b}list {a}list", "blmove 0 {a}none {b}list left left", "blmove 0 {b}none {a}list left left",
                      "smove {a}set {b}set ann", "smove {b}set {a}set ann", "blpop 0 {a}none {b}none", "brpop 0 {b}list {a}list",
-                     "lmpop 1 left {a}none {b}list", "lmpop 1 left {b}none {a}list", "sunionstore {b}new {a}set {a}other"):
+                     "blmpop 0 1 left {a}none {b}list", "lmpop 1 left {a}none {b}list", "lmpop 1 left {b}none {a}list", "sunionstore {b}new {a}set {a}other"):
             self.assertEqual(self.conn.ask(line.format(a=RESERVED, b=FREE)), NO_COLLECTION.decode(), line)
         for prefix in (RESERVED, FREE):
             self.assertEqual([self.server.get(prefix + name) for name in (*ITEMS, "new")], [*ITEMS.values(), None])

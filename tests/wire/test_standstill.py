@@ -14,6 +14,7 @@ from case import WireTest, marks
 from case_tls import TlsTest
 from scripted import arrive, value_of
 from harness import HOST, PATIENCE, wait_until
+from stored import stat
 
 LIMIT = 1000  # milliseconds
 CONFIG = f"request_timeout = {LIMIT}\nconnect_timeout = {LIMIT}\nretry_min = 10\nretry_max = 50\n"
@@ -77,6 +78,29 @@ class Servers(StandstillTest):
             return False
         wait_until("the server is used", lambda: conn.ask("get other") == "END")
         self.assertNotIn("no greeting in time", self.proxy.process.stderr())
+        return True
+
+    def test_calls_that_are_too_old(self):
+        """Calls that are held for a new connection are not sent if the daemon was stopped for longer than the timeouts allow."""
+        self.repeat(self.old_calls)
+
+    def old_calls(self):
+        conn = self.begin()
+        held = self.hold(self.servers[0], "settings")
+        time.sleep(1.1)  # The subject is time: only a connection that was steady for a second is renewed with its calls.
+        self.servers[0].drop_links()
+        held.wait()
+        conn.send(b"incr key-1 1\r\n")
+
+        def pass_():
+            held.come()
+            time.sleep((2 * (LIMIT + LIMIT) + 1000) / 1000)
+
+        if not self.stands_still(self.proxy, pass_, "no greeting in time"):
+            return False
+        self.assertEqual(conn.line().decode(), f"SERVER_ERROR upstream {self.servers[0].name} unavailable")
+        self.assertEqual(stat(conn, "stats upstream", f"{self.servers[0].name}:lost_calls"), 1)
+        self.assertEqual(self.servers[0].requests_for(b"key-1"), [])
         return True
 
     def test_a_long_turn(self):

@@ -148,7 +148,7 @@ class Reader(WireTest):
                 (INDEXED, FENCES, [LOW, HIGH], "tables", 1), (INDEXED, FENCES, [LOW, HIGH], "check", "0" * 16)):
             base = b"@set.1 " + run(name, data, tables, **{field: value})
             self.assert_malformed("check" if field == "check" else "are referred to", Stored(items(base), "k").members)
-        for base in (b"@set.3 ", b"@set.1", b"@set.1 " + REFS[:-1], b"@set.1 @list ", REFS, b"@list " + REFS,
+        for base in (b"@set.4 ", b"@set.1", b"@set.1 " + REFS[:-1], b"@set.1 @list ", REFS, b"@list " + REFS,
                      b"@set.1 " + REFS.replace(b".", b":", 1), b"@set.1 @l00000000001.3.1 "):
             self.assert_malformed("", Stored, items(base), "k")
         for base in (b"+a", b"a ", b"+a  ", b"+a @set.1 +b @set.1 ", b"+a\n @set.1 ",

@@ -24,7 +24,7 @@ collection "plain" { plain_verbs = true }
 SHORT = {"flags": "0", "exptime": "0", "bytes": "1", "cas": "1", "delta": "1", "delay": "1000000000", "unixtime": "", "count": "1000000",
          "n": "300", "bucket": "now", "first": "1", "last": "-1", "from": "!", "to": "~", "after": "!", "start": "0", "stop": "-1",
          "index": "50000", "pivot": "user0099998", "target": "T", "member": "user0000001", "element": "user0099999", "limit": "0", "l": "0", "seconds": "30", "token": "x",
-         "command": "", "group": "", "flag": "v"}
+         "ticket": "x" * 12, "pattern": "*0*1*2*", "prefix": "E", "buckets": "200", "timeout": "30", "command": "", "group": "", "flag": "v"}
 WORDS = " ".join(f"m{i * 7919 % 1000003:06}" for i in range(125000))
 MANY = {"member": WORDS, "element": WORDS}
 # Commands that do not work on keys, or close the connection.

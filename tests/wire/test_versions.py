@@ -1,11 +1,14 @@
 """Forms of other versions: values of a later version are not changed, values of the previous one count as missing."""
-from case_large import RefusingTest
+from case_large import NOT_A_SET, RefusingTest
 from stored import counter
 
 NEWER = "SERVER_ERROR stored by a newer version of setlistd"
 # Each is of a future version, with any other content.
-NEWER_BASES = (b"@set.3 ", b"@set.3 @x +a ", b"+a -b @set.10 nobody knows", b"@list.3 @l00000000000.3.1 ",
-               b"@set.4294967295 @t00000000000.1.9.2.300.0123456789abcdef ", b"@set.3 " + b"x" * 5000)
+NEWER_BASES = (b"@set.4 ", b"@set.4 @x +a ", b"+a -b @set.10 nobody knows", b"@list.4 @l00000000000.3.1 ",
+               b"@set.4294967295 @t00000000000.1.9.2.300.0123456789abcdef ", b"@set.4 " + b"x" * 5000)
+# A later version of form 3 may have dates of members, after the byte 0x02: nothing in such a base is a set or a list until then.
+RESERVED_BASES = (b"+a\x02b ", b"@set.3 +a\x02b ", b"@set.3 +a -b\x02 ", b"+a\x02b @set.3 @t00000000000.1.9.2.300.0123456789abcdef +c ",
+                  b"@list.3 +a\x02b ", b"@list.3 @s00000000000.3.1.0123456789abcdef +a +a\x02b ")
 # Each is of the previous version, which is no longer read.
 OLD_BASES = (b"@c00000000000.0.3 +a ", b"+a @d00000000000.12.128 @c00000000001.0.1 -b ", b"@c00000000000.0.1 " + b"+a -a " * 900)
 
@@ -25,10 +28,17 @@ class OtherVersions(RefusingTest):
         for data in NEWER_BASES:
             self.assert_untouched("k", data, 5, lambda: [self.assertEqual(self.conn.ask(each), NEWER, each) for each in commands])
 
+    def test_reserved(self):
+        for data in RESERVED_BASES:
+            with self.subTest(data=data):
+                self.assert_untouched("k", data, 5, self.refuse_all)
+        for data in RESERVED_BASES[:2]:
+            self.assert_not_compacted(data, NOT_A_SET)
+
     def test_newer_is_not_compacted(self):
         """An addition does not read. The compaction that it triggers finds the later version, and does not change it, nor the additions
         after it."""
-        for data in (b"@set.3 @x ", b"+a @set.3 @x +y "):
+        for data in (b"@set.4 @x ", b"+a @set.4 @x +y "):
             self.assert_not_compacted(data, NEWER)
 
     def test_newer_behind_a_view(self):
@@ -36,7 +46,7 @@ class OtherVersions(RefusingTest):
         members = self.large_set()
         self.assert_members("k", members)
         self.assert_members("k", members, self.others[0])
-        self.assert_untouched("k", b"@set.3 " + self.at.get("k").split(b" ", 1)[1], 0, lambda: self.refuse_all(NEWER))
+        self.assert_untouched("k", b"@set.4 " + self.at.get("k").split(b" ", 1)[1], 0, lambda: self.refuse_all(NEWER))
         for conn in self.conns:
             self.assertEqual(conn.ask("delete k"), "DELETED" if conn is self.conn else "NOT_FOUND")
             self.assertEqual(conn.ask("sadd k again"), "STORED")

@@ -34,7 +34,7 @@ class Lines(Waiting):
     smoke = True
 
     def test_nothing_comes(self):
-        for command in "blpop 0.05 none", "brpop 0.001 none other", "get q|blpop|0.05|none":
+        for command in "blpop 0.05 none", "brpop 0.001 none other", "get q|blpop|0.05|none", "blmpop 0.05 2 left none other":
             self.assertEqual(self.conn.values(command), ({}, "END"), command)
         self.assertEqual(self.waiting(), 0)
 
@@ -43,6 +43,17 @@ class Lines(Waiting):
         self.assertEqual(self.conn.values("blpop 0 a b"), ({"b": (0, b"1")}, "END"))
         self.assertEqual(self.conn.values("brpop 0 b a"), ({"b": (0, b"3")}, "END"))
         self.assertEqual(self.conn.values("get q|brpop|0|b"), ({"q|brpop|0|b": (0, b"2")}, "END"))
+
+    def test_several_elements(self):
+        self.conn.ask("rpush b 1 2 3")
+        self.assertEqual(self.conn.values("blmpop 0 2 right a b"), ({"b": (0, b"3 2")}, "END"))
+        self.assertEqual(self.conn.values("blmpop 0 9 left b a"), ({"b": (0, b"1")}, "END"))
+        conn = self.waits("blmpop 0 2 left a b")
+        self.assertEqual(self.conn.ask("rpush b x y z"), "STORED")
+        self.assert_gets(conn, "b", b"x y")
+        conn = self.waits("get q|blmpop|0|5|right|a|c")
+        self.assertEqual(self.conn.ask("rpush a v w"), "STORED")
+        self.assert_gets(conn, "q|blmpop|0|5|right|a|c", b"w\nv")
 
     def test_a_push_through_each(self):
         """The same thread or another one, another proxy, and memcached itself."""
@@ -145,7 +156,7 @@ class OneThread(Waiting):
     def test_wrong_forms(self):
         for line, reply in (("blpop", "CLIENT_ERROR usage: blpop <seconds> <key>+"), ("blpop 1", "CLIENT_ERROR usage: blpop <seconds> <key>+"),
                             ("blpop x k", "CLIENT_ERROR invalid timeout"), ("brpop -1 k", "CLIENT_ERROR invalid timeout"),
-                            ("brpop 1.2345 k", "CLIENT_ERROR invalid timeout"), ("brpop 1. k", "CLIENT_ERROR invalid timeout")):
+                            ("blmpop 1 0 left k", "CLIENT_ERROR invalid count"), ("brpop 1.2345 k", "CLIENT_ERROR invalid timeout"), ("brpop 1. k", "CLIENT_ERROR invalid timeout")):
             self.assertEqual(self.conn.ask(line), reply, line)
 
 

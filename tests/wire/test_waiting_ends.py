@@ -20,14 +20,14 @@ VALID = tuple(line.encode() + b"\r\n" for line in (
     "get a", "gets a b", "gat 0 a", "gats 0 a b", "get q|smembers|s", "get q|blpop|0|z", "get a q|blpop|0|z", "mg q|brpop|0|z v",
     "set a 0 0 1\r\nx", "add a 0 0 1\r\nx", "replace a 0 0 1\r\nx", "append a 0 0 1\r\nx", "prepend a 0 0 1\r\nx", "cas a 0 0 1 5\r\nx",
     "set a 0 0 1 noreply\r\nx", "incr a 1", "decr a 1", "delete a", "touch a 0", "mg a v", "ms a 1\r\nx", "ma a", "md a", "me a", "mn",
-    "sadd s m", "saddx s m", "srem s m", "sset s m n", "smove s t m", "sclaim s m", "spop s", "scompact s", "smembers s t", "scard s",
+    "sadd s m", "saddx s m", "srem s m", "sset s m n", "smove s t m", "sclaim s m", "spop s", "stake s", "scompact s", "smembers s t", "scard s",
     "sismember s m", "smismember s m n", "srandmember s", "sscan s 5", "srange s a z 5", "scount s a z", "sinfo s", "sunion s t",
     "sinter s t", "sdiff s t", "sunioncard 2 s t", "sintercard 2 s t", "sdiffcard 2 s t", "sunionstore u s t", "sinterstore u s t",
     "sdiffstore u s t", "slease v", "sload v 8f3k2w0q x", "sfill v 8f3k2w0q x", "llease w", "lload w 8f3k2w0q x", "lfill w 8f3k2w0q x",
     "rpush l x", "lpush l x", "rpushx l x", "lpushx l x", "lpop l", "rpop l", "lrange l 0 -1", "lindex l 0", "llen l", "lpos l x",
     "linsert l after x y", "lmove l m left right", "rpoplpush l m", "lmpop 5 left l m", "lrem l 1 x", "lset l 0 x", "ltrim l 0 5",
     "blpop 0 z", "brpop 0 z y", "blmove 0 z y left right", "blpop 0.05 z", "evincr E", "evadd E 0 0 1\r\nx", "evcount E", "evrange E now",
-    "evlast E 5", "evlimit E 5 60", "help", "route a", "stats", "version", "verbosity 1", "lru_crawler metadump all", "flush_all", "quit"))
+    "evlast E 5", "evtop E 5", "blmpop 0 5 left z y", "evlimit E 5 60", "help", "route a", "stats", "version", "verbosity 1", "lru_crawler metadump all", "flush_all", "quit"))
 
 # Lines that are refused. The first ones leave it unknown where the next request begins.
 FATAL = (b"set x 0 0 zz\r\n", b"ms x zz\r\n", b"evadd E 0 0 zz\r\n", b"\x80", b"\x80\x00\x00\x01" + bytes(20), HELLO, b"*1\r\n$4\r\nPING\r\n",
@@ -37,7 +37,7 @@ REFUSED = (b"nonsense\r\n", b"get\r\n", b"get " + b"x" * 251 + b"\r\n", b"set " 
            b"set x 0 0 3000\r\nhalf", b"sadd s a\0b\r\n", b"\r\n", b"blpop x k\r\n", b"get \x01\r\n", b"set x 0 0 3\r\nabcdef\r\n")
 HALF = (b"g", b"get", b"get a\r", b"set x 0 0 10\r\n", b"set x 0 0 10\r\nabc", b"set x 0 0 3\r\nabc", b"set x 0 0 3\r\nabc\r", b"ms x 10\r\nabc",
         b"evadd E 0 0 10\r\nabc", b"blpop 0 z", b"GET / HT")
-AFTER = (b"", *VALID, *FATAL, *REFUSED, *HALF, *(valid + fatal for valid in VALID[::9] for fatal in FATAL), *(fatal + VALID[0] for fatal in FATAL),
+AFTER = (b"", b"get a\r\nsinter s t\r\n", *VALID, *FATAL, *REFUSED, *HALF, *(valid + fatal for valid in VALID[::9] for fatal in FATAL), *(fatal + VALID[0] for fatal in FATAL),
          *(refused * 50 + half for refused in REFUSED[:3] for half in HALF), b"".join(VALID))
 WAYS = "close", "half_close", "reset"
 WAITS = ("blpop 0 %s", "brpop 0 none %s", "blmove 0 %s none left right", "get q|blpop|0|%s", "get none q|blpop|0|%s", "mg q|brpop|0|%s v")

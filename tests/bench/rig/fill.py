@@ -18,11 +18,24 @@ def in_order(first, count):
     return [f"user-{number:07}" for number in range(first, first + count)]
 
 
-def hexadecimal(count):
-    """Returns this number of members of 16 digits, the same ones in each run."""
+def ids(count):
+    return [str(number) for number in range(MILLION, MILLION + count)]
+
+
+def sparse_ids(count):
+    """Returns this number of decimal members, about one in 50, the same ones in each run."""
+    draw, number, found = random.Random(4), 10 * MILLION, []
+    while len(found) < count:
+        number += draw.randint(1, 100)
+        found.append(str(number))
+    return found
+
+
+def hexadecimal(count, digits=16):
+    """Returns this number of members of so many random digits, the same ones in each run."""
     draw, found = random.Random(1), set()
     while len(found) < count:
-        found.add(f"{draw.getrandbits(64):016x}")
+        found.add(f"{draw.getrandbits(4 * digits):0{digits}x}")
     return sorted(found)
 
 

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 
-PATIENCE = 20  # seconds for a server to listen, or to reply
+PATIENCE = 60  # seconds for a server to listen, or to reply, on a busy machine under valgrind
 SEARCHED = os.environ.get("PATH", "") + ":/usr/sbin:/usr/local/sbin"
 
 # memcached's own proxy: every command with a key is sent to the only server.
@@ -46,6 +46,7 @@ pool:
 """
 
 NO_CACHE = "cache_memory = 0\n"
+FRESH = 'item "" { fresh_for = 100 }\ncollection "" { fresh_for = 100 }\n'
 
 # The servers that store data, and the command that drops it.
 STORES = (*((name, "flush_all", "OK") for name in ("memcached", "memcached-unix", "memcached-x5", "memcached-x20",
@@ -254,6 +255,7 @@ class Lab:
             "setlistd-tls": lambda: self._start_setlistd(
                 name, self.threads, 'tls_certificate = "%s"\ntls_key = "%s"\n' % self._certificate(), tls=True),
             "setlistd-nocache": lambda: self._start_setlistd(name, self.threads, NO_CACHE),
+            "setlistd-fresh": lambda: self._start_setlistd(name, self.threads, FRESH),
             "setlistd-keys": lambda: self._start_setlistd(name, self.threads, 'commands = "q|"\n'),
             "setlistd-x20": lambda: self._several(20, lambda: self._start_setlistd(name, 1)),
         }[name]()

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from . import fill
 
 # Each proxy is in front of the memcached, or the Redis, that is also measured directly.
-SERVERS = ("setlistd", "setlistd-t2", "setlistd-nocache", "setlistd-keys", "memcached", "nutcracker", "memcached-proxy", "redis",
+SERVERS = ("setlistd", "setlistd-t2", "setlistd-nocache", "setlistd-fresh", "setlistd-keys", "memcached", "nutcracker", "memcached-proxy", "redis",
            "valkey", "nutcracker+redis", "setlistd-x20", "setlistd-tls", "memcached-tls", "setlistd-unix", "memcached-unix",
            "nutcracker-unix", "redis-unix", "setlistd-s5", "setlistd-nocache-s5", "setlistd-s20", "nutcracker-s20", "setlistd-s100", "nutcracker-s100")
 
@@ -89,6 +89,7 @@ def _flooded(name, about, beside, servers=("setlistd",), **more):
 
 
 OURS = ("setlistd", "setlistd-t2")
+FRESH = ("setlistd", "setlistd-fresh", "memcached", "redis", "valkey")
 REDIS = ("redis", "valkey", "nutcracker+redis")
 MEMCACHED = ("memcached", "nutcracker", "memcached-proxy")
 UNIX = ("setlistd-unix", "setlistd", "memcached", "memcached-unix", "redis", "redis-unix")
@@ -111,6 +112,10 @@ ROWS = [
            quick=(("setlistd", "memcached:append", "redis"),) * 2),
     *_pair("hot", "sadd and srem (4 to 1) of one set (of 1,000)", "hot", OURS + REDIS, "scompact p",
            ("--keys", "1")),
+    *_pair("hot-get", "get of one item of 100 bytes (setlistd-fresh: fresh_for = 100)", "get", FRESH, options=("--keys", "1")),
+    *_pair("hot-items", "get of 1,000 items of 100 bytes (setlistd-fresh: fresh_for = 100)", "get", FRESH, options=("--keys", "1000")),
+    *_pair("hot-scard", "scard of one set of 100 members (setlistd-fresh: fresh_for = 100)", "scard",
+           ("setlistd", "setlistd-fresh", "redis", "valkey"), "scard p", ("--members", "100", "--keys", "1")),
     _sized(1000, 10, quick=("setlistd", "redis")),
     _sized(10000, 10),
     _sized(200000, 1, ("--conns", "8"), stretch=3),
@@ -159,12 +164,11 @@ ROWS = [
         ("setlistd-unix", "nutcracker", "nutcracker-unix", "memcached-unix"), ("--reconnect",)),
     Row("cold-sismember-1000000", "the first sismember of a process that has just been started", "",
         ("setlistd", "setlistd-s5", "redis", "valkey"), probe="scompact p", measure="sismember", once=True),
-    Row("memory-set-seq", "stored bytes for each of 1,000,000 members user-0000001 ...", "",
-        ("setlistd", "redis", "valkey"), probe="scompact p", measure="set-seq", once=True),
-    Row("memory-set-hex", "stored bytes for each of 1,000,000 members of 16 random digits", "",
-        ("setlistd", "redis", "valkey"), probe="scompact p", measure="set-hex", once=True),
-    Row("memory-set-10", "stored bytes for each of 1,000,000 members of 10 random letters", "",
-        ("setlistd", "redis", "valkey"), probe="scompact p", measure="set-10", once=True),
+    *(Row(f"memory-set-{name}", f"stored bytes for each of 1,000,000 members: {members}", "", ("setlistd", "redis", "valkey"),
+          probe="scompact p", measure=f"set-{name}", once=True)
+      for name, members in (("seq", "user-0000001 ..."), ("ids", "ids in sequence"), ("sparse", "one id in 50"),
+                            ("10", "10 random letters"), ("hex", "16 random digits"), ("hex24", "24 random digits"),
+                            ("hex32", "32 random digits"))),
     Row("memory-sinter", "growth of resident memory by the first sinter of two sets of 1,000,000", "", ("setlistd",),
         probe="scompact p", measure="sinter", once=True),
     Row("memory-idle", "resident memory of 10,000 idle connections", "", ("setlistd",), measure="idle"),

@@ -159,16 +159,9 @@ def _ask(server, pipe):
         pipe.send(str(why))
 
 
-def stored_in_sequence(lab, name):
-    return _bytes_each(lab, name, fill.in_order(1, fill.MILLION))
-
-
-def stored_at_random(lab, name):
-    return _bytes_each(lab, name, fill.hexadecimal(fill.MILLION))
-
-
-def stored_letters(lab, name):
-    return _bytes_each(lab, name, fill.letters(fill.MILLION))
+def stored(members):
+    """Returns a function that measures the stored bytes of a million members, which a function of fill returns."""
+    return lambda lab, name: _bytes_each(lab, name, members(fill.MILLION))
 
 
 def _bytes_each(lab, name, members):
@@ -266,5 +259,7 @@ def _connected(server, started):
             time.sleep(0.001)
 
 
-KINDS = {"idle": idle, "slow": slow, "unread": unread, "set-seq": stored_in_sequence, "set-hex": stored_at_random,
-         "set-10": stored_letters, "sismember": sismember, "sinter": sinter, "start": first_answer}
+KINDS = {"idle": idle, "slow": slow, "unread": unread, "sismember": sismember, "sinter": sinter, "start": first_answer,
+         "set-seq": stored(lambda count: fill.in_order(1, count)), "set-ids": stored(fill.ids), "set-sparse": stored(fill.sparse_ids),
+         "set-10": stored(fill.letters), "set-hex": stored(fill.hexadecimal),
+         "set-hex24": stored(lambda count: fill.hexadecimal(count, 24)), "set-hex32": stored(lambda count: fill.hexadecimal(count, 32))}

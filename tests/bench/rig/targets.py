@@ -33,6 +33,9 @@ class Target:
         return ((self.at_least is None or got >= self.at_least) and (self.at_most is None or got <= self.at_most))
 
 
+# The peers are those of Debian 13. Its memcached sends the replies to pipelined gets together; 1.6.18 of Debian 12 sends one at a time,
+# which made setlistd several times as fast as memcached and as the proxies in front of it. Targets that only this allowed are about 15 %
+# below a run on an idle machine. Redis 8 is faster than Redis 7, too, but the targets over Redis are goals that do not depend on it.
 PROXIES = ("nutcracker", "memcached-proxy")
 # Two equal values differ by a few per cent in any single run.
 NOT_SLOWER = 0.95
@@ -106,14 +109,14 @@ TARGETS = [
     _rate("3.5", "smembers-200000", "redis", 5),
     _rate("3.5", "smembers-uncached", "redis", 1, mine="setlistd-nocache"),
     *_both("3.5", "sismember", "nutcracker+redis", 1, 1),
-    _rate("5.1", "get-1", PROXIES, 1.3),
+    _rate("5.1", "get-1", PROXIES, 0.9),
     _rate("5.1", "get-1", "memcached", 0.9),
     Target("5.1", "get-1: CPU per request over memcached's own", Value("get-1", ("setlistd",), "cpu_us"),
            Value("get-1", ("memcached",), "cpu_us"), at_most=1.15),
-    _rate("5.2", "get-16", PROXIES, 3),
-    _rate("5.2", "get-16", "memcached", 3),
+    _rate("5.2", "get-16", PROXIES, 1.2),
+    _rate("5.2", "get-16", "memcached", 0.6),
     _rate("tls", "get-tls-1", "memcached-tls", 0.8, mine="setlistd-tls"),
-    _rate("tls", "get-tls-16", "memcached-tls", 1, mine="setlistd-tls"),
+    _rate("tls", "get-tls-16", "memcached-tls", 0.45, mine="setlistd-tls"),
     *(Target("binary", f"get-binary-{depth}: rate over that of get-{depth}", Value(f"get-binary-{depth}", ("setlistd",)),
              Value(f"get-{depth}", ("setlistd",)), at_least=NOT_SLOWER) for depth in (1, 16)),
     *(Target("keys", f"scard-{depth}: rate of the command as a key over that of the command",
@@ -143,13 +146,13 @@ TARGETS = [
     _most("many", "proxies20-hot", "failures", "failures", 0, "setlistd-x20"),
     _rate("sidecar", "unix-get-1", "memcached", 1.1, "setlistd-unix"),
     _rate("sidecar", "unix-get-1", "memcached", 0.8),
-    _rate("sidecar", "unix-get-16", "memcached", 3.2, "setlistd-unix"),
+    _rate("sidecar", "unix-get-16", "memcached", 0.9, "setlistd-unix"),
     _rate("sidecar", "unix-sadd-1", "redis", 1.2, "setlistd-unix"),
     _rate("sidecar", "unix-sadd-1", "redis-unix", 0.8, "setlistd-unix"),
-    *_pool(20, get_1=1.25, get_16=2.3, set_16=1.8, mget10_1=1.8, mget10_4=2.3, mget100_1=2.5),
+    *_pool(20, get_1=1.25, get_16=1.2, set_16=1.8, mget10_1=1, mget10_4=1.35, mget100_1=2.5),
     *_pool(100, get_1=1, get_16=1, set_16=1, mget10_1=1, mget10_4=1, mget100_1=1),
     _most("sidecar", "servers100-start", "milliseconds to the first reply", "start_ms", 1000, "setlistd-s100"),
-    _rate("sidecar", "churn-tcp", "nutcracker", 1),
+    _rate("sidecar", "churn-tcp", "nutcracker", NOT_SLOWER),
     _rate("sidecar", "churn-unix", "nutcracker", 1.8, "setlistd-unix"),
     *(_most("beside", f"beside-{name}", "p99 in microseconds", "p99_us", 20000)
       for name in ("large-values", "many-keys", "counters", "sunion", "smembers")),
@@ -157,8 +160,8 @@ TARGETS = [
     _most("beside", "memory-unread", "p99 of another client in microseconds", "p99_us", 20000),
     _most("cold", "cold-sismember-1000000", "milliseconds", "cold_ms", 2),
     _most("cold", "cold-sismember-1000000", "KB between setlistd and memcached", "cold_kb", 128),
-    _most("stored", "memory-set-seq", "stored bytes for each member", "member_bytes", 5),
-    _most("stored", "memory-set-hex", "stored bytes for each member", "member_bytes", 17.8),
+    *(_most("stored", f"memory-set-{name}", "stored bytes for each member", "member_bytes", most)
+      for name, most in (("seq", 1.2), ("ids", 1.2), ("sparse", 1.7), ("10", 6), ("hex", 9), ("hex24", 13), ("hex32", 17))),
 ]
 
 

@@ -1,0 +1,719 @@
+/*
+ * Packed tables: that every table unpacks to the bytes that were packed, how small the common
+ * kinds of members become, and that invalid tables are rejected.
+ */
+#include "collection/text/packed.h"
+
+#include <inttypes.h>
+
+#include "table_model.h"
+#include "unit.h"
+#include "util/random.h"
+
+enum { NAME = 160, MANY = 1000 };
+
+static struct buf written, packed, text;
+static struct table_writer writer;
+static struct table table, unpacked;
+
+static void teardown(void)
+{
+	buf_free(&written);
+	buf_free(&packed);
+	buf_free(&text);
+	table_writer_free(&writer);
+}
+
+static void empty(struct buf *b)
+{
+	buf_consume(b, buf_size(b));
+}
+
+/* Packs what was added to the writer. Returns false if it is not worth it. */
+static bool pack(void)
+{
+	bool good;
+
+	empty(&written);
+	empty(&packed);
+	table_writer_finish(&writer, &written);
+	ck_assert(table_trust(&table, buf_slice(&written)));
+	BUF_ADD(&packed, "before");
+	good = packed_write(&packed, &table);
+	ck_assert(good || buf_size(&packed) == 6);
+	buf_consume(&packed, 6);
+	return good;
+}
+
+/* Returns whether the packed table unpacks to what was written, from bytes that nothing follows. */
+static bool unpacks(void)
+{
+	return packed_open(&unpacked, guard_place(buf_slice(&packed)), &text) &&
+		slice_equal(buf_slice(&text), buf_slice(&written)) &&
+		unpacked.count == table.count && unpacked.entries_end == table.entries_end;
+}
+
+/* --- kinds of members --- */
+
+struct kind {
+	const char *name, *letters;
+	unsigned shortest, longest; /* random bytes; 0 for a number */
+	uint64_t first, step;       /* of numbers; a random step up to this one */
+	const char *before, *after; /* of numbers */
+	int digits;
+	double bytes; /* a member of a table of MANY has no more; 0: not packed */
+};
+
+#define DIGITS "0123456789"
+#define SMALL "abcdefghijklmnopqrstuvwxyz"
+#define BIG "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+#define HIGH "\x80\x90\xa0\xb0\xc0\xd0\xe0\xf0\xff"
+
+static const struct kind kinds[] = {
+	{ "24 hex", DIGITS "abcdef", 24, 24, 0, 0, NULL, NULL, 0, 11.2 },
+	{ "32 hex", DIGITS "abcdef", 32, 32, 0, 0, NULL, NULL, 0, 15.2 },
+	{ "16 hex", DIGITS "abcdef", 16, 16, 0, 0, NULL, NULL, 0, 7.2 },
+	{ "10 letters", SMALL, 10, 10, 0, 0, NULL, NULL, 0, 5 },
+	{ "22 of base64", "-" DIGITS BIG "_" SMALL, 22, 22, 0, 0, NULL, NULL, 0, 15.8 },
+	{ "70 bits", "01", 70, 70, 0, 0, NULL, NULL, 0, 8 },
+	{ "62 bits", "01", 62, 62, 0, 0, NULL, NULL, 0, 7 },
+	{ "63 bits", "01", 63, 63, 0, 0, NULL, NULL, 0, 7.2 },
+	{ "up to 128 bits", "01", 1, 128, 0, 0, NULL, NULL, 0, 14.6 },
+	{ "a few letters", SMALL, 1, 8, 0, 0, NULL, NULL, 0, 6 },
+	{ "high bytes", HIGH, 8, 8, 0, 0, NULL, NULL, 0, 3 },
+	{ "ids in sequence", NULL, 0, 0, 1000000, 1, "", "", 0, 0.2 },
+	{ "ids from one on", NULL, 0, 0, 1, 1, "", "", 0, 0.3 },
+	{ "ids around a power of ten", NULL, 0, 0, 99990, 1, "", "", 0, 0.5 },
+	{ "sparse ids", NULL, 0, 0, 10000000, 100, "", "", 0, 1.1 },
+	{ "large ids", NULL, 0, 0, 1, UINT64_MAX / 2000, "", "", 20, 7 },
+	{ "users", NULL, 0, 0, 1, 1, "user-", "", 7, 0.3 },
+	{ "pages", NULL, 0, 0, 1, 1000, "page:/2026/11/", "/view", 8, 2 },
+};
+enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
+
+static char names[MANY + 1][NAME];
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+static void draw_name(const struct kind *kind, uint64_t *number, uint64_t *random, char *name)
+{
+	size_t letters = kind->letters ? strlen(kind->letters) : 0,
+	       size = kind->letters
+		? kind->shortest + random_next(random) % (kind->longest - kind->shortest + 1)
+		: 0;
+
+	*number += 1 + random_next(random) % (kind->step ? kind->step : 1);
+	if (!kind->letters)
+		snprintf(name, NAME, "%s%0*" PRIu64 "%s", kind->before, kind->digits,
+			kind->first + *number - 1, kind->after);
+	for (size_t i = 0; i < size; i++)
+		name[i] = kind->letters[random_next(random) % letters];
+	if (kind->letters)
+		name[size] = '\0';
+}
+
+/* Adds members of a kind to the writer; of each four removals, 0 to 4 are. */
+static size_t add(const struct kind *kind, size_t count, unsigned removals, uint64_t *random)
+{
+	uint64_t number = 0;
+	size_t added = 0;
+
+	for (size_t i = 0; i < count; i++)
+		draw_name(kind, &number, random, names[i]);
+	qsort(names, count, NAME, by_name);
+	for (size_t i = 0; i < count; i++) {
+		if (i && strcmp(names[i], names[i - 1]) == 0)
+			continue;
+		table_writer_add(&writer, slice_of(names[i], strlen(names[i])),
+			random_next(random) % 4 < removals);
+		added++;
+	}
+	return added;
+}
+
+LOOP_TEST(any_count, KINDS)
+{
+	static const size_t counts[] = { 1, 2, 3, 15, 16, 17, 31, 32, 33, 127, 128, 500, MANY };
+	const struct kind *kind = &kinds[_i];
+	size_t times = 0;
+
+	for (uint64_t seed = 1; seed <= 8; seed++) {
+		for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+			uint64_t random = seed * 100 + i;
+			add(kind, counts[i], (unsigned)(seed % 5), &random);
+			if (!pack())
+				continue;
+			ck_assert_msg(
+				unpacks(), "%s, %zu, seed %d", kind->name, counts[i], (int)seed);
+			ck_assert_uint_le(
+				buf_size(&packed), buf_size(&written) - buf_size(&written) / 10);
+			times++;
+		}
+	}
+	ck_assert_uint_ge(times, 8);
+}
+
+LOOP_TEST(bytes_of_a_member, KINDS)
+{
+	uint64_t random = 1;
+	size_t count = add(&kinds[_i], MANY, 0, &random);
+
+	ck_assert_msg(pack(), "%s", kinds[_i].name);
+	ck_assert_msg((double)buf_size(&packed) / (double)count <= kinds[_i].bytes, "%s: %f",
+		kinds[_i].name, (double)buf_size(&packed) / (double)count);
+}
+
+TEST(a_hundred_thousand_entries)
+{
+	char name[NAME];
+
+	for (unsigned i = 0; i < 100000; i++) {
+		int size = snprintf(name, sizeof(name), "%u", 1000000 + i * 3);
+		table_writer_add(&writer, slice_of(name, (size_t)size), i % 7 == 0);
+	}
+	ck_assert(pack() && buf_size(&packed) < 60000);
+	ck_assert(unpacks());
+}
+
+TEST(too_large)
+{
+	char name[NAME];
+
+	for (unsigned i = 0; table_writer_size(&writer) <= PACKED_TABLE_MAX; i++) {
+		int size = snprintf(name, sizeof(name), "%0100u", i);
+		table_writer_add(&writer, slice_of(name, (size_t)size), false);
+	}
+	ck_assert(!pack());
+}
+
+/* Tables with the longest members, with escapes, and of any other kind. */
+TEST(as_written)
+{
+	static struct table_model model;
+	size_t times = 0;
+
+	for (uint64_t seed = 1; seed <= 2000; seed++) {
+		uint64_t random = seed;
+		table_model_random(&model, &random);
+		for (size_t i = 0; i < model.count; i++)
+			table_writer_add(
+				&writer, table_model_name(&model, i), model.list[i].removed);
+		if (writer.count == 0 || !pack())
+			table_writer_free(&writer);
+		else if (times++, !unpacks())
+			ck_abort_msg("seed %d", (int)seed);
+	}
+	ck_assert_uint_ge(times, 100);
+}
+
+/* Adds a hundred members that differ only in two digits before `after`. */
+static void add_hundred(const char *before, size_t padding, struct slice after)
+{
+	char name[MEMBER_WORD_MAX];
+	size_t size = strlen(before);
+
+	memcpy(name, before, size);
+	memset(name + size, 'x', padding);
+	size += padding;
+	for (int i = 0; i < 100; i++) {
+		name[size] = (char)('0' + i / 10);
+		name[size + 1] = (char)('0' + i % 10);
+		memcpy(name + size + 2, after.p, after.n);
+		table_writer_add(&writer, slice_of(name, size + 2 + after.n), false);
+	}
+}
+
+TEST(limits)
+{
+	add_hundred("", PACKED_MEMBER_MAX - 2, SLICE(""));
+	ck_assert(pack() && unpacks());
+	add_hundred("", PACKED_MEMBER_MAX - 1, SLICE(""));
+	ck_assert(!pack());
+	add_hundred("", MEMBER_MAX - 2, SLICE(""));
+	ck_assert(!pack());
+	add_hundred("a", 0, SLICE("\x7f!"));
+	ck_assert(pack() && unpacks());
+	add_hundred("a", 0, SLICE("\x01\x42"));
+	ck_assert(!pack());
+	add_hundred("\x01\x22", 0, SLICE(""));
+	ck_assert(!pack());
+}
+
+/* All members with two of the letters from '!' on. */
+static void add_pairs(unsigned letters)
+{
+	for (unsigned i = 0; i < letters * letters; i++) {
+		char name[2] = { (char)('!' + i / letters), (char)('!' + i % letters) };
+		table_writer_add(&writer, slice_of(name, 2), false);
+	}
+}
+
+TEST(letters)
+{
+	add_pairs(128);
+	ck_assert(pack() && unpacks());
+	add_pairs(129);
+	ck_assert(!pack());
+}
+
+TEST(not_worth_it)
+{
+	table_writer_add(&writer, SLICE("apple"), false);
+	table_writer_add(&writer, SLICE("pear tree"), true);
+	table_writer_add(&writer, SLICE("quince"), false);
+	ck_assert(!pack());
+}
+
+/* --- the bytes --- */
+
+/*
+ * The table of 10 to 19, 8 and 9, in this order; 8 is removed. The first digit is 1, 8 or 9, the
+ * second one the end or any of ten, so that 33 numbers are possible: 10 is 1, 8 is 11, 9 is 22.
+ */
+#define LETTERS \
+	"\x0a" \
+	"0123456789"
+#define TWELVE_HEAD \
+	"T2" \
+	"\1" \
+	"\0" \
+	"\x0c" \
+	"\x2f" \
+	"\1" \
+	"\2" LETTERS
+
+/* The bits 0100000011 1111111111, 0 100, nine times 0 0, 1 0, 0 1110110, the lowest first. */
+#define TWELVE_BITS "\x02\xff\x2f\x00\x00\xe4\x06"
+
+static void add_twelve(void)
+{
+	for (char digit = '0'; digit <= '9'; digit++)
+		table_writer_add(&writer, slice_of((char[]){ '1', digit }, 2), false);
+	table_writer_add(&writer, SLICE("8"), true);
+	table_writer_add(&writer, SLICE("9"), false);
+}
+
+TEST(twelve)
+{
+	add_twelve();
+	ck_assert(pack());
+	ck_assert_uint_eq(buf_size(&written), 0x2f);
+	ck_assert(slice_equal(buf_slice(&packed), SLICE(TWELVE_HEAD TWELVE_BITS)));
+	ck_assert(unpacks());
+}
+
+static const struct {
+	const char *name;
+	struct slice bytes;
+} flawed[] = {
+	{ "nothing", BYTES("") },
+	{ "only the version", BYTES("T2") },
+	{ "a newer version",
+		BYTES("T3"
+		      "\1"
+		      "\0"
+		      "\x0c"
+		      "\x2f"
+		      "\1"
+		      "\2" LETTERS TWELVE_BITS) },
+	{ "dates",
+		BYTES("T2"
+		      "\2"
+		      "\0"
+		      "\x0c"
+		      "\x2f"
+		      "\1"
+		      "\2" LETTERS TWELVE_BITS) },
+	{ "dates and removals",
+		BYTES("T2"
+		      "\3"
+		      "\0"
+		      "\x0c"
+		      "\x2f"
+		      "\1"
+		      "\2" LETTERS TWELVE_BITS) },
+	{ "another flag",
+		BYTES("T2"
+		      "\x81"
+		      "\0"
+		      "\x0c"
+		      "\x2f"
+		      "\1"
+		      "\2" LETTERS TWELVE_BITS) },
+	{ "no removals",
+		BYTES("T2"
+		      "\0"
+		      "\0"
+		      "\x0c"
+		      "\x2f"
+		      "\1"
+		      "\2" LETTERS TWELVE_BITS) },
+	{ "another rate",
+		BYTES("T2"
+		      "\1"
+		      "\1"
+		      "\x0c"
+		      "\x2f"
+		      "\1"
+		      "\2" LETTERS TWELVE_BITS) },
+	{ "the largest rate",
+		BYTES("T2"
+		      "\1"
+		      "\x3d"
+		      "\x0c"
+		      "\x2f"
+		      "\1"
+		      "\2" LETTERS TWELVE_BITS) },
+	{ "too large a rate",
+		BYTES("T2"
+		      "\1"
+		      "\x3e"
+		      "\x0c"
+		      "\x2f"
+		      "\1"
+		      "\2" LETTERS TWELVE_BITS) },
+	{ "a rate of 64",
+		BYTES("T2"
+		      "\1"
+		      "\x40"
+		      "\x0c"
+		      "\x2f"
+		      "\1"
+		      "\2" LETTERS TWELVE_BITS) },
+	{ "a rate of 255",
+		BYTES("T2"
+		      "\1"
+		      "\xff"
+		      "\x0c"
+		      "\x2f"
+		      "\1"
+		      "\2" LETTERS TWELVE_BITS) },
+	{ "no entries",
+		BYTES("T2"
+		      "\1"
+		      "\0"
+		      "\0"
+		      "\x2f"
+		      "\1"
+		      "\2" LETTERS TWELVE_BITS) },
+	{ "one entry less",
+		BYTES("T2"
+		      "\1"
+		      "\0"
+		      "\x0b"
+		      "\x2f"
+		      "\1"
+		      "\2" LETTERS TWELVE_BITS) },
+	{ "one entry more",
+		BYTES("T2"
+		      "\1"
+		      "\0"
+		      "\x0d"
+		      "\x2f"
+		      "\1"
+		      "\2" LETTERS TWELVE_BITS) },
+	{ "2^32 - 1 entries",
+		BYTES("T2"
+		      "\1"
+		      "\0"
+		      "\xff\xff\xff\xff\x0f"
+		      "\x2f"
+		      "\1"
+		      "\2" LETTERS TWELVE_BITS) },
+	{ "2^32 entries",
+		BYTES("T2"
+		      "\1"
+		      "\0"
+		      "\x80\x80\x80\x80\x10"
+		      "\x2f"
+		      "\1"
+		      "\2" LETTERS TWELVE_BITS) },
+	{ "a smaller table",
+		BYTES("T2"
+		      "\1"
+		      "\0"
+		      "\x0c"
+		      "\x2e"
+		      "\1"
+		      "\2" LETTERS TWELVE_BITS) },
+	{ "a larger table",
+		BYTES("T2"
+		      "\1"
+		      "\0"
+		      "\x0c"
+		      "\x30"
+		      "\1"
+		      "\2" LETTERS TWELVE_BITS) },
+	{ "a table of 9 bytes",
+		BYTES("T2"
+		      "\1"
+		      "\0"
+		      "\x0c"
+		      "\x9"
+		      "\1"
+		      "\2" LETTERS TWELVE_BITS) },
+	{ "a table of 10 bytes",
+		BYTES("T2"
+		      "\1"
+		      "\0"
+		      "\x0c"
+		      "\xa"
+		      "\1"
+		      "\2" LETTERS TWELVE_BITS) },
+	{ "a table of 4 MB",
+		BYTES("T2"
+		      "\1"
+		      "\0"
+		      "\x0c"
+		      "\x81\x80\x80\2"
+		      "\1"
+		      "\2" LETTERS TWELVE_BITS) },
+	{ "an empty member",
+		BYTES("T2"
+		      "\1"
+		      "\0"
+		      "\x0c"
+		      "\x2f"
+		      "\0"
+		      "\2" LETTERS TWELVE_BITS) },
+	{ "members of one size",
+		BYTES("T2"
+		      "\1"
+		      "\0"
+		      "\x0c"
+		      "\x2f"
+		      "\2"
+		      "\2" LETTERS TWELVE_BITS) },
+	{ "longest is shorter",
+		BYTES("T2"
+		      "\1"
+		      "\0"
+		      "\x0c"
+		      "\x2f"
+		      "\2"
+		      "\1" LETTERS TWELVE_BITS) },
+	{ "a longer one",
+		BYTES("T2"
+		      "\1"
+		      "\0"
+		      "\x0c"
+		      "\x2f"
+		      "\1"
+		      "\3" LETTERS TWELVE_BITS) },
+	{ "129 bytes",
+		BYTES("T2"
+		      "\1"
+		      "\0"
+		      "\x0c"
+		      "\x2f"
+		      "\1"
+		      "\x81" LETTERS TWELVE_BITS) },
+	{ "no letters",
+		BYTES("T2"
+		      "\1"
+		      "\0"
+		      "\x0c"
+		      "\x2f"
+		      "\1"
+		      "\2"
+		      "\0" TWELVE_BITS) },
+	{ "129 letters",
+		BYTES("T2"
+		      "\1"
+		      "\0"
+		      "\x0c"
+		      "\x2f"
+		      "\1"
+		      "\2"
+		      "\x81"
+		      "0123456789" TWELVE_BITS) },
+	{ "more letters than bytes",
+		BYTES("T2"
+		      "\1"
+		      "\0"
+		      "\x0c"
+		      "\x2f"
+		      "\1"
+		      "\2"
+		      "\x0b"
+		      "0123456789") },
+	{ "a space",
+		BYTES("T2"
+		      "\1"
+		      "\0"
+		      "\x0c"
+		      "\x2f"
+		      "\1"
+		      "\2"
+		      "\x0a"
+		      " 123456789" TWELVE_BITS) },
+	{ "an escape",
+		BYTES("T2"
+		      "\1"
+		      "\0"
+		      "\x0c"
+		      "\x2f"
+		      "\1"
+		      "\2"
+		      "\x0a"
+		      "\x01"
+		      "123456789" TWELVE_BITS) },
+	{ "the reserved byte",
+		BYTES("T2"
+		      "\1"
+		      "\0"
+		      "\x0c"
+		      "\x2f"
+		      "\1"
+		      "\2"
+		      "\x0a"
+		      "\x02"
+		      "123456789" TWELVE_BITS) },
+	{ "a letter twice",
+		BYTES("T2"
+		      "\1"
+		      "\0"
+		      "\x0c"
+		      "\x2f"
+		      "\1"
+		      "\2"
+		      "\x0a"
+		      "0113456789" TWELVE_BITS) },
+	{ "letters out of order",
+		BYTES("T2"
+		      "\1"
+		      "\0"
+		      "\x0c"
+		      "\x2f"
+		      "\1"
+		      "\2"
+		      "\x0a"
+		      "1023456789" TWELVE_BITS) },
+	{ "no letter at a position", BYTES(TWELVE_HEAD "\x00\xfc\x2f\x00\x00\xe4\x06") },
+	{ "only the end at a position", BYTES(TWELVE_HEAD "\x02\x03\x20\x00\x00\xe4\x06") },
+	{ "too large a number", BYTES(TWELVE_HEAD "\x02\xff\x2f\x00\x00\xe4\x19") },
+	{ "no member", BYTES(TWELVE_HEAD "\x02\xff\x2f\x00\x00\xe4\xff") },
+	{ "ones up to the end",
+		BYTES(TWELVE_HEAD "\x02\xff\x2f\x00\x00\xe4\xff\xff\xff\xff\xff\xff") },
+	{ "ones up to the end",
+		BYTES(TWELVE_HEAD "\x02\xff\x2f\x00\x00\xe4\xff\xff\xff\xff\xff\xff"
+				  "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff") },
+	{ "a letter after the end", BYTES("T2\0\0\2\x10\1\3\1a\x07") },
+	{ "bits of the padding", BYTES(TWELVE_HEAD "\x02\xff\x2f\x00\x00\xe4\x16") },
+	{ "bits of the padding", BYTES(TWELVE_HEAD "\x02\xff\x2f\x00\x00\xe4\x86") },
+	{ "a byte more", BYTES(TWELVE_HEAD TWELVE_BITS "\0") },
+	{ "nine bytes more", BYTES(TWELVE_HEAD TWELVE_BITS "\0\0\0\0\0\0\0\0\0") },
+	{ "a byte less", BYTES(TWELVE_HEAD "\x02\xff\x2f\x00\x00\xe4") },
+};
+
+LOOP_TEST(malformed, sizeof(flawed) / sizeof(flawed[0]))
+{
+	ck_assert_msg(!packed_open(&unpacked, guard_place(flawed[_i].bytes), &text), "%s",
+		flawed[_i].name);
+}
+
+/* The members a and aa, of three positions with one letter. */
+TEST(ends)
+{
+	ck_assert(packed_open(&unpacked, guard_place(SLICE("T2\0\0\2\x10\1\3\1a\x17")), &text));
+	ck_assert(slice_equal(buf_slice(&text), SLICE("T1\0\2a\1\2a\2\0\0\0\2\0\0\0")));
+}
+
+/* A table of the other form is copied, and checked. */
+TEST(not_packed)
+{
+	ck_assert(packed_open(&unpacked, guard_place(SLICE("T1\0\2a\2\0\0\0\1\0\0\0")), &text));
+	ck_assert(slice_equal(buf_slice(&text), SLICE("T1\0\2a\2\0\0\0\1\0\0\0")));
+	ck_assert(!packed_open(&unpacked, guard_place(SLICE("T1\0\2 \2\0\0\0\1\0\0\0")), &text));
+}
+
+/* --- tails --- */
+
+/*
+ * Two members of 64 bits, whose first 62 are the number and equal; the last ones are these. Tries
+ * all sizes that the unpacked table could have.
+ */
+static bool opens_with_tails(const char *first, const char *second)
+{
+	enum { LEAST = 74, MOST = 90 };
+	unsigned tails = (unsigned)(first[0] - '0') << 1 | (unsigned)(first[1] - '0') << 2 |
+		(unsigned)(second[0] - '0') << 4 | (unsigned)(second[1] - '0') << 5;
+	bool good = false;
+
+	/* The bits of an entry, from the lowest one: one for the gap of 0, and two of the tail. */
+	for (int size = LEAST; size <= MOST; size++) {
+		char bytes[] = "T2\0\0\2\x50\x40\x40\x02"
+			       "01"
+			       "\xff\xff\xff\xff\xff\xff\xff\xff"
+			       "\xff\xff\xff\xff\xff\xff\xff\xff?";
+		bytes[5] = (char)size;
+		bytes[sizeof(bytes) - 2] = (char)tails;
+		good |= packed_open(
+			&unpacked, guard_place(slice_of(bytes, sizeof(bytes) - 1)), &text);
+	}
+	return good;
+}
+
+TEST(order_of_tails)
+{
+	ck_assert(opens_with_tails("00", "01"));
+	ck_assert(!opens_with_tails("01", "01"));
+	ck_assert(!opens_with_tails("01", "00"));
+	ck_assert(!opens_with_tails("10", "01"));
+}
+
+/* --- damage --- */
+
+static void pack_some(uint64_t seed)
+{
+	uint64_t random = seed;
+
+	do
+		add(&kinds[random_next(&random) % KINDS], 20 + random_next(&random) % 100,
+			(unsigned)(seed % 3), &random);
+	while (!pack());
+}
+
+TEST(cut)
+{
+	for (uint64_t seed = 1; seed <= 50; seed++) {
+		pack_some(seed);
+		for (size_t n = 0; n < buf_size(&packed); n++)
+			ck_assert_msg(
+				!packed_open(&unpacked,
+					guard_place(slice_of(buf_slice(&packed).p, n)), &text),
+				"seed %d, %zu bytes", (int)seed, n);
+	}
+}
+
+/* One byte is another. A table that opens has all properties of a table. */
+TEST(flipped)
+{
+	size_t opened = 0, flips = 0;
+
+	for (uint64_t seed = 1; seed <= 300; seed++) {
+		uint64_t random = seed;
+		pack_some(seed);
+		for (int i = 0; i < 60; i++, flips++) {
+			char *byte = packed.data + packed.start +
+				random_next(&random) % buf_size(&packed),
+			     good = *byte;
+			struct table checked;
+			*byte ^= (char)(i % 2 ? 1u << random_next(&random) % 8
+					      : 1 + random_next(&random) % 255);
+			if (packed_open(&unpacked, guard_place(buf_slice(&packed)), &text)) {
+				ck_assert_msg(table_open(&checked, buf_slice(&text)) &&
+						table_model_walks(&unpacked, SLICE("5")),
+					"seed %d, flip %d", (int)seed, i);
+				opened++;
+			}
+			*byte = good;
+		}
+	}
+	ck_assert(opened > 0 && opened < flips);
+}
+
+FIXTURE(NULL, teardown)

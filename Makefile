@@ -38,7 +38,7 @@ LINK_LTO = $(if $(LTO_CFLAGS), -fno-lto)
 # libmemcached: tests, fuzzers and the simulation are made from it alone. Only the fuzzer of the configuration and the test of rings
 # need more.
 PURE = $(wildcard src/protocol/*.c src/collection/*.c src/collection/*/*.c src/collection/*/*/*.c src/waiting/*.c src/command/*.c) src/upstream/lookup.c src/upstream/pipeline.c src/upstream/call_turns.c \
-	src/upstream/greeting.c src/util/alloc.c src/util/buf.c src/util/escape.c src/util/histogram.c src/util/near.c src/util/num.c src/util/pool.c src/util/shared.c src/util/topk.c src/util/turns.c src/config/address.c src/config/text.c
+	src/upstream/greeting.c src/upstream/server_clock.c src/util/alloc.c src/util/buf.c src/util/escape.c src/util/glob.c src/util/histogram.c src/util/near.c src/util/num.c src/util/pool.c src/util/shared.c src/util/topk.c src/util/turns.c src/config/address.c src/config/text.c
 # One of the two is built.
 UNUSED = src/process/$(if $(NO_SANDBOX),sandbox,no_sandbox).c
 REST = $(filter-out $(PURE) $(UNUSED), $(wildcard src/*.c src/*/*.c src/*/*/*.c src/*/*/*/*.c))

@@ -3,11 +3,15 @@
 STAGE = $(BUILD)/install
 completionsdir = $(datadir)/bash-completion/completions
 
+# The client modules.
+LANGUAGES = python php node go
+
 INSTALLED = \
 	755:setlistd:$(sbindir) \
 	$(patsubst %, 755:$(STAGE)/%:$(bindir), setlistd-convert setlistd-move) \
 	$(patsubst %, 644:%:$(datadir)/setlistd/conversion, $(wildcard scripts/conversion/*.py)) \
 	$(patsubst %, 644:%:$(datadir)/setlistd/moving, $(wildcard scripts/moving/*.py)) \
+	$(foreach language, $(LANGUAGES), $(patsubst %, 644:%:$(datadir)/setlistd/clients/$(language), $(wildcard conf/clients/$(language)/*.*))) \
 	$(foreach n, 1 5 7 8, $(patsubst %, 644:%:$(mandir)/man$(n), $(wildcard man/*.$(n)))) \
 	$(patsubst %, 644:%:$(docdir), README.md CHANGES MAINTAINER LICENSE) \
 	$(patsubst %, 644:conf/%:$(docdir)/examples, setlistd.conf Dockerfile kubernetes.yaml prometheus-rules.yml grafana.json) \
@@ -15,7 +19,7 @@ INSTALLED = \
 	$(if $(systemdsystemunitdir), $(patsubst %, 644:$(STAGE)/%:$(systemdsystemunitdir), setlistd.service setlistd.socket))
 
 # Folders that only setlistd uses. They are removed when they are empty.
-OWN_FOLDERS = $(datadir)/setlistd/conversion $(datadir)/setlistd/moving $(datadir)/setlistd $(docdir)/examples $(docdir) $(sysconfdir)/setlistd
+OWN_FOLDERS = $(LANGUAGES:%=$(datadir)/setlistd/clients/%) $(datadir)/setlistd/clients $(datadir)/setlistd/conversion $(datadir)/setlistd/moving $(datadir)/setlistd $(docdir)/examples $(docdir) $(sysconfdir)/setlistd
 
 CONFIGURATION = $(DESTDIR)$(sysconfdir)/setlistd/setlistd.conf
 

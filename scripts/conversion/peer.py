@@ -1,10 +1,13 @@
 """A client's connection to a setlistd."""
+import re
 import socket
 import time
 
 TRIES = 8          # of a request whose connection fails, over about ten seconds
 ERROR_TRIES = 5    # of a request that setlistd answers with SERVER_ERROR
 NOREPLY = "noreply"
+# An element in a reply, which has quotes if it needs them. It is sent back as it is.
+WORD = re.compile(r'"(?:[^"\\]|\\.)*"|[^ ]+')
 
 
 class Failed(Exception):
@@ -61,7 +64,7 @@ class Peer:
         found, line = None, self.line()
         while line.startswith("VALUE "):
             text = self.block(int(line.split(" ")[3]))
-            found, line = text.split(" ") if text else [], self.line()
+            found, line = WORD.findall(text), self.line()
         return found if line == "END" else line
 
     def item(self):

@@ -16,6 +16,7 @@ static machine *const oplog[] = {
 	[OP_COMMIT] = base_commit_start,
 	[OP_LIST] = list_start,
 	[OP_CLAIM] = claim_start,
+	[OP_EXPIRE] = expire_start,
 	[OP_LEASE] = lease_start,
 	[OP_LOAD] = load_start,
 	[OP_TOUCH] = touch_start,

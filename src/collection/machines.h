@@ -14,8 +14,9 @@ size_t machines_cache_memory(const struct lanes *lanes);
 
 /* Sets and lists in the oplog encoding. */
 typedef void machine(struct lane *lane);
-machine append_start, fetch_start, replace_start, pop_start, take_start, claim_start, compact_start,
-	base_commit_start, list_start, lease_start, load_start, touch_start, delete_start;
+machine append_start, fetch_start, replace_start, pop_start, take_start, claim_start, expire_start,
+	compact_start, base_commit_start, list_start, lease_start, load_start, touch_start,
+	delete_start;
 
 /* Event counters. */
 machine count_start;

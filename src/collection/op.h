@@ -26,6 +26,7 @@ enum op_kind {
 	OP_COMMIT,  /* replace `prefix` at the head of the base by `log` */
 	OP_LIST,    /* read or rewrite a list: see `list` */
 	OP_CLAIM,   /* add the member of `log`; the `number` is 1 if it was added, else 0 */
+	OP_EXPIRE,  /* append the additions in `log` of those that are members: their number */
 	OP_LEASE,   /* take the lease of a missing set or list for `count` seconds */
 	OP_LOAD,  /* add `log` to the load with the lease `token`; if it `completes`, complete it */
 	OP_TOUCH, /* set the time to live of a collection and all its parts to `ttl` */
@@ -61,7 +62,8 @@ struct outcome {
 	 * LEASE: the token
 	 */
 	struct slice log;
-	uint64_t number; /* COUNT: the new value; LIST: a length or index; CLAIM: see there */
+	/* COUNT: the new value; LIST: a length or index; CLAIM, EXPIRE: see there */
+	uint64_t number;
 };
 
 /* The condition of a REPLACE, and its outcome if the condition does not hold. */

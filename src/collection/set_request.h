@@ -28,7 +28,12 @@ enum set_verb {
 	 */
 	SET_RANGE,
 	SET_COUNT, /* the number of members in `range`; result in `number` */
-	SET_INFO,  /* how the set is stored; result in `info` */
+	/*
+	 * The seconds until the one member in `members` expires, SET_TTL_NEVER, or SET_TTL_NONE if
+	 * it is not in the set; result in `number`
+	 */
+	SET_TTL,
+	SET_INFO, /* how the set is stored; result in `info` */
 	/*
 	 * All members of a set without runs; without `bytes`, one with runs is too large. With
 	 * `bytes`, the members of its oldest tables, until these have so many bytes of members;
@@ -36,6 +41,9 @@ enum set_verb {
 	 */
 	SET_TAKE
 };
+
+#define SET_TTL_NONE 0
+#define SET_TTL_NEVER UINT64_MAX
 
 /* A range of members in byte order. All zeroes is the range of all members. */
 struct set_range {

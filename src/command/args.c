@@ -391,6 +391,25 @@ static const char *args_take_load(struct slice rest, struct args *out)
 	return args_take_any_words(rest, out);
 }
 
+/* --- members that expire --- */
+
+static const char *args_take_timed(struct slice rest, struct args *out)
+{
+	enum { SECONDS_MAX = 10 * 365 * 24 * 60 * 60 };
+	struct slice word = slice_token(&rest);
+
+	if (out->rule->encoding != ENCODING_OPLOG)
+		return "CLIENT_ERROR the encoding of this key has no members that expire";
+	if (out->rule->type == COLLECTION_LIST)
+		return "CLIENT_ERROR elements of a list do not expire";
+	if (word.n == 0)
+		return bad_form;
+	if (!num_parse_u64(word, &out->seconds) || out->seconds > SECONDS_MAX)
+		return bad_seconds;
+	out->timed = true;
+	return args_take_words(rest, out);
+}
+
 /* --- held elements --- */
 
 /* Returns the error line if lists of the rule have no held elements, else NULL. */

@@ -25,7 +25,9 @@ struct args {
 	struct slice token; /* The token of a lease, or the ticket of a held element. */
 	uint64_t count;     /* 1 if it is optional and missing; the seconds of a hold. */
 	bool counted;       /* The optional count is present. */
-	bool repeats;       /* The count was negative; `count` holds its absolute value. */
+	bool timed; /* The command has `seconds`, after which its members expire; 0: never. */
+	uint64_t seconds;
+	bool repeats; /* The count was negative; `count` holds its absolute value. */
 	/* Indexes, equal if the command takes only one. An end of a list is 0 or -1. */
 	int64_t first, last;
 	/* A second key; the element next to which `words` is inserted. */

@@ -147,6 +147,7 @@ void append_words_start(struct host *host, const struct request *request, void *
 		enum collection_type type;
 	} appends[] = {
 		[COMMAND_SADD] = { .sign = '+', .create = true },
+		[COMMAND_SADDEX] = { .sign = '+', .create = true },
 		[COMMAND_SADDX] = { .sign = '+' },
 		[COMMAND_SREM] = { .sign = '-' },
 		[COMMAND_RPUSH] = { .sign = '+', .create = true, .type = COLLECTION_LIST },
@@ -161,12 +162,14 @@ void append_words_start(struct host *host, const struct request *request, void *
 	struct slice rest = request->args->words, word = slice_token(&rest);
 	/* The usual case. */
 	bool one = word.n && rest.n == 0 && request->extras.delimiter == 0 &&
+		!request->args->timed && !request->args->rule->member_ttl &&
 		!args_check_word(request->args->rule, word, args_long_member);
 	struct word_log w;
 	struct op_task *t;
 
 	if (!one) {
-		w = word_log_of_args(request, how->sign);
+		w = word_log_of_args(request, how->sign,
+			how->sign == '+' ? word_log_date(host, request) : EXPIRY_NONE);
 		/* The last element becomes the first. */
 		w.front = how->front;
 	}
@@ -183,7 +186,7 @@ void append_words_start(struct host *host, const struct request *request, void *
 
 void sset_start(struct host *host, const struct request *request, void *owner)
 {
-	struct word_log w = word_log_of_args(request, '+');
+	struct word_log w = word_log_of_args(request, '+', word_log_date(host, request));
 	struct op_task *t =
 		op_task_new(host, request, owner, OP_REPLACE, op_task_told, word_log_room(&w));
 
@@ -316,9 +319,43 @@ void stake_start(struct host *host, const struct request *request, void *owner)
 void claim_member_start(struct host *host, const struct request *request, void *owner)
 {
 	struct slice member = request->args->words;
+	uint32_t date = word_log_date(host, request);
+	struct op_task *t = op_task_new(
+		host, request, owner, OP_CLAIM, collection_on_count, member.n + EXPIRY_SIZE + 2);
+	char *at = t->more;
 
-	submit_one(op_task_new(host, request, owner, OP_CLAIM, collection_on_count, member.n + 2),
-		'+', member);
+	*at++ = '+';
+	at = slice_write(at, member);
+	if (date)
+		at = expiry_write(at, date);
+	*at++ = ' ';
+	t->op.log = slice_of(t->more, (size_t)(at - t->more));
+	op_task_submit(t);
+}
+
+void expire_members_start(struct host *host, const struct request *request, void *owner)
+{
+	struct word_log w = word_log_of_args(request, '+', word_log_date(host, request));
+
+	word_log_submit(op_task_new(host, request, owner, OP_EXPIRE, collection_on_count,
+				word_log_room(&w)),
+		&w);
+}
+
+static void collection_on_ttl(struct op *op, const struct outcome *outcome)
+{
+	struct task *task = &op_task_of(op)->task;
+	const struct reply never = reply_line(SLICE("-1"));
+	uint64_t seconds = op->set->number;
+
+	if (outcome_ends(outcome, task))
+		return;
+	if (seconds == SET_TTL_NONE)
+		task_say_word(task, WORD_NOT_FOUND);
+	else if (seconds == SET_TTL_NEVER)
+		task_say(task, &never);
+	else
+		task_say_number(task, seconds);
 }
 
 void scompact_start(struct host *host, const struct request *request, void *owner)
@@ -371,6 +408,7 @@ void read_set_start(struct host *host, const struct request *request, void *owne
 		[COMMAND_SRANDMEMBER] = { .verb = SET_SAMPLE },
 		[COMMAND_SRANGE] = { SET_RANGE, collection_on_list },
 		[COMMAND_SSCAN] = { SET_RANGE, collection_on_list },
+		[COMMAND_STTL] = { SET_TTL, collection_on_ttl },
 	};
 	command_id id = request->command->id;
 	const struct args *args = request->args;

@@ -53,7 +53,7 @@ void load_words_start(struct host *host, const struct request *request, void *ow
 		[COMMAND_LFILL] = { .completes = true, .type = COLLECTION_LIST },
 	};
 	const struct args *args = request->args;
-	struct word_log w = word_log_of_args(request, '+');
+	struct word_log w = word_log_of_args(request, '+', word_log_date(host, request));
 	size_t room = word_log_room(&w);
 	struct op_task *t =
 		op_task_new(host, request, owner, OP_LOAD, op_task_told, room + args->token.n);

@@ -16,11 +16,13 @@
 #include "collection/adopted/encodings/encodings.h"
 #include "collection/lane/lanes.h"
 #include "collection/list_request.h"
+#include "collection/text/expiry.h"
 #include "collection/ttl.h"
 #include "command/args.h"
 #include "command/conversion.h"
 #include "command/op_task.h"
 #include "command/start.h"
+#include "command/word_log.h"
 #include "protocol/reply.h"
 #include "util/random.h"
 
@@ -41,6 +43,7 @@ struct move {
 	struct slice source, target;
 	struct buf token; /* The element or member, as a token. */
 	int64_t ttl;      /* Time to live of a target that is created. */
+	uint32_t date;    /* When the member expires in the target; EXPIRY_NONE for never. */
 	struct list_request list;
 	struct set_request set;
 	const struct collection_rule *rule; /* The rule of the target. */
@@ -82,6 +85,7 @@ static struct move *new_move(struct host *host, const struct request *request, v
 	(void)task_keys(&m->task, slice_of(m->keys, (size_t)(at - m->keys)), 2);
 	m->rule = rules_collection(host->env.rules, m->target);
 	m->ttl = task_ttl(request, m->rule->ttl);
+	m->date = word_log_rule_date(host, m->target, m->rule);
 	m->token = BUF_EMPTY;
 	m->from = request->args->first;
 	m->to = request->args->last;
@@ -390,6 +394,10 @@ static void move_on_added(struct op *op, const struct outcome *outcome)
 		(void)outcome_ends(outcome, end_move(m));
 		return;
 	}
+	if (m->date) {
+		m->token.end -= EXPIRY_SIZE;
+		m->token.data[m->token.end - 1] = ' ';
+	}
 	*m->token.data = '-';
 	prepare_op(m, OP_APPEND, m->source, move_on_removed);
 	submit_op(m);
@@ -404,6 +412,9 @@ static void move_on_both_sets(struct move *m)
 	} else if (slice_equal(m->source, m->target)) {
 		task_say_done(end_move(m));
 	} else {
+		m->token.end--;
+		expiry_add(&m->token, m->date);
+		BUF_ADD(&m->token, " ");
 		prepare_op(m, OP_APPEND, m->target, move_on_added);
 		submit_op(m);
 	}

@@ -140,7 +140,8 @@ void plain_start(struct host *host, const struct request *request, void *owner)
 	command_id id = request->command->id;
 	bool removes = rule->type == COLLECTION_SET && id == COMMAND_PREPEND;
 	const char *error = NULL;
-	struct word_log w = word_log_of_item(rule, request->data, removes ? '-' : '+');
+	struct word_log w = word_log_of_item(rule, request->data, removes ? '-' : '+',
+		removes ? EXPIRY_NONE : word_log_rule_date(host, request->key, rule));
 	struct op_task *t;
 
 	if (request->key.n > COLLECTION_KEY_MAX)

@@ -16,10 +16,11 @@ typedef void command_start(struct host *host, const struct request *request, voi
  * recompiled for a new command that uses one of them.
  */
 command_start algebra_start, algebra_store_start, append_words_start, ask_list_start,
-	claim_member_start, event_start, flush_start, get_start, hold_element_start, item_start,
-	load_words_start, members_start, meta_start, move_element_start, move_member_start,
-	pop_keys_start, read_set_start, scompact_start, sinfo_start, spop_start, sset_start,
-	stake_start, take_lease_start, ticket_start, wait_start;
+	claim_member_start, event_start, expire_members_start, flush_start, get_start,
+	hold_element_start, item_start, load_words_start, members_start, meta_start,
+	move_element_start, move_member_start, pop_keys_start, read_set_start, scompact_start,
+	sinfo_start, spop_start, sset_start, stake_start, take_lease_start, ticket_start,
+	wait_start;
 
 /*
  * Starts a request whose target is TARGET_COMMAND: carries out get, gets, set, cas and incr,

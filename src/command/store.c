@@ -1,4 +1,5 @@
 #include "command/store.h"
+#include "command/word_log.h"
 
 #include "collection/adopted/encodings/encodings.h"
 #include "collection/lane/lanes.h"
@@ -75,6 +76,7 @@ void store_init(struct store *s, struct task *task, struct slice key, int64_t tt
 		.wake = wake,
 		.log = BUF_EMPTY,
 	};
+	s->date = word_log_rule_date(task->host, key, s->rule);
 }
 
 /* Moves the members so far to the first table. */
@@ -86,7 +88,7 @@ static void begin_run(struct store *s)
 		&s->writer, s->task->host->lanes, s->op.key, s->op.ttl, store_on_written, s);
 	s->writes = true;
 	while ((token = slice_token(&rest)).n)
-		run_writer_add(&s->writer, slice_skip(token, 1), false);
+		run_writer_add(&s->writer, expiry_member(slice_skip(token, 1)), false, s->date);
 	buf_consume(&s->log, buf_size(&s->log));
 }
 
@@ -99,7 +101,9 @@ static void add_to_log(struct store *s, struct slice member)
 	size_t before = s->log.cap;
 
 	BUF_ADD(&s->log, "+");
-	buf_add_word(&s->log, member);
+	buf_add_slice(&s->log, member);
+	expiry_add(&s->log, s->date);
+	BUF_ADD(&s->log, " ");
 	task_use(s->task, s->log.cap, before);
 	if (!error && options->result_max && buf_size(&s->log) > options->result_max)
 		error = task_too_large;
@@ -113,7 +117,7 @@ void store_add(struct store *s, struct slice member)
 {
 	s->number++;
 	if (s->writes)
-		run_writer_add(&s->writer, member, false);
+		run_writer_add(&s->writer, member, false, s->date);
 	else
 		add_to_log(s, member);
 }

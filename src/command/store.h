@@ -13,6 +13,7 @@ struct store {
 	struct task *task;
 	struct op op;
 	const struct collection_rule *rule;
+	uint32_t date; /* when the members expire; EXPIRY_NONE for never */
 	void (*wake)(struct store *store);
 	struct run_writer writer;
 	/* Collects the members while they are few or the encoding has no tables; then the base. */

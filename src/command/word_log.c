@@ -1,11 +1,31 @@
 #include "command/word_log.h"
 
+#include "collection/text/expiry.h"
 #include "command/args.h"
+#include "command/host.h"
 #include "protocol/element.h"
 
 /* --- the words --- */
 
-struct word_log word_log_of_args(const struct request *request, char sign)
+static uint32_t date_in(struct host *host, struct slice key, uint64_t seconds)
+{
+	return seconds ? expiry_in(env_server_time(&host->env, key), seconds) : EXPIRY_NONE;
+}
+
+uint32_t word_log_rule_date(struct host *host, struct slice key, const struct collection_rule *rule)
+{
+	return date_in(host, key, (uint64_t)rule->member_ttl);
+}
+
+uint32_t word_log_date(struct host *host, const struct request *request)
+{
+	const struct args *args = request->args;
+
+	return args->timed ? date_in(host, request->key, args->seconds)
+			   : word_log_rule_date(host, request->key, args->rule);
+}
+
+struct word_log word_log_of_args(const struct request *request, char sign, uint32_t date)
 {
 	const struct args *args = request->args;
 	bool list = command_traits(request->command)->subject == SUBJECT_LIST,
@@ -21,11 +41,13 @@ struct word_log word_log_of_args(const struct request *request, char sign)
 		.rule = args->rule,
 		.too_long = list ? args_long_item : args_long_member,
 		.sign = sign,
+		.date = date,
 		.some = args->some,
 	};
 }
 
-struct word_log word_log_of_item(const struct collection_rule *rule, struct slice data, char sign)
+struct word_log word_log_of_item(
+	const struct collection_rule *rule, struct slice data, char sign, uint32_t date)
 {
 	return (struct word_log){
 		.now = { .rest = data,
@@ -34,6 +56,7 @@ struct word_log word_log_of_item(const struct collection_rule *rule, struct slic
 		.rule = rule,
 		.too_long = rule->type == COLLECTION_LIST ? args_long_item : args_long_member,
 		.sign = sign,
+		.date = date,
 	};
 }
 
@@ -83,6 +106,7 @@ static struct slice add_token(struct word_log *w, struct slice word)
 	size_t n = plain ? word.n : element_word_size(word);
 	char *at = w->at, *start;
 
+	/* The words of a list, which may be at its front, have no dates. */
 	if (w->front)
 		w->at = at -= n + 2;
 	*at++ = w->sign;
@@ -92,6 +116,8 @@ static struct slice add_token(struct word_log *w, struct slice word)
 	else
 		(void)element_write_word(at, word);
 	at += n;
+	if (w->date)
+		at = expiry_write(at, w->date);
 	*at++ = ' ';
 	if (!w->front)
 		w->at = at;
@@ -161,11 +187,18 @@ static size_t log_of_elements(const struct word_text *text)
 	return n ? n + 3 * special + 4 : 0;
 }
 
+/* Returns the bytes of the dates of a text, or a few more. */
+static size_t log_of_dates(const struct word_text *text)
+{
+	return (count_special(text) + 1) * EXPIRY_SIZE;
+}
+
 static size_t log_max(const struct word_log *w)
 {
 	const struct word_text *next = &w->next;
 
-	return log_of_words(w->now.rest.n + (next->raw ? 0 : next->rest.n)) +
+	return (w->date ? log_of_dates(&w->now) + log_of_dates(next) : 0) +
+		log_of_words(w->now.rest.n + (next->raw ? 0 : next->rest.n)) +
 		(next->raw ? log_of_elements(next) : 0);
 }
 

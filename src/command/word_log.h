@@ -22,6 +22,7 @@ struct word_log {
 	const struct collection_rule *rule; /* Which words are allowed. */
 	const char *too_long;               /* The error line of a word that is too long. */
 	char sign;
+	uint32_t date;     /* When the members expire; EXPIRY_NONE for never. */
 	bool front;        /* The last word becomes the first token. */
 	bool some;         /* At least one word is required. */
 	char *from, *at;   /* The log so far, which is written towards its front if `front`. */
@@ -29,11 +30,20 @@ struct word_log {
 	const char *error; /* The error line of the first invalid word; or NULL. */
 };
 
+/*
+ * Returns when members expire that are added to a key with this rule now. word_log_date does so for
+ * the key of a request, whose arguments may have other seconds. EXPIRY_NONE for never.
+ */
+uint32_t word_log_rule_date(
+	struct host *host, struct slice key, const struct collection_rule *rule);
+uint32_t word_log_date(struct host *host, const struct request *request);
+
 /* Returns the words of a request whose arguments end in any number of them; see args.h. */
-struct word_log word_log_of_args(const struct request *request, char sign);
+struct word_log word_log_of_args(const struct request *request, char sign, uint32_t date);
 
 /* Returns the words of a data block that is written to a collection like an item. */
-struct word_log word_log_of_item(const struct collection_rule *rule, struct slice data, char sign);
+struct word_log word_log_of_item(
+	const struct collection_rule *rule, struct slice data, char sign, uint32_t date);
 
 /* Returns how many bytes of t->more word_log_submit needs. Depends only on the words. */
 size_t word_log_room(const struct word_log *w);

@@ -239,6 +239,8 @@ static const char *rule_error(cfg_t *section)
 		return "`dead` is only for lists with the encoding oplog";
 	if (cfg_getint(section, "spread") > 1 && encoding != ENCODING_OPLOG)
 		return "`spread` is only for the encoding oplog";
+	if (cfg_getint(section, "member_ttl") && (list || encoding != ENCODING_OPLOG))
+		return "`member_ttl` is only for sets with the encoding oplog";
 	if (cfg_getint(section, "fresh_for") && encoding != ENCODING_OPLOG)
 		return "`fresh_for` is only for the encoding oplog";
 	if (encoding == ENCODING_PAIRED && (!*removed || strcmp(removed, prefix) == 0))

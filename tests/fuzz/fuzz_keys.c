@@ -91,7 +91,7 @@ static void check_words(struct slice words)
 /* However the data are cut, their words are those of the model. */
 static void check_log(const struct request *request, struct slice *in)
 {
-	struct word_log w = word_log_of_args(request, '+');
+	struct word_log w = word_log_of_args(request, '+', EXPIRY_NONE);
 	struct slice token;
 	char *room;
 
@@ -114,7 +114,7 @@ static void check_log(const struct request *request, struct slice *in)
 /* The last element is the first in the log. */
 static void check_front(const struct request *request)
 {
-	struct word_log w = word_log_of_args(request, '+');
+	struct word_log w = word_log_of_args(request, '+', EXPIRY_NONE);
 	size_t size = word_log_room(&w), number;
 	char *room = malloc(size);
 	struct slice log, token;

@@ -105,12 +105,12 @@ static struct slice make_table(struct table_writer *w, size_t start, size_t end)
 }
 
 /* Cuts the model into tables, and writes the index. */
-static size_t make_tables(struct slice *in, struct slice tables[TABLES_MAX], struct buf *index)
+static size_t make_tables(
+	struct slice *in, struct slice tables[TABLES_MAX], struct fences_writer *index)
 {
 	struct table_writer w = { .count = 0 };
 	size_t count = 0;
 
-	fences_begin(index);
 	for (size_t start = 0, end; start < model.count; start = end) {
 		struct fence fence = { .id = "t0123456789a",
 			.check = count,
@@ -141,7 +141,7 @@ static void search(const struct fences *f, const struct slice *tables, struct sl
 
 	MUST(table_open(&t, tables[at]));
 	for (int ranked = 0; ranked < 2; ranked++) {
-		found = table_find(&t, name, &removed);
+		found = table_find(&t, name, 0, &removed);
 		MUST(found == there && (!found || removed == model.list[i].removed));
 		(void)table_seek(&c, &t, name);
 		MUST(f->list[at].before + c.at == i);
@@ -152,14 +152,14 @@ static void search(const struct fences *f, const struct slice *tables, struct sl
 static void tables_of_members(struct slice *in)
 {
 	struct slice tables[TABLES_MAX], rest = *in;
-	struct buf index = BUF_EMPTY;
+	struct fences_writer index = { .count = 0 };
 	char name[MEMBER_WORD_MAX];
 	struct fences f;
 	size_t count, size = 0;
 
 	make_model(in);
 	count = make_tables(&rest, tables, &index);
-	if (fences_read(&f, buf_slice(&index))) {
+	if (fences_read(&f, fences_text(&index))) {
 		MUST(f.count == count && f.entries == model.count);
 		for (size_t i = 0; i < model.count; i++)
 			search(&f, tables, table_model_name(&model, i));
@@ -177,7 +177,7 @@ static void tables_of_members(struct slice *in)
 		any_bytes(tables[i], slice_of(name, size));
 		free(bytes);
 	}
-	buf_free(&index);
+	fences_writer_free(&index);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -168,10 +168,9 @@ static struct slice put_table(struct slice *in, struct fence *fence)
 static struct oplog_run put_run(struct slice *in)
 {
 	struct oplog_run run = { .tables = 1 + input_byte(in) % TABLES_MAX };
-	struct buf index = BUF_EMPTY;
+	struct fences_writer index = { .count = 0 };
 	char first[2] = { 0 };
 
-	fences_begin(&index);
 	for (size_t i = 0; i < run.tables; i++) {
 		struct fence fence;
 		run.id = put_table(in, &fence);
@@ -185,10 +184,11 @@ static struct oplog_run put_run(struct slice *in)
 	}
 	run.indexed = run.tables > 1;
 	if (run.indexed) {
-		run.check = check_of(buf_slice(&index));
-		run.id = cupboard_put(&cupboard, OPLOG_INDEX, buf_slice(&index));
+		struct slice text = fences_text(&index);
+		run.check = check_of(text);
+		run.id = cupboard_put(&cupboard, OPLOG_INDEX, text);
 	}
-	buf_free(&index);
+	fences_writer_free(&index);
 	return run;
 }
 

@@ -143,7 +143,8 @@ TEST(spare_items)
 TEST(another_index)
 {
 	struct oplog_run other = { .indexed = true, .tables = 2 };
-	struct buf data = BUF_EMPTY;
+	struct fences_writer index = { .count = 0 };
+	struct slice data;
 	struct fence fences[2];
 
 	is_as_before();
@@ -155,15 +156,15 @@ TEST(another_index)
 		other.removals += fences[i].removals;
 		other.bytes += fences[i].bytes;
 	}
-	fences_begin(&data);
-	fences_add(&data, &fences[0]);
-	fences_add(&data, &fences[1]);
-	other.id = cupboard_put(&cupboard, OPLOG_INDEX, buf_slice(&data));
-	other.check = check_of(buf_slice(&data));
+	fences_add(&index, &fences[0]);
+	fences_add(&index, &fences[1]);
+	data = fences_text(&index);
+	other.id = cupboard_put(&cupboard, OPLOG_INDEX, data);
+	other.check = check_of(data);
 	ck_assert_int_eq(update(&other, 1, ""), OPLOG_GOOD);
 	ck_assert(!ask_everything());
 	is_as_before();
-	buf_free(&data);
+	fences_writer_free(&index);
 }
 
 FIXTURE(setup, viewing_teardown)

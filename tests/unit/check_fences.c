@@ -33,12 +33,13 @@ static uint32_t random_number(uint64_t *random, uint32_t least)
 
 static void random_index(uint64_t *random, struct buf *out)
 {
+	struct fences_writer w = { .count = 0 };
+
 	do
 		table_model_random(&model, random);
 	while (model.count == 0);
 	model.list[0].size = 0;
 	buf_consume(out, buf_size(out));
-	fences_begin(out);
 	for (size_t i = 0; i < model.count; i++) {
 		struct fence *fence = &said[i];
 		*fence = (struct fence){ .check = random_next(random),
@@ -49,9 +50,11 @@ static void random_index(uint64_t *random, struct buf *out)
 		fence->removals = random_next(random) % 2
 			? 0
 			: random_number(random, 0) % (fence->entries + 1ull);
-		fences_add(out, fence);
-		ends[i] = buf_size(out);
+		fences_add(&w, fence);
+		ends[i] = buf_size(&w.text);
 	}
+	buf_add_slice(out, fences_text(&w));
+	fences_writer_free(&w);
 }
 
 static void teardown(void)
@@ -126,11 +129,11 @@ TEST(form)
 		.bytes = UINT32_MAX,
 		.entries = 2,
 		.first = SLICE("b!") };
+	struct fences_writer w = { .count = 0 };
 
-	fences_begin(&written);
-	fences_add(&written, &first);
-	fences_add(&written, &second);
-	ck_assert(slice_equal(buf_slice(&written), SLICE("I1" FIRST SECOND)));
+	fences_add(&w, &first);
+	fences_add(&w, &second);
+	ck_assert(slice_equal(fences_text(&w), SLICE("I1" FIRST SECOND)));
 	ck_assert(fences_read(&fences, guard_place(SLICE("I1" FIRST SECOND))));
 	ck_assert(fences.count == 2 && same(&fences.list[0], &first) &&
 		same(&fences.list[1], &second));
@@ -139,6 +142,7 @@ TEST(form)
 	ck_assert_uint_eq(fences_find(&fences, SLICE("b")), 0);
 	ck_assert_uint_eq(fences_find(&fences, SLICE("b!")), 1);
 	fences_free(&fences);
+	fences_writer_free(&w);
 }
 
 /* A placeholder for a check, and a fence with its size. */

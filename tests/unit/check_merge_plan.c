@@ -38,7 +38,7 @@ TEST(which_runs)
 
 		for (; plans[i].sizes[count]; count++)
 			runs[count].bytes = plans[i].sizes[count] * 1024;
-		bool merges_some = merge_plan(runs, count, &from, &to);
+		bool merges_some = merge_plan(runs, count, 0, &from, &to);
 		ck_assert_msg(merges_some == (plans[i].to > 0), "plan %zu", i);
 		if (merges_some)
 			ck_assert_msg(from == plans[i].from && to == plans[i].to,
@@ -54,7 +54,7 @@ TEST(in_the_long_run)
 
 	for (int i = 0; i < 4000; i++) {
 		runs[count++].bytes = 1000;
-		while (merge_plan(runs, count, &from, &to)) {
+		while (merge_plan(runs, count, 0, &from, &to)) {
 			uint64_t bytes = 0;
 			for (size_t k = from; k < to; k++)
 				bytes += runs[k].bytes;

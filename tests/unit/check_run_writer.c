@@ -68,7 +68,8 @@ static struct oplog_run run_has_all(void)
 static void add_all(void)
 {
 	for (size_t i = 0; i < model.count; i++)
-		run_writer_add(&writer, table_model_name(&model, i), model.list[i].removed);
+		run_writer_add(
+			&writer, table_model_name(&model, i), model.list[i].removed, EXPIRY_NONE);
 }
 
 /* --- runs --- */
@@ -259,7 +260,8 @@ static size_t take_over(const struct fences *fences, size_t from, uint64_t *rand
 		ck_assert(!taken || fence->bytes >= small);
 		adopted += taken;
 		for (size_t k = at; k < at + fence->entries && !taken; k++)
-			run_writer_add(&writer, table_model_name(&model, k), model.list[k].removed);
+			run_writer_add(&writer, table_model_name(&model, k), model.list[k].removed,
+				EXPIRY_NONE);
 		at += fence->entries;
 	}
 	return adopted;

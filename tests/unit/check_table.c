@@ -90,7 +90,7 @@ static bool finds(const void *where, struct slice name)
 		there = table_next(&c);
 		good = good && stands_on(&c, there, i + 1);
 	}
-	return good && table_find(t, name, &removed) == named &&
+	return good && table_find(t, name, 0, &removed) == named &&
 		(!named || removed == model.list[i].removed);
 }
 
@@ -176,8 +176,8 @@ TEST(form)
 	table_writer_finish(&writer, &written);
 	ck_assert(slice_equal(buf_slice(&written), SLICE(TABLE)));
 	ck_assert(table_open(&table, guard_place(SLICE(TABLE))));
-	ck_assert(table_find(&table, SLICE("a16"), &removed) && removed);
-	ck_assert(table_find(&table, SLICE("a16\xc3\xa9!"), &removed) && !removed);
+	ck_assert(table_find(&table, SLICE("a16"), 0, &removed) && removed);
+	ck_assert(table_find(&table, SLICE("a16\xc3\xa9!"), 0, &removed) && !removed);
 	ck_assert(table_nth(&c, &table, 10));
 	assert_bytes(table_member(&c), "a10");
 
@@ -186,7 +186,7 @@ TEST(form)
 	ck_assert(slice_equal(buf_slice(&written), SLICE("T1\0\0\0\0")));
 	ck_assert(table_open(&table, guard_place(SLICE("T1\0\0\0\0"))));
 	ck_assert(!table_first(&c, &table) && !table_seek(&c, &table, SLICE("a")) &&
-		!table_find(&table, SLICE("a"), &removed));
+		!table_find(&table, SLICE("a"), 0, &removed));
 }
 
 /* A table by hand, of entries that need not be right. */

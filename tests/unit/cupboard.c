@@ -37,7 +37,7 @@ struct cupboard_item *cupboard_find(struct cupboard *c, struct slice id)
 
 /* The entries from `start` to `end` as a table, and an entry of the index for it. */
 static void put_table(struct cupboard *c, const struct table_model *entries, size_t start,
-	size_t end, struct oplog_run *run, struct buf *index)
+	size_t end, struct oplog_run *run, struct fences_writer *index)
 {
 	struct table_writer w = { .count = 0 };
 	struct fence fence = { .first = table_model_name(entries, start) };
@@ -67,10 +67,9 @@ struct oplog_run cupboard_run(
 	struct cupboard *c, const struct table_model *entries, size_t most, uint64_t *random)
 {
 	struct oplog_run run = { .indexed = false };
-	struct buf index = BUF_EMPTY;
+	struct fences_writer index = { .count = 0 };
 
 	MUST(entries->count && most);
-	fences_begin(&index);
 	for (size_t start = 0, end; start < entries->count; start = end) {
 		end = start + (random ? 1 + random_next(random) % most : most);
 		if (end > entries->count)
@@ -79,10 +78,11 @@ struct oplog_run cupboard_run(
 	}
 	run.indexed = run.tables > 1;
 	if (run.indexed) {
-		run.check = check_of(buf_slice(&index));
-		run.id = cupboard_put(c, OPLOG_INDEX, buf_slice(&index));
+		struct slice text = fences_text(&index);
+		run.check = check_of(text);
+		run.id = cupboard_put(c, OPLOG_INDEX, text);
 	}
-	buf_free(&index);
+	fences_writer_free(&index);
 	return run;
 }
 

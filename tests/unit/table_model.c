@@ -117,7 +117,7 @@ bool table_model_walks(const struct table *t, struct slice from)
 		good = table_model_order(member, slice_of(last, size)) > 0 && c.at == count++ &&
 			table_nth(&other, t, c.at) && slice_equal(table_member(&other), member) &&
 			table_seek(&other, t, member) && other.at == c.at &&
-			other.removed == c.removed && table_find(t, member, &removed) &&
+			other.removed == c.removed && table_find(t, member, 0, &removed) &&
 			removed == c.removed;
 		size = member.n;
 		memcpy(last, member.p, size);

@@ -91,7 +91,7 @@ static const struct fold_member *next_of(struct members_text *text, struct fold_
 			: NULL;
 	if (!words_next(&text->text, &member))
 		return NULL;
-	*word = (struct fold_member){ member.p, (uint32_t)member.n, true };
+	*word = (struct fold_member){ .p = member.p, .n = (uint32_t)member.n, .live = true };
 	return word;
 }
 

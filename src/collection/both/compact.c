@@ -270,6 +270,8 @@ static void compact_fold_log_of(struct lane *lane, const struct result *r)
 		if (lane_pauses(lane, FOLD_STEPS, compact_fold_log_of))
 			return;
 	}
+	if (c->log.dated)
+		fold_expire(&c->log, env_server_time(lane_env(lane), lane->waiter.key));
 	if (c->loading)
 		words_folded(lane);
 	else

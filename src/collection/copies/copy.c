@@ -4,6 +4,7 @@
 
 #include "collection/copies/stamp.h"
 #include "collection/text/date.h"
+#include "collection/text/expiry.h"
 #include "collection/text/oplog.h"
 
 #define MARK OPLOG_WIDE_SET_MARK
@@ -153,7 +154,7 @@ enum copy_read copy_next(struct copy_reader *reader, struct copy_word *out)
 		return COPY_WORD;
 	p = reader->rest.p;
 	end = p + reader->rest.n;
-	after = *p == '~' ? date_end(p, end) : oplog_token_end(p, end);
+	after = *p == '~' ? date_end(p, end) : oplog_dated_token_end(p, end);
 	if (!after)
 		return COPY_MALFORMED;
 	*out = (struct copy_word){ .token = slice_of(p, (size_t)(after - p) - 1) };
@@ -164,14 +165,8 @@ enum copy_read copy_next(struct copy_reader *reader, struct copy_word *out)
 
 struct slice copy_member(struct slice token)
 {
-	enum { DATE_MARK = 2 };
-	struct slice member = slice_skip(token, 1);
-
 	/* All dates of a base are one member, whose name is no word. */
-	if (token.p[0] == '~')
-		return SLICE("~ ");
-	member.n = (size_t)(slice_find(member.p, member.p + member.n, DATE_MARK) - member.p);
-	return member;
+	return token.p[0] == '~' ? SLICE("~ ") : expiry_member(slice_skip(token, 1));
 }
 
 bool copy_is_believed(const struct copy *copy, uint64_t absence)

@@ -1,6 +1,7 @@
 #include "collection/lane/gather.h"
 
 #include "collection/set_request.h"
+#include "collection/text/expiry.h"
 
 enum {
 	LOOK_MAX = 4096, /* operations and clients that are examined */
@@ -31,7 +32,7 @@ static bool concerns(struct gathering *g, const struct op *read, struct slice lo
 		struct slice members = read->set->members, member;
 		while ((member = slice_token(&members)).n) {
 			if (++g->compared > COMPARED_MAX ||
-				slice_equal(member, slice_skip(token, 1)))
+				slice_equal(member, expiry_member(slice_skip(token, 1))))
 				return true;
 		}
 	}

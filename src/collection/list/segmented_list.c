@@ -50,7 +50,7 @@ static bool read_log(struct segmented_list *list, struct list_piece *piece, stru
 /* Reads the tokens that are neither elements nor the block. Returns the rest of the base. */
 static struct slice read_extras(struct segmented_list *list)
 {
-	struct slice base = buf_slice(&list->base);
+	struct slice base = expiry_drop(buf_slice(&list->base), &list->lasting);
 
 	if (base.n == 0 || !memchr(base.p, '~', base.n))
 		return base;
@@ -100,6 +100,7 @@ void segmented_list_of(struct segmented_list *list, struct elements *elements)
 
 static void free_held(struct segmented_list *list)
 {
+	buf_free(&list->lasting);
 	buf_free(&list->unheld);
 	held_free(&list->held);
 }

@@ -34,7 +34,8 @@ struct list_piece {
 
 struct segmented_list {
 	struct buf base;    /* as it was read */
-	struct buf unheld;  /* the base without held elements, if it has any */
+	struct buf lasting; /* the base without dates of words, if it has any: elements stay */
+	struct buf unheld;  /* the same without held elements, if it has any */
 	struct buf undated; /* the same without its dates, if it has any */
 	struct held held;
 	struct list_piece *pieces;

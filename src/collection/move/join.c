@@ -243,11 +243,12 @@ void join_values(struct slice former, struct slice here, struct buf *out)
 static void add_other_words(struct buf *out, struct slice log, const struct table *table)
 {
 	struct slice word;
-	bool removed;
+	bool gone;
 
 	while ((word = slice_token(&log)).n) {
-		if (word.p[0] == '~' || word.n > 1 + MEMBER_WORD_MAX ||
-			!table_find(table, slice_skip(word, 1), &removed))
+		struct slice member = expiry_member(slice_skip(word, 1));
+		if (word.p[0] == '~' || member.n > MEMBER_WORD_MAX ||
+			!table_find(table, member, 0, &gone))
 			buf_add_word(out, word);
 	}
 }

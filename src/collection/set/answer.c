@@ -186,6 +186,18 @@ static bool answer_has(struct set_view *v, struct set_request *r)
 	return found != SET_WANTED;
 }
 
+/* The view is at the moment of the read if any member expires. */
+static bool answer_ttl(struct set_view *v, struct set_request *r)
+{
+	uint32_t date;
+	enum set_found found = set_view_date(v, r->members, &date);
+
+	r->number = found != SET_IN   ? SET_TTL_NONE
+		: date == EXPIRY_NONE ? SET_TTL_NEVER
+				      : (uint64_t)(date - v->now);
+	return found != SET_WANTED;
+}
+
 static bool is_of_all(const struct set_range *range)
 {
 	return range->from.n == 0 && !range->has_to;
@@ -372,7 +384,7 @@ static enum set_found draw(struct drawing *d, struct table_cursor *cursor, struc
 		if (!nth_of_run(v, run, n, cursor))
 			return SET_WANTED;
 		*member = table_member(cursor);
-		if (cursor->removed)
+		if (table_gone(cursor, v->now))
 			return SET_OUT;
 		newer = set_view_mentioned(v, run + 1, *member);
 	}
@@ -532,7 +544,7 @@ static bool take_members_of_table(struct set_view *v, struct set_request *r)
 	if (!table)
 		return false;
 	for (more = table_nth(&cursor, table, at->entry); more; more = table_next(&cursor)) {
-		take_entry(v, r, table_member(&cursor), cursor.removed);
+		take_entry(v, r, table_member(&cursor), table_gone(&cursor, v->now));
 		if (set_view_is_over(v, LOOKUP_STEPS))
 			return false;
 	}
@@ -621,6 +633,7 @@ bool set_answer(struct set_view *v, struct set_request *request)
 		[SET_SAMPLE] = answer_sample,
 		[SET_RANGE] = answer_range,
 		[SET_COUNT] = answer_count,
+		[SET_TTL] = answer_ttl,
 		[SET_INFO] = answer_info,
 		[SET_TAKE] = answer_take,
 	};

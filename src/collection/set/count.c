@@ -89,7 +89,7 @@ static void count_entry(
 		note_want(c);
 	else
 		c->at.sum +=
-			(below != SET_IN && !entry->removed) - (below == SET_IN && entry->removed);
+			below == SET_IN ? -table_gone(entry, v->now) : !table_gone(entry, v->now);
 }
 
 enum counted { COUNTED, COUNTED_TO_THE_END, COUNTED_SLICE };
@@ -164,7 +164,8 @@ static int64_t count_head(const struct set_view *v, const struct set_range *rang
 static bool count_runs(struct set_view *v, const struct set_range *range, struct set_counting *c)
 {
 	for (; c->at.run < v->run_count; next_run(c)) {
-		if (c->at.run == 0 && v->head.member_count == 0 && v->runs[0].ref.removals == 0)
+		if (c->at.run == 0 && v->head.member_count == 0 &&
+			v->runs[0].ref.removals + v->runs[0].ref.dated == 0)
 			count_oldest(v, range, c);
 		else if (!count_run(v, range, c))
 			return false;
@@ -273,8 +274,11 @@ static bool too_much_to_look_up(const struct set_view *v)
 static bool count_below(struct set_view *v, struct set_counting *c)
 {
 	if (v->counted_runs == 0 && v->run_count) {
+		uint64_t expired;
+		if (!set_view_expired(v, 0, &expired))
+			return false;
 		v->counted_runs = 1;
-		v->counted = v->runs[0].ref.entries - v->runs[0].ref.removals;
+		v->counted = v->runs[0].ref.entries - v->runs[0].ref.removals - expired;
 	}
 	if (too_much_to_look_up(v)) {
 		if (!walk_runs(v))

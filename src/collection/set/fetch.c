@@ -131,6 +131,16 @@ static void saw(struct lane *lane, const struct result *r, struct slice base)
 		ahead_saw(lane, r, base);
 }
 
+/* The answers are those of the moment at which the base was read. Elements of a list stay. */
+static void advance(struct lane *lane)
+{
+	struct fetch *f = lane->work;
+
+	if (set_view_is_dated(&f->entry->view) && !f->may_have_long)
+		set_view_advance(
+			&f->entry->view, env_server_time(lane_env(lane), lane->waiter.key));
+}
+
 static void fetch_on_token_read(struct lane *lane, const struct result *r)
 {
 	struct fetch *f = lane->work;
@@ -141,6 +151,8 @@ static void fetch_on_token_read(struct lane *lane, const struct result *r)
 		lane->lanes->stats.cache_hits++;
 		opening_keep(&f->open, r, buf_slice(&f->entry->view.base));
 		saw(lane, r, buf_slice(&f->entry->view.base));
+		f->may_have_long = lane_is_list(lane, &f->entry->view.split);
+		advance(lane);
 		fetch_answer(lane, NULL);
 	} else {
 		f->entry->churning = CALM;
@@ -178,6 +190,7 @@ static void fetch_on_view_updated(struct lane *lane, const struct result *r)
 	/* After a lost race the key may hold a different collection. */
 	f->may_have_long = lane_is_list(lane, &view->split);
 	f->is_list = f->may_have_long && (view->split.ref_count || lane->rule->max);
+	advance(lane);
 	if (is_broken(f) && (!f->open.missing_on || f->open.missing_on == r->connection)) {
 		f->stays = !f->open.missing_on;
 		f->entry->suspect |= f->stays;
@@ -284,6 +297,8 @@ static void request_compaction(struct lane *lane, const struct set_view *view)
 	size_t size = buf_size(&view->base);
 
 	lane_grew(lane, size);
+	if (set_view_is_spent(view))
+		lane_request_compaction(lane);
 	if (size < COMPARE_MIN || view->split.is_list || !set_view_has_waste(view))
 		return;
 	if (set_view_waste(view) > lane->rule->compact_waste)

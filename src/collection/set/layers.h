@@ -22,6 +22,8 @@ struct set_part {
 	struct buf data;
 	struct table table; /* if it is a table */
 	uint64_t *ranks;
+	/* Members that have expired, and the date of the next one; UINT32_MAX for none. */
+	uint32_t expired, next_date;
 	struct fences fences; /* if it is an index */
 	char id[OPLOG_ID];
 };

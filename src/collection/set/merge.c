@@ -60,6 +60,7 @@ struct merge {
 	struct merge_input *inputs;
 	size_t count;
 	bool oldest; /* the oldest run is an input: removals can be dropped */
+	int64_t now; /* Members that have expired by then become removals; 0: they stay. */
 	struct table_merge streams;
 	struct run_writer writer;
 	struct buf replacement;
@@ -97,14 +98,20 @@ static unsigned tier_of(const struct oplog_run *run)
 	return tier;
 }
 
-bool merge_plan(const struct oplog_run *runs, size_t count, size_t *from, size_t *to)
+bool merge_plan(const struct oplog_run *runs, size_t count, int64_t now, size_t *from, size_t *to)
 {
 	enum { TIERS = 16 };
 	uint64_t newer = 0;
+	bool spent = false;
 
 	for (size_t i = 1; i < count; i++)
 		newer += runs[i].bytes;
+	for (size_t i = 0; i < count; i++)
+		spent |= oplog_is_spent(&runs[i], now);
 	*from = 0;
+	*to = count < WIDTH ? count : WIDTH;
+	if (spent)
+		return true;
 	*to = count;
 	if (count < 2)
 		return false;
@@ -179,6 +186,8 @@ static void take_input(struct merge *m, struct merge_input *in, struct slice *re
 		.bytes = (uint32_t)in->run.bytes,
 		.entries = (uint32_t)in->run.entries,
 		.removals = (uint32_t)in->run.removals,
+		.dated = (uint32_t)in->run.dated,
+		.mean_date = (uint32_t)in->run.mean,
 		.first = SLICE(""),
 	};
 	memcpy(in->fences.list->id, in->run.id.p, OPLOG_ID);
@@ -211,6 +220,8 @@ static struct merge *start_merge(struct lanes *lanes, struct slice key, struct s
 	STAILQ_INIT(&m->later);
 	m->resume.done = merge_on_resume;
 	m->last_slice = lanes->env->now;
+	/* The runs of a load have no removals. */
+	m->now = kept ? env_server_time(lanes->env, key) : 0;
 	m->kept = kept;
 	m->oldest = kept == MARK_SIZE;
 	m->count = count;
@@ -233,7 +244,7 @@ void merge_consider(struct lanes *lanes, struct slice key, struct slice block, i
 	struct oplog_run runs[MERGE_RUNS_MAX];
 	size_t ends[MERGE_RUNS_MAX], count = merge_list(block, runs, ends), from, to;
 
-	if (!merge_plan(runs, count, &from, &to) ||
+	if (!merge_plan(runs, count, env_server_time(lanes->env, key), &from, &to) ||
 		lanes->merge_count >= lanes->env->options->merges || find_merge(lanes, key))
 		return;
 	start_merge(lanes, key, slice_of(block.p, ends[to - 1]), from ? ends[from - 1] : MARK_SIZE,
@@ -250,7 +261,7 @@ void merge_consider_loaded(
 	struct oplog_run runs[MERGE_RUNS_MAX];
 	size_t ends[MERGE_RUNS_MAX], count = list_runs(refs, 0, runs, ends), from, to, begin;
 
-	if (!merge_plan(runs, count, &from, &to) ||
+	if (!merge_plan(runs, count, 0, &from, &to) ||
 		lanes->merge_count >= lanes->env->options->merges || find_merge(lanes, key))
 		return;
 	begin = from ? ends[from - 1] : 0;
@@ -265,7 +276,7 @@ void merge_force(
 	size_t ends[MERGE_RUNS_MAX], count = merge_list(block, runs, ends);
 	struct merge *m = find_merge(lanes, key);
 
-	if (!m && count <= 1) {
+	if (!m && (count == 0 || (count == 1 && !runs[0].dated))) {
 		op->done(op, &(struct outcome){ .status = OUTCOME_DONE });
 		return;
 	}
@@ -356,7 +367,7 @@ static bool reuse(struct merge *m, struct merge_input *in)
 	const struct fence *fence = &in->fences.list[in->next];
 	struct slice to = in->next + 1 < in->fences.count ? fence[1].first : slice_of(NULL, 0);
 
-	if ((m->oldest && fence->removals) ||
+	if ((m->oldest && (fence->removals || (fence->dated && fence->first_date <= m->now))) ||
 		!table_merge_alone(&m->streams, (size_t)(in - m->inputs), to) ||
 		!run_writer_reuse(&m->writer, fence))
 		return false;
@@ -393,6 +404,7 @@ static bool work(struct merge *m)
 
 	for (size_t n = 0; n < slice && m->writer.parts.pending < WRITES_AT_ONCE; n++) {
 		const struct table_cursor *entry;
+		bool gone;
 
 		switch (table_merge_next(&m->streams)) {
 		case MERGE_END:
@@ -405,8 +417,10 @@ static bool work(struct merge *m)
 			break;
 		case MERGE_ENTRY:
 			entry = table_merge_entry(&m->streams);
-			if (!entry->removed || !m->oldest)
-				run_writer_add(&m->writer, table_member(entry), entry->removed);
+			gone = table_gone(entry, m->now);
+			if (!gone || !m->oldest)
+				run_writer_add(&m->writer, table_member(entry), gone,
+					gone ? EXPIRY_NONE : table_date(entry->table, entry->at));
 			break;
 		}
 	}

@@ -35,14 +35,15 @@ bool merge_again(struct lanes *lanes, struct op *op, bool lost);
 
 /*
  * Plans a merge of runs[*from] up to but excluding runs[*to]; the oldest run is first. Returns
- * false if none is due.
+ * false if none is due at `now`, by the clock of the set's server.
  *
  * This is size-tiered compaction. Several runs of about the same size are merged. All runs are
- * merged once the newer ones are large compared with the oldest. So the bytes written stay
+ * merged once the newer ones are large compared with the oldest, or members of a run have expired:
+ * see oplog_is_spent. So the bytes written stay
  * within a small multiple of those added (Bentley and Saxe, "Decomposable searching problems",
  * 1980; O'Neil and others, "The log-structured merge-tree", 1996).
  */
-bool merge_plan(const struct oplog_run *runs, size_t count, size_t *from, size_t *to);
+bool merge_plan(const struct oplog_run *runs, size_t count, int64_t now, size_t *from, size_t *to);
 
 enum { MERGE_RUNS_MAX = 512 };
 

@@ -16,6 +16,7 @@
 #include "collection/machines.h"
 #include "collection/rewrite/ahead.h"
 #include "collection/set_request.h"
+#include "collection/text/expiry.h"
 #include "util/random.h"
 
 /* Returns whether a CAS can replace the base that was read, and preserve its time to live. */
@@ -158,7 +159,7 @@ static struct set_request question(const struct lane *lane)
 	struct slice token = lane_first(lane)->log;
 
 	return (struct set_request){ .verb = SET_TEST,
-		.members = slice_of(token.p + 1, token.n - 2) };
+		.members = expiry_member(slice_of(token.p + 1, token.n - 2)) };
 }
 
 void claim_start(struct lane *lane)

@@ -19,7 +19,6 @@ void run_writer_init(struct run_writer *w, struct lanes *lanes, struct slice key
 	*w = (struct run_writer){ 0 };
 	w->pack_size = lanes->env->options->pack_size;
 	part_writer_init(&w->parts, lanes, key, exptime, answered, arg);
-	fences_begin(&w->index);
 }
 
 void run_writer_fini(struct run_writer *w)
@@ -28,7 +27,7 @@ void run_writer_fini(struct run_writer *w)
 	table_writer_free(&w->table);
 	sorting_free(&w->sorting);
 	fold_free(&w->fold);
-	buf_free(&w->index);
+	fences_writer_free(&w->index);
 	buf_free(&w->first);
 	buf_free(&w->last);
 }
@@ -61,6 +60,8 @@ static void note_table(struct run_writer *w, const struct fence *fence)
 	w->run.entries += fence->entries;
 	w->run.removals += fence->removals;
 	w->run.bytes += fence->bytes;
+	w->run.dated += fence->dated;
+	w->date_sum += (uint64_t)fence->dated * fence->mean_date;
 }
 
 /* Returns the stored form of a table, which may be in `packed`. */
@@ -82,7 +83,9 @@ static struct slice stored_form(struct run_writer *w, struct slice data, struct 
 
 static void write_table(struct run_writer *w)
 {
-	struct fence fence = { .entries = w->table.count, .removals = w->table.removals };
+	struct fence fence = {
+		.entries = w->table.count, .removals = w->table.removals, .dated = w->table.dated
+	};
 	struct buf data = BUF_EMPTY, packed = BUF_EMPTY;
 	struct slice stored;
 
@@ -90,6 +93,10 @@ static void write_table(struct run_writer *w)
 		return;
 	set_name(&w->last, slice_of(w->table.last, w->table.last_size));
 	fence.first = buf_slice(&w->first);
+	if (fence.dated) {
+		fence.first_date = w->table.first_date;
+		fence.mean_date = (uint32_t)(w->table.date_sum / fence.dated);
+	}
 	table_writer_finish(&w->table, &data);
 	fence.bytes = (uint32_t)buf_size(&data);
 	stored = stored_form(w, buf_slice(&data), &packed);
@@ -100,7 +107,7 @@ static void write_table(struct run_writer *w)
 	buf_free(&packed);
 }
 
-void run_writer_add(struct run_writer *w, struct slice member, bool removed)
+void run_writer_add(struct run_writer *w, struct slice member, bool removed, uint32_t date)
 {
 	size_t most = w->parts.lanes->env->options->table_size;
 
@@ -113,8 +120,9 @@ void run_writer_add(struct run_writer *w, struct slice member, bool removed)
 		w->reused = false;
 		set_name(&w->first, slice_of(member.p, fence));
 	}
-	w->parts.wide = w->parts.wide || !oplog_is_narrow_word(member);
+	w->parts.wide = w->parts.wide || date || !oplog_is_narrow_word(member);
 	table_writer_add(&w->table, member, removed);
+	table_writer_date(&w->table, date);
 }
 
 void run_writer_fill(struct run_writer *w, const struct fold *fold, bool removals)
@@ -157,7 +165,7 @@ bool run_writer_fill_step(struct run_writer *w)
 	}
 	for (size_t n = 0; n < ADDED && w->filled < w->sorting.count; n++) {
 		const struct fold_member *m = sorting_get(&w->sorting, w->filled++);
-		run_writer_add(w, slice_of(m->p, m->n), !m->live);
+		run_writer_add(w, slice_of(m->p, m->n), !m->live, fold_date(m));
 	}
 	if (w->filled < w->sorting.count)
 		return false;
@@ -181,6 +189,7 @@ void run_writer_take(struct run_writer *w, const struct fence *fence)
 
 	if (w->run.tables == 0)
 		taken.first.n = 0;
+	w->parts.wide = w->parts.wide || taken.dated;
 	note_table(w, &taken);
 }
 
@@ -203,10 +212,13 @@ void run_writer_finish(struct run_writer *w)
 {
 	write_table(w);
 	w->finished = true;
+	if (w->run.dated)
+		w->run.mean = w->date_sum / w->run.dated;
 	if (w->run.tables > 1) {
+		struct slice index = fences_text(&w->index);
 		w->run.indexed = true;
-		w->run.check = check_of(buf_slice(&w->index));
-		write_part(w, OPLOG_INDEX, w->id, buf_slice(&w->index), buf_slice(&w->index));
+		w->run.check = check_of(index);
+		write_part(w, OPLOG_INDEX, w->id, index, index);
 	} else if (w->run.tables) {
 		memcpy(w->id, w->last_table.id, OPLOG_ID);
 		w->run.check = w->last_table.check;

@@ -14,7 +14,8 @@ struct run_writer {
 	/* The fence of this table; the last member of the previous table. */
 	struct buf first, last;
 	bool reused; /* the previous table was reused */
-	struct buf index;
+	struct fences_writer index;
+	uint64_t date_sum;       /* of all dates; approximately, of tables that were reused */
 	struct fence last_table; /* the last table, written or reused */
 	struct oplog_run run;
 	char id[OPLOG_ID]; /* of the run */
@@ -31,8 +32,11 @@ void run_writer_init(struct run_writer *w, struct lanes *lanes, struct slice key
 /* Requires parts.pending to be 0. */
 void run_writer_fini(struct run_writer *w);
 
-/* Adds an entry, whose member must be greater than the last one. The member is copied. */
-void run_writer_add(struct run_writer *w, struct slice member, bool removed);
+/*
+ * Adds an entry, whose member must be greater than the last one. The member is copied. `date` is
+ * when it expires, or EXPIRY_NONE.
+ */
+void run_writer_add(struct run_writer *w, struct slice member, bool removed, uint32_t date);
 
 /*
  * run_writer_fill adds all members of a fold, and its removals if `removals`.

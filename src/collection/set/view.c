@@ -82,6 +82,7 @@ static struct set_part *open_part(
 		part->ranks = xcalloc(table_restarts(&part->table), sizeof(*part->ranks));
 		table_rank(&part->table, part->ranks);
 	}
+	part->next_date = part->table.dates ? 0 : UINT32_MAX;
 	part->when = ++v->store->clock;
 	v->store->memory += part_memory(part);
 	TAILQ_INSERT_HEAD(&v->store->used, part, link);
@@ -136,7 +137,8 @@ static void use_part(struct set_part *part)
 static bool make_slots(struct set_view *v, struct set_run *run, const struct fences *fences)
 {
 	if (fences->count != run->ref.tables || fences->entries != run->ref.entries ||
-		fences->removals != run->ref.removals || fences->bytes != run->ref.bytes)
+		fences->removals != run->ref.removals || fences->bytes != run->ref.bytes ||
+		fences->dated != run->ref.dated)
 		return false;
 	if (run->tables)
 		return true;
@@ -159,7 +161,8 @@ static bool make_slots(struct set_view *v, struct set_run *run, const struct fen
 static bool matches(struct set_view *v, struct set_run *run, const struct set_part *part)
 {
 	return run->ref.indexed ? make_slots(v, run, &part->fences)
-				: part->table.count == run->ref.entries;
+				: part->table.count == run->ref.entries &&
+			(part->table.dates != NULL) == (run->ref.dated > 0);
 }
 
 /* Frees the runs. Their parts become spare. */
@@ -178,6 +181,7 @@ static void free_runs(struct set_view *v)
 	free(v->runs);
 	v->runs = NULL;
 	v->run_count = 0;
+	v->dated_runs = false;
 }
 
 static void age_spares(struct set_view *v, unsigned most)
@@ -244,9 +248,13 @@ static void make_runs(struct set_view *v, const struct oplog_base *split)
 	free_runs(v);
 	v->runs = runs;
 	v->run_count = count;
-	for (size_t i = 0; i < count; i++)
+	v->dated_runs = false;
+	for (size_t i = 0; i < count; i++) {
 		find_spare(v, &runs[i]);
+		v->dated_runs |= runs[i].ref.dated > 0;
+	}
 	age_spares(v, SPARE_AGE);
+	v->fresh_until = 0;
 }
 
 static void drop_runs(struct set_view *v)
@@ -340,6 +348,9 @@ const struct table *set_view_table(struct set_view *v, size_t run, size_t table)
 		return NULL;
 	}
 	use_part(slot->part);
+	if (slot->part->next_date <= v->now)
+		slot->part->expired =
+			table_expired(&slot->part->table, v->now, &slot->part->next_date);
 	return &slot->part->table;
 }
 
@@ -638,7 +649,7 @@ void set_view_compacted(struct set_view *v, struct slice base)
 
 /*
  * Returns SET_IN if a run has an entry of the member; stores in `removed` whether
- * that is a removal.
+ * that is a removal, or has expired.
  */
 static enum set_found look_in_run(
 	struct set_view *v, size_t run, struct slice member, uint64_t hash, bool *removed)
@@ -656,7 +667,7 @@ static enum set_found look_in_run(
 		return SET_WANTED;
 	if (filters && !may_hold(v, run, number, hash))
 		return SET_OUT;
-	return table_find(table, member, removed) ? SET_IN : SET_OUT;
+	return table_find(table, member, v->now, removed) ? SET_IN : SET_OUT;
 }
 
 /* Continues after a want, so that all wants are noted at once. */
@@ -710,6 +721,149 @@ enum set_found set_view_mentioned(struct set_view *v, size_t from, struct slice 
 	}
 	return wanted ? SET_WANTED : SET_OUT;
 }
+
+/* --- dates --- */
+
+/* Returns the number of members of a table that expire, and the first of their dates, or less. */
+static uint64_t dated_of(const struct set_view *v, size_t run, size_t table, uint32_t *first)
+{
+	const struct set_run *r = &v->runs[run];
+	const struct fence *fence;
+
+	*first = 0;
+	if (!r->ref.indexed || !r->index.part)
+		return r->ref.dated;
+	fence = &r->index.part->fences.list[table];
+	*first = fence->first_date;
+	return fence->dated;
+}
+
+/* Returns when a member of a run may expire next. */
+static int64_t next_of_run(const struct set_view *v, size_t run)
+{
+	const struct set_run *r = &v->runs[run];
+	int64_t next = INT64_MAX;
+
+	if (!r->ref.dated)
+		return next;
+	for (size_t i = 0; i < r->ref.tables; i++) {
+		const struct set_part *part = r->tables ? r->tables[i].part : NULL;
+		uint32_t first;
+		int64_t date;
+
+		if (!dated_of(v, run, i, &first))
+			continue;
+		date = part && part->next_date > v->now ? part->next_date : first;
+		/* The dates after it are not known. */
+		if (date <= v->now)
+			return v->now + 1;
+		next = date < next ? date : next;
+	}
+	return next;
+}
+
+void set_view_advance(struct set_view *v, int64_t now)
+{
+	bool overlay, head, runs;
+
+	/* The clock of a server is an estimate, and members do not come back. */
+	v->now = now > v->now ? now : v->now;
+	overlay = fold_expire(&v->overlay, v->now);
+	head = fold_expire(&v->head, v->now);
+	runs = v->dated_runs && v->now >= v->fresh_until;
+	if (overlay || head || runs)
+		forget_text(v);
+	if (head)
+		buf_consume(&v->sorted_head, buf_size(&v->sorted_head));
+	if (head || runs) {
+		forget_below(v);
+		v->counted_runs = 0;
+	}
+	if (!runs)
+		return;
+	v->fresh_until = INT64_MAX;
+	for (size_t i = 0; i < v->run_count; i++) {
+		int64_t next = next_of_run(v, i);
+		v->fresh_until = next < v->fresh_until ? next : v->fresh_until;
+	}
+}
+
+bool set_view_is_spent(const struct set_view *v)
+{
+	for (size_t i = 0; v->dated_runs && i < v->run_count; i++) {
+		if (oplog_is_spent(&v->runs[i].ref, v->now))
+			return true;
+	}
+	return false;
+}
+
+bool set_view_expired(struct set_view *v, size_t run, uint64_t *out)
+{
+	enum { DATES = 64 /* read in one step */ };
+	const struct set_run *r = &v->runs[run];
+	bool there = true;
+
+	*out = 0;
+	if (!r->ref.dated)
+		return true;
+	if (r->ref.indexed && !set_view_index(v, run))
+		return false;
+	for (size_t i = 0; i < r->ref.tables; i++) {
+		uint32_t first;
+		if (!dated_of(v, run, i, &first) || first > v->now)
+			continue;
+		if (set_view_table(v, run, i)) {
+			*out += r->tables[i].part->expired;
+			set_view_spend(v, r->tables[i].part->table.count / DATES);
+		} else {
+			there = false;
+		}
+	}
+	return there;
+}
+
+/* Moves a cursor to the newest entry of a member in the runs. SET_OUT if they have none. */
+static enum set_found find_in_runs(struct set_view *v, struct slice member, struct table_cursor *c)
+{
+	for (size_t i = v->run_count; i-- > 0;) {
+		size_t number = set_view_table_of(v, i, member);
+		const struct table *table =
+			number == SIZE_MAX ? NULL : set_view_table(v, i, number);
+
+		if (!table)
+			return SET_WANTED;
+		if (table_seek(c, table, member) && slice_equal(table_member(c), member))
+			return SET_IN;
+	}
+	return SET_OUT;
+}
+
+static enum set_found date_of(const struct fold_member *m, uint32_t *date)
+{
+	*date = fold_date(m);
+	return m->live ? SET_IN : SET_OUT;
+}
+
+enum set_found set_view_date(struct set_view *v, struct slice member, uint32_t *date)
+{
+	struct table_cursor c;
+	enum set_found found;
+	size_t i;
+
+	*date = EXPIRY_NONE;
+	if (fold_find(&v->overlay, member, &i))
+		return date_of(&v->overlay.members[i], date);
+	found = find_in_runs(v, member, &c);
+	if (found == SET_IN) {
+		*date = table_date(c.table, c.at);
+		return table_gone(&c, v->now) ? SET_OUT : SET_IN;
+	}
+	if (found == SET_OUT && fold_find(&v->head, member, &i))
+		return date_of(&v->head.members[i], date);
+	return found;
+}
+
+/* --- the view as a whole --- */
 
 double set_view_waste(const struct set_view *v)
 {

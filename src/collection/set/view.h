@@ -5,6 +5,9 @@
  *     runs      oldest first; their indexes and tables, as far as memory allows
  *     overlay   the log after the references, folded
  *
+ * It is the set at one moment, v->now: members whose date has passed by then are not in it. That
+ * moves on with set_view_advance, which drops what was computed once a member may have expired.
+ *
  * set_view_update applies a new version of the base. If the base only grew, the added bytes are
  * folded in. If its references changed, the remaining runs keep their tables. A lookup that needs a
  * part which is not in memory notes a want, to be loaded.
@@ -35,6 +38,9 @@ struct set_view {
 	struct set_run *runs;
 	struct hash_secret secret; /* for the hashes of members */
 	struct fold overlay, head;
+	bool dated_runs;                        /* Some runs have members that expire. */
+	int64_t now;                            /* seconds since 1970, if there are dates */
+	int64_t fresh_until;                    /* when a member of the runs may expire */
 	struct oplog_base split;                /* the parsed base */
 	struct slice unfolded_head, unfolded;   /* not folded yet */
 	uint64_t version;                       /* changes when the set may have changed */
@@ -56,6 +62,8 @@ struct set_view {
 	struct set_store *store;
 	struct set_parts spare; /* parts without a run, to which a base may soon refer */
 };
+
+enum set_found { SET_OUT, SET_IN, SET_WANTED /* a part must be loaded first */ };
 
 /* Initialises an empty view. `seed` is for the hashes. `store` accounts parts, and outlives it. */
 void set_view_init(struct set_view *v, uint64_t seed, struct set_store *store);
@@ -90,6 +98,29 @@ static inline bool set_view_has_long(const struct set_view *v)
 {
 	return v->head.has_long || v->overlay.has_long;
 }
+
+/*
+ * Moves the view to a later moment by the clock of the set's server, if it has members that expire.
+ * An answer in progress that depends on one that has expired begins again.
+ */
+void set_view_advance(struct set_view *v, int64_t now);
+static inline bool set_view_is_dated(const struct set_view *v)
+{
+	return v->overlay.dated || v->head.dated || v->dated_runs;
+}
+
+/* Returns whether about half of a run has expired, so that a merge would make the set smaller. */
+bool set_view_is_spent(const struct set_view *v);
+
+/*
+ * Stores the number of members of a run that have expired. Returns false if that needs parts which
+ * are not in memory; then they are wanted.
+ */
+bool set_view_expired(struct set_view *v, size_t run, uint64_t *out)
+	__attribute__((warn_unused_result));
+
+/* Stores the date of a member in `date`; EXPIRY_NONE if it does not expire. */
+enum set_found set_view_date(struct set_view *v, struct slice member, uint32_t *date);
 
 /* Returns whether everything in the view is derived from this base. */
 bool set_view_is_of(const struct set_view *v, struct slice base);
@@ -126,8 +157,6 @@ struct slice set_view_table_data(
 
 /* Returns the only table of a run that can hold a member; SIZE_MAX if the index must be loaded. */
 size_t set_view_table_of(struct set_view *v, size_t run, struct slice member);
-
-enum set_found { SET_OUT, SET_IN, SET_WANTED /* a part must be loaded first */ };
 
 /* Look up a member in the head and the `runs` oldest runs, or in the whole set. */
 enum set_found set_view_below(struct set_view *v, size_t runs, struct slice member);

@@ -139,7 +139,7 @@ enum walk_step walk_next(struct walk *w, struct slice *member)
 		*member = table_member(entry);
 		if (is_above(w->range, *member))
 			return WALK_END;
-		if (!entry->removed && !is_first_to_skip(w, *member))
+		if (!table_gone(entry, w->view->now) && !is_first_to_skip(w, *member))
 			return WALK_MEMBER;
 	}
 }

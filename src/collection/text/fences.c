@@ -6,8 +6,15 @@
 #include "util/alloc.h"
 
 #define MAGIC "I1"
+#define DATED_MAGIC "I2"
 
-enum { MAGIC_SIZE = sizeof(MAGIC) - 1, CHECK = 8, LEAST = OPLOG_ID + CHECK + 4 };
+enum {
+	MAGIC_SIZE = sizeof(MAGIC) - 1,
+	CHECK = 8,
+	LEAST = OPLOG_ID + CHECK + 4,
+	NUMBER = 4,
+	DATES = 3 * NUMBER
+};
 
 static bool read_one(const char **p, const char *end, struct fence *out)
 {
@@ -39,16 +46,49 @@ static void rank_fences(struct fences *f)
 	}
 }
 
+/* Returns the start of the dates in an index that has them; NULL if there is no room for any. */
+static const char *dates_of(struct slice data)
+{
+	size_t room = data.n < MAGIC_SIZE + NUMBER ? 0 : data.n - MAGIC_SIZE - NUMBER;
+	uint64_t count = room ? little_load(data.p + data.n - NUMBER, NUMBER) : 0;
+
+	return count && count <= room / DATES ? data.p + data.n - NUMBER - count * DATES : NULL;
+}
+
+/* Reads the dates of all tables. Returns false if their numbers are not possible. */
+static bool read_dates(struct fences *f, struct slice dates)
+{
+	const char *p = dates.p;
+
+	if (dates.n != f->count * DATES + NUMBER)
+		return false;
+	for (size_t i = 0; i < f->count; i++, p += DATES) {
+		struct fence *fence = &f->list[i];
+		fence->dated = (uint32_t)little_load(p, NUMBER);
+		fence->first_date = (uint32_t)little_load(p + NUMBER, NUMBER);
+		fence->mean_date = (uint32_t)little_load(p + 2 * NUMBER, NUMBER);
+		f->dated += fence->dated;
+		if (fence->dated > fence->entries - fence->removals ||
+			(fence->dated > 0) != (fence->mean_date > 0) ||
+			fence->first_date > fence->mean_date)
+			return false;
+	}
+	return f->dated > 0;
+}
+
 bool fences_read(struct fences *f, struct slice data)
 {
 	const char *p, *end;
-	bool good = data.n > MAGIC_SIZE && memcmp(data.p, MAGIC, MAGIC_SIZE) == 0;
+	bool dated = slice_starts(data, SLICE(DATED_MAGIC)),
+	     good = dated || slice_starts(data, SLICE(MAGIC));
 
 	*f = (struct fences){ 0 };
 	if (!good)
 		return false;
 	p = data.p + MAGIC_SIZE;
-	end = data.p + data.n;
+	end = dated ? dates_of(data) : data.p + data.n;
+	if (!end)
+		return false;
 	f->list = xcalloc(data.n / LEAST + 1, sizeof(*f->list));
 	for (; good && p < end; f->count++) {
 		struct fence *fence = &f->list[f->count];
@@ -60,7 +100,8 @@ bool fences_read(struct fences *f, struct slice data)
 		f->removals += fence->removals;
 		f->bytes += fence->bytes;
 	}
-	if (!good || f->count == 0) {
+	if (!good || f->count == 0 ||
+		(dated && !read_dates(f, slice_skip(data, (size_t)(end - data.p))))) {
 		fences_free(f);
 		return false;
 	}
@@ -95,22 +136,19 @@ bool fences_hold(const struct fences *f, size_t i, const struct table *t)
 {
 	struct table_cursor c;
 
-	return t->count == f->list[i].entries && table_first(&c, t) &&
-		member_compare(table_member(&c), f->list[i].first) >= 0 &&
+	return t->count == f->list[i].entries && (t->dates != NULL) == (f->list[i].dated > 0) &&
+		table_first(&c, t) && member_compare(table_member(&c), f->list[i].first) >= 0 &&
 		table_nth(&c, t, t->count - 1) &&
 		(i + 1 == f->count || member_compare(table_member(&c), f->list[i + 1].first) < 0);
 }
 
-void fences_begin(struct buf *out)
+void fences_add(struct fences_writer *w, const struct fence *fence)
 {
-	BUF_ADD(out, MAGIC);
-}
+	char *start, *p;
 
-void fences_add(struct buf *out, const struct fence *fence)
-{
-	char *start = buf_reserve(out, OPLOG_ID + CHECK + 4 * VARINT_MAX + fence->first.n),
-	     *p = start;
-
+	if (w->count++ == 0)
+		BUF_ADD(&w->text, MAGIC);
+	start = p = buf_reserve(&w->text, OPLOG_ID + CHECK + 4 * VARINT_MAX + fence->first.n);
 	p = slice_write(p, slice_of(fence->id, OPLOG_ID));
 	p = little_write(p, fence->check, CHECK);
 	p = varint_write(p, fence->bytes);
@@ -118,7 +156,31 @@ void fences_add(struct buf *out, const struct fence *fence)
 	p = varint_write(p, fence->removals);
 	p = varint_write(p, (uint32_t)fence->first.n);
 	p = slice_write(p, fence->first);
-	buf_commit(out, (size_t)(p - start));
+	buf_commit(&w->text, (size_t)(p - start));
+	p = buf_reserve(&w->dates, DATES);
+	p = little_write(p, fence->dated, NUMBER);
+	p = little_write(p, fence->first_date, NUMBER);
+	little_write(p, fence->mean_date, NUMBER);
+	buf_commit(&w->dates, DATES);
+	w->dated |= fence->dated > 0;
+}
+
+struct slice fences_text(struct fences_writer *w)
+{
+	if (w->dated) {
+		memcpy(w->text.data + w->text.start, DATED_MAGIC, MAGIC_SIZE);
+		little_write(buf_reserve(&w->dates, NUMBER), w->count, NUMBER);
+		buf_commit(&w->dates, NUMBER);
+		buf_add_slice(&w->text, buf_slice(&w->dates));
+		w->dated = false;
+	}
+	return buf_slice(&w->text);
+}
+
+void fences_writer_free(struct fences_writer *w)
+{
+	buf_free(&w->text);
+	buf_free(&w->dates);
 }
 
 size_t fence_size(struct slice last, struct slice first)

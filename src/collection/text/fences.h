@@ -3,11 +3,16 @@
  * member can only be in the last table whose fence is not above it.
  *
  *     "I1"  entry ...
+ *     "I2"  entry ...  dates ...  count
  *
  *     entry  id, 12 bytes; check, 64 bits little-endian; varints: bytes of the table, entries,
  *            removals among them, bytes of the fence; the fence
+ *     dates  of each table, three numbers of 32 bits: how many members expire, the first of
+ *            their dates, and the mean
+ *     count  of tables, 32 bits
  *
- * The first fence is empty. Varints have the format of table.h.
+ * The second form is that of a run with members that expire. The first fence is empty. Numbers have
+ * the format of table.h.
  */
 #ifndef COLLECTION_TEXT_FENCES_H
 #define COLLECTION_TEXT_FENCES_H
@@ -20,6 +25,8 @@ struct fence {
 	char id[OPLOG_ID];
 	uint64_t check;
 	uint32_t bytes, entries, removals;
+	/* Members that expire, the first of their dates, or less, and the mean; 0 for none. */
+	uint32_t dated, first_date, mean_date;
 	uint64_t before; /* entries of all tables before it */
 	/* The fence: at most its first member, and above the last member of the previous table. */
 	struct slice first;
@@ -28,7 +35,7 @@ struct fence {
 struct fences {
 	struct fence *list;
 	size_t count;
-	uint64_t entries, removals, bytes; /* of all tables */
+	uint64_t entries, removals, bytes, dated; /* of all tables */
 	/* Ranks of the fences: word_rank of their first bytes after `common`. */
 	uint64_t *ranks;
 	size_t common;
@@ -45,14 +52,20 @@ void fences_free(struct fences *f);
 size_t fences_find(const struct fences *f, struct slice member);
 
 /*
- * Returns whether a table matches entry `i`: its count, and all members between its
- * fence and the next one.
+ * Returns whether a table matches entry `i`: its count, whether it has dates, and all members
+ * between its fence and the next one.
  */
 bool fences_hold(const struct fences *f, size_t i, const struct table *t);
 
-/* fences_begin begins an index; fences_add appends an entry. fence->before is ignored. */
-void fences_begin(struct buf *out);
-void fences_add(struct buf *out, const struct fence *fence);
+/* Writes an index. All zeroes is an empty one; fences_text ends it. fence->before is ignored. */
+struct fences_writer {
+	struct buf text, dates;
+	uint32_t count;
+	bool dated;
+};
+void fences_add(struct fences_writer *w, const struct fence *fence);
+struct slice fences_text(struct fences_writer *w);
+void fences_writer_free(struct fences_writer *w);
 
 /*
  * Returns the size of the shortest prefix of `first` that is above `last`. Requires

@@ -46,6 +46,7 @@ void fold_reset(struct fold *f)
 	else if (f->slots && f->member_count)
 		memset(f->slots, 0, f->slot_count * sizeof(*f->slots));
 	f->member_count = f->live = f->live_bytes = f->all_bytes = f->tokens = f->bytes = 0;
+	f->dated = 0;
 	f->has_long = false;
 }
 
@@ -126,7 +127,7 @@ static void new_member(
 		f->member_capacity = f->member_capacity ? f->member_capacity * 2 : MEMBERS_MIN;
 		f->members = xrealloc(f->members, f->member_capacity * sizeof(*f->members));
 	}
-	f->members[f->member_count++] = (struct fold_member){ p, (uint32_t)n, false };
+	f->members[f->member_count++] = (struct fold_member){ .p = p, .n = (uint32_t)n };
 	f->all_bytes += n;
 	*slot = (struct fold_slot){ hash, (uint32_t)f->member_count };
 	if (f->old)
@@ -147,6 +148,8 @@ static struct fold_member *note(struct fold *f, const char *p, size_t n)
 
 static void set_live(struct fold *f, struct fold_member *m, bool live)
 {
+	f->dated -= m->dated;
+	m->dated = false;
 	if (m->live == live)
 		return;
 	m->live = live;
@@ -189,7 +192,7 @@ bool fold_take_encoded(struct fold *f, struct slice log)
 	/* The tokens have the order of the members. */
 	for (size_t i = 0; i < f->member_count; i++) {
 		f->members[i].p = p + 1;
-		p += f->members[i].n + 2;
+		p += f->members[i].n + 2 + (f->members[i].dated ? EXPIRY_SIZE : 0);
 	}
 	f->tokens = f->member_count;
 	f->bytes = log.n;
@@ -210,6 +213,27 @@ static bool takes_word(struct fold *f, size_t n)
 	return f->takes_long && n <= ELEMENT_WORD_MAX;
 }
 
+/* Reads a word with a date. Returns its end, or NULL. It is apart because few logs have any. */
+static __attribute__((noinline)) const char *add_dated(
+	struct fold *f, const char *word, const char *end)
+{
+	struct fold_member *m;
+	uint32_t date;
+	size_t n;
+
+	end = expiry_word_end(word, end, &n);
+	if (!end || !takes_word(f, n))
+		return NULL;
+	m = note(f, word, n);
+	set_live(f, m, true);
+	m->p = word;
+	m->dated = true;
+	date = fold_date(m);
+	if (f->dated++ == 0 || date < f->first_date)
+		f->first_date = date;
+	return end;
+}
+
 bool fold_log(struct fold *f, struct slice log)
 {
 	const char *p = log.p, *end = log.p + log.n;
@@ -226,12 +250,31 @@ bool fold_log(struct fold *f, struct slice log)
 			continue;
 		}
 		p = element_word_end(p, end);
-		if (!p || p == end || !takes_word(f, (size_t)(p - member)))
+		if (p && p < end && takes_word(f, (size_t)(p - member)))
+			set_live(f, note(f, member, (size_t)(p - member)), add);
+		else if (p || !add || !(p = add_dated(f, member, end)))
 			return false;
-		set_live(f, note(f, member, (size_t)(p - member)), add);
 		f->tokens++;
 		p++;
 	}
+	return true;
+}
+
+bool fold_expire(struct fold *f, int64_t now)
+{
+	uint32_t first = UINT32_MAX;
+
+	if (!f->dated || f->first_date > now)
+		return false;
+	for (size_t i = 0; i < f->member_count; i++) {
+		struct fold_member *m = &f->members[i];
+		uint32_t date = fold_date(m);
+		if (expiry_is_past(date, now))
+			set_live(f, m, false);
+		else if (date && date < first)
+			first = date;
+	}
+	f->first_date = first;
 	return true;
 }
 
@@ -302,6 +345,10 @@ static char *write_fold(const struct fold *f, size_t i, size_t end, char *p, boo
 			*p++ = m->live ? '+' : '-';
 		memcpy(p, m->p, m->n);
 		p += m->n;
+		if (m->dated && sign) {
+			memcpy(p, m->p + m->n, EXPIRY_SIZE);
+			p += EXPIRY_SIZE;
+		}
 		*p++ = ' ';
 	}
 	return p;
@@ -333,7 +380,9 @@ void fold_join(const struct fold *f, struct buf *out)
 
 size_t fold_log_size(const struct fold *f, bool removals)
 {
-	return removals ? f->all_bytes + 2 * f->member_count : f->live_bytes + 2 * f->live;
+	size_t names = removals ? f->all_bytes + 2 * f->member_count : f->live_bytes + 2 * f->live;
+
+	return names + f->dated * EXPIRY_SIZE;
 }
 
 void fold_encode(const struct fold *f, bool removals, struct buf *out)

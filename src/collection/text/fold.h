@@ -1,7 +1,8 @@
 /*
  * Folds a log of additions and removals: the last token of a member decides whether it is in
  * the set. Members keep the order of their first tokens. A fold borrows the logs that it reads
- * as long as it is used.
+ * as long as it is used. It reads no clock: members whose date (expiry.h) has passed stay in it
+ * until fold_expire.
  */
 #ifndef COLLECTION_TEXT_FOLD_H
 #define COLLECTION_TEXT_FOLD_H
@@ -9,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "collection/text/expiry.h"
 #include "util/buf.h"
 #include "util/hash.h"
 #include "util/slice.h"
@@ -17,6 +19,7 @@ struct fold_member {
 	const char *p;
 	uint32_t n;
 	bool live;
+	bool dated; /* It is live, and a date follows the member at `p`. */
 };
 
 struct fold {
@@ -27,6 +30,8 @@ struct fold {
 	size_t live;               /* members that are in the set */
 	size_t all_bytes;          /* of the names of all members */
 	size_t live_bytes;         /* of the names of live members */
+	size_t dated;              /* live members with a date */
+	uint32_t first_date;       /* if there are any: at most the first of these dates */
 	size_t tokens;             /* read so far */
 	size_t bytes;              /* read so far */
 	uint64_t seed;             /* of the hash */
@@ -46,8 +51,8 @@ void fold_reset(struct fold *f);
 void fold_free(struct fold *f);
 
 /*
- * Reads a log: tokens `+member` and `-member`, each followed by one space. Dates (date.h) are
- * skipped. Returns false if the log is malformed, or a word is too long; then the fold may only be
+ * Reads a log: tokens `+member` and `-member`, each followed by one space. Dates of the base
+ * (date.h) are skipped. Returns false if the log is malformed, or a word is too long; then the fold may only be
  * passed to fold_reset or fold_free.
  */
 bool fold_log(struct fold *f, struct slice log) __attribute__((warn_unused_result));
@@ -67,6 +72,18 @@ bool fold_take_encoded(struct fold *f, struct slice log) __attribute__((warn_unu
 
 /* Adjusts the fold after all bytes that it borrows moved from `from` to `to`. */
 void fold_rebase(struct fold *f, const char *from, const char *to);
+
+/*
+ * Removes the members that have expired at `now`, in seconds since 1970. Returns false if there may
+ * be none, and none was removed.
+ */
+bool fold_expire(struct fold *f, int64_t now);
+
+/* Returns the date of a member; EXPIRY_NONE if it has none. */
+static inline uint32_t fold_date(const struct fold_member *m)
+{
+	return m->dated ? expiry_read(m->p + m->n) : EXPIRY_NONE;
+}
 
 /* Apply one addition or removal. The member is borrowed. */
 void fold_add(struct fold *f, struct slice member);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "collection/text/date.h"
+#include "collection/text/expiry.h"
 #include "collection/text/held.h"
 #include "util/alloc.h"
 #include "util/check.h"
@@ -118,12 +119,26 @@ bool oplog_next_ref(struct slice *refs, struct oplog_ref *out)
 	return true;
 }
 
-/* <id>.<tables>.<entries>.<removals>.<bytes>.<check> */
+/* Removes the next numbers of a reference, each of which a dot follows. */
+static bool take_numbers(struct slice *rest, uint64_t *const numbers[], size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		uint32_t number;
+		if (!take_number_until(rest, '.', &number))
+			return false;
+		*numbers[i] = number;
+	}
+	return true;
+}
+
+/* <id>.<tables>.<entries>.<removals>.<bytes>[.<dated>.<mean>].<check> */
 static bool parse_run(struct slice token, struct oplog_run *out)
 {
 	struct slice rest;
-	uint64_t *const numbers[] = { &out->tables, &out->entries, &out->removals, &out->bytes };
+	uint64_t *const numbers[] = { &out->tables, &out->entries, &out->removals, &out->bytes },
+			*const dates[] = { &out->dated, &out->mean };
 
+	out->dated = out->mean = 0;
 	if (token.n <= OPLOG_ID || token.p[OPLOG_ID] != '.')
 		return false;
 	out->id = slice_of(token.p, OPLOG_ID);
@@ -131,13 +146,13 @@ static bool parse_run(struct slice token, struct oplog_run *out)
 	if (!out->indexed && !oplog_is_id(out->id, OPLOG_TABLE))
 		return false;
 	rest = slice_skip(token, OPLOG_ID + 1);
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
-		uint32_t number;
-		if (!take_number_until(&rest, '.', &number))
-			return false;
-		*numbers[i] = number;
-	}
-	return parse_check(rest, &out->check) && out->entries && out->removals <= out->entries &&
+	if (!take_numbers(&rest, numbers, sizeof(numbers) / sizeof(*numbers)) ||
+		(rest.n > NUM_HEX &&
+			(!take_numbers(&rest, dates, sizeof(dates) / sizeof(*dates)) ||
+				!out->dated || !out->mean)))
+		return false;
+	return parse_check(rest, &out->check) && out->entries &&
+		out->removals + out->dated <= out->entries &&
 		(out->indexed ? out->tables > 1 : out->tables == 1);
 }
 
@@ -154,7 +169,8 @@ bool oplog_next_run(struct slice *refs, struct oplog_run *out)
 bool oplog_same_run(const struct oplog_run *a, const struct oplog_run *b)
 {
 	return slice_equal(a->id, b->id) && a->check == b->check && a->tables == b->tables &&
-		a->entries == b->entries && a->removals == b->removals && a->bytes == b->bytes;
+		a->entries == b->entries && a->removals == b->removals && a->bytes == b->bytes &&
+		a->dated == b->dated && a->mean == b->mean;
 }
 
 /* Returns the offset of the first token that begins with @, or the size of the log. */
@@ -183,12 +199,23 @@ const char *oplog_extra_end(const char *p, const char *end)
 	return after ? after : held_end(p, end);
 }
 
+const char *oplog_dated_token_end(const char *p, const char *end)
+{
+	const char *after = oplog_token_end(p, end);
+	size_t size;
+
+	if (after || *p != '+')
+		return after;
+	p = expiry_word_end(p + 1, end, &size);
+	return p && size <= MEMBER_WORD_MAX ? p + 1 : NULL;
+}
+
 bool oplog_is_log(struct slice log)
 {
 	const char *p = log.p, *end = log.p + log.n;
 
 	while (p && p < end)
-		p = *p == '~' ? oplog_extra_end(p, end) : oplog_token_end(p, end);
+		p = *p == '~' ? oplog_extra_end(p, end) : oplog_dated_token_end(p, end);
 	return p == end;
 }
 
@@ -353,11 +380,13 @@ void oplog_add_ref(struct buf *out, const struct oplog_ref *ref)
 
 void oplog_add_run(struct buf *out, const struct oplog_run *run)
 {
-	const uint64_t numbers[] = { run->tables, run->entries, run->removals, run->bytes };
+	const uint64_t numbers[] = { run->tables, run->entries, run->removals, run->bytes,
+		run->dated, run->mean };
+	size_t count = sizeof(numbers) / sizeof(*numbers) - (run->dated ? 0 : 2);
 
 	BUF_ADD(out, "@");
 	buf_add_slice(out, run->id);
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
+	for (size_t i = 0; i < count; i++) {
 		BUF_ADD(out, ".");
 		buf_add_u64(out, numbers[i]);
 	}

@@ -15,16 +15,19 @@
  * run is a sequence of tables (table.h) in the order of their members. A reference to a run is
  *
  *     @<id>.<tables>.<entries>.<removals>.<bytes>.<check>
+ *     @<id>.<tables>.<entries>.<removals>.<bytes>.<dated>.<mean>.<check>
  *
  * An id is a letter and eleven random letters or digits: first a digit, then a letter, and a letter
  * at the end, so that few other keys end like one. The digit is the place of the part: 0 is the
  * server of the base, n the n-th one after it. `t`: the run is one table, the item <key>.<id>. `i`:
  * that item is an index (fences.h), which lists the tables. The check is that of the item's value
  * (util/check.h), 16 hexadecimal digits. Entries, removals among them, and bytes are totals of the
- * run's tables. Removals in the oldest run have no effect; it has some only if all older runs were
+ * run's tables. The second form is that of a run with members that expire: their number, and the
+ * mean of their dates. Removals in the oldest run have no effect; it has some only if all older runs were
  * merged to nothing.
  *
- * The log may have dates, at which the base expires: see date.h. That of a list may have elements
+ * Words of the log of a set may have dates: see expiry.h. The log may also have dates at which the
+ * base expires: see date.h. That of a list may have elements
  * that clients hold: see held.h.
  *
  * A reference to a segment of a list is
@@ -97,6 +100,7 @@ struct oplog_run {
 	struct slice id;
 	bool indexed; /* the item is an index; else it is the only table */
 	uint64_t tables, entries, removals, bytes; /* each below 2^32 */
+	uint64_t dated, mean;                      /* below 2^32; 0 without members that expire */
 	uint64_t check;
 };
 
@@ -119,6 +123,9 @@ static inline const char *oplog_token_end(const char *p, const char *end)
 	p = element_word_end(word, end);
 	return !p || p == end || p - word > ELEMENT_WORD_MAX ? NULL : p + 1;
 }
+
+/* The same for a token of a set, whose word may have a date. */
+const char *oplog_dated_token_end(const char *p, const char *end);
 
 /*
  * Returns whether the word is one of form 1: at most 250 bytes, and no escapes or control
@@ -144,6 +151,14 @@ bool oplog_next_run(struct slice *refs, struct oplog_run *out);
 
 /* Returns whether two references to runs are equal in every number. */
 bool oplog_same_run(const struct oplog_run *a, const struct oplog_run *b);
+
+/* Returns whether about half of a run that mostly has members that expire has done so at `now`. */
+static inline bool oplog_is_spent(const struct oplog_run *run, int64_t now)
+{
+	enum { PART = 4 };
+
+	return run->dated && run->dated >= run->entries / PART && (int64_t)run->mean <= now;
+}
 
 /* Returns whether `data` can be the content of the segment. */
 bool oplog_matches(struct oplog_check check, struct slice data);
@@ -173,7 +188,10 @@ size_t oplog_cut_end(struct slice log, size_t max);
 /* Returns the end of the date or held element at `p`, as oplog_token_end does. */
 const char *oplog_extra_end(const char *p, const char *end);
 
-/* Returns whether a log consists only of well-formed tokens, dates and held elements. */
+/*
+ * Returns whether a log consists only of well-formed tokens, whose words may have dates, of dates
+ * of the base, and of held elements.
+ */
 bool oplog_is_log(struct slice log);
 
 /* Returns the number of tokens in a log. */

@@ -11,8 +11,9 @@
 
 enum {
 	MAGIC_SIZE = sizeof(MAGIC) - 1,
-	HEAD_MAX = MAGIC_SIZE + 5 + 2 * VARINT_MAX,
-	REMOVALS = 1, /* the only flag so far */
+	HEAD_MAX = MAGIC_SIZE + 6 + 3 * VARINT_MAX,
+	REMOVALS = 1, /* flags */
+	DATES = 2,
 	LETTERS_MAX = 128,
 	BYTES = 256,
 	NUMBER_BITS = 62,
@@ -42,6 +43,8 @@ struct layout {
 /* The first fields of a table. */
 struct head {
 	bool removals;
+	unsigned date_bits; /* 0: no dates */
+	uint32_t first_date;
 	unsigned rate;
 	uint32_t count, size;
 	size_t letters;
@@ -190,6 +193,29 @@ static size_t tail_end(const struct layout *l, uint32_t size)
 	return end > l->head ? end : l->head;
 }
 
+static inline unsigned bit_length(uint64_t number)
+{
+	return BITS_WINDOW - (unsigned)__builtin_clzll(number);
+}
+
+static void measure_dates(struct packer *k)
+{
+	uint32_t first = UINT32_MAX, last = 0;
+
+	for (uint32_t i = 0; k->table->dates && i < k->table->count; i++) {
+		uint32_t date = table_date(k->table, i);
+		if (date && date < first)
+			first = date;
+		if (date > last)
+			last = date;
+	}
+	if (last == 0)
+		return;
+	k->head.first_date = first;
+	k->head.date_bits = bit_length(last - first + 1);
+	k->bits += (uint64_t)k->table->count * k->head.date_bits;
+}
+
 static void measure_entries(struct packer *k)
 {
 	const struct layout *l = &k->layout;
@@ -198,6 +224,7 @@ static void measure_entries(struct packer *k)
 
 	k->gaps = xmalloc(k->table->count * sizeof(*k->gaps));
 	k->bits = k->head.removals ? k->table->count : 0;
+	measure_dates(k);
 	for (bool more = table_first(&c, k->table); more; more = table_next(&c)) {
 		uint64_t number = number_of(k, &c);
 		size_t end = tail_end(l, c.size);
@@ -207,11 +234,6 @@ static void measure_entries(struct packer *k)
 		for (size_t i = l->head; i < end; i++)
 			k->bits += l->place[i].bits;
 	}
-}
-
-static inline unsigned bit_length(uint64_t number)
-{
-	return BITS_WINDOW - (unsigned)__builtin_clzll(number);
 }
 
 static uint64_t bits_of_gaps(const struct packer *k, unsigned rate)
@@ -248,7 +270,7 @@ static char *write_head(const struct packer *k, char *p)
 {
 	memcpy(p, MAGIC, MAGIC_SIZE);
 	p += MAGIC_SIZE;
-	*p++ = k->head.removals ? REMOVALS : 0;
+	*p++ = (char)((k->head.removals ? REMOVALS : 0) | (k->head.date_bits ? DATES : 0));
 	*p++ = (char)k->head.rate;
 	p = varint_write(p, k->head.count);
 	p = varint_write(p, k->head.size);
@@ -256,7 +278,12 @@ static char *write_head(const struct packer *k, char *p)
 	*p++ = (char)k->layout.longest;
 	*p++ = (char)k->head.letters;
 	memcpy(p, k->head.letter, k->head.letters);
-	return p + k->head.letters;
+	p += k->head.letters;
+	if (k->head.date_bits) {
+		p = varint_write(p, k->head.first_date);
+		*p++ = (char)k->head.date_bits;
+	}
+	return p;
 }
 
 /* After lay_out, the first letter of a position may have the digit 0; it is in the layout. */
@@ -271,6 +298,13 @@ static void write_positions(const struct packer *k, struct bits_writer *b)
 				1);
 		}
 	}
+}
+
+static void write_date(const struct packer *k, struct bits_writer *b, uint32_t entry)
+{
+	uint32_t date = table_date(k->table, entry);
+
+	bits_put(b, date ? date - k->head.first_date + 1 : 0, k->head.date_bits);
 }
 
 static void write_gap(struct bits_writer *b, uint64_t gap, unsigned rate)
@@ -297,6 +331,8 @@ static void write_entries(const struct packer *k, struct bits_writer *b)
 
 		if (k->head.removals)
 			bits_put(b, c.removed, 1);
+		if (k->head.date_bits)
+			write_date(k, b, c.at);
 		write_gap(b, k->gaps[c.at], k->head.rate);
 		for (size_t i = l->head; i < end; i++)
 			bits_put(b, digit_at(k, &c, i), l->place[i].bits);
@@ -359,17 +395,27 @@ struct unpacker {
 	uint64_t numbers[PACKED_MEMBER_MAX + 1]; /* those of its first n digits */
 	uint32_t size;                           /* of its member */
 	char *text, *p, *entries_end;
+	char *dates; /* the place of the next date */
 };
+
+static bool take_date_fields(struct unpacker *u, const char **p, const char *end)
+{
+	if (!varint_take(p, end, &u->head.first_date) || u->head.first_date == EXPIRY_NONE ||
+		*p == end)
+		return false;
+	u->head.date_bits = (unsigned char)*(*p)++;
+	return u->head.date_bits > 0 && u->head.date_bits <= BITS_MAX;
+}
 
 static bool take_fields(struct unpacker *u, struct slice stored)
 {
 	const char *p = stored.p + MAGIC_SIZE + 2, *end = stored.p + stored.n;
 
-	if (stored.n < MAGIC_SIZE + 2 || (unsigned char)p[-2] > REMOVALS ||
+	if (stored.n < MAGIC_SIZE + 2 || (unsigned char)p[-2] > (REMOVALS | DATES) ||
 		(unsigned char)p[-1] >= NUMBER_BITS || !varint_take(&p, end, &u->head.count) ||
 		!varint_take(&p, end, &u->head.size) || end - p < 3)
 		return false;
-	u->head.removals = stored.p[MAGIC_SIZE] == REMOVALS;
+	u->head.removals = stored.p[MAGIC_SIZE] & REMOVALS;
 	u->head.rate = (unsigned char)stored.p[MAGIC_SIZE + 1];
 	u->layout.shortest = (unsigned char)p[0];
 	u->layout.longest = (unsigned char)p[1];
@@ -385,7 +431,10 @@ static bool take_fields(struct unpacker *u, struct slice stored)
 			(i && (unsigned char)p[i] <= (unsigned char)p[i - 1]))
 			return false;
 	}
-	u->bits = (struct bits_reader){ .p = p + u->head.letters, .end = end };
+	p += u->head.letters;
+	if (stored.p[MAGIC_SIZE] & DATES && !take_date_fields(u, &p, end))
+		return false;
+	u->bits = (struct bits_reader){ .p = p, .end = end };
 	return true;
 }
 
@@ -537,11 +586,25 @@ static bool take_entry(struct unpacker *u, bool first, uint32_t *shared)
 	return true;
 }
 
+/* Returns false if the date is too large, or that of a removal. */
+static bool take_date(struct unpacker *u, bool removed)
+{
+	uint32_t more, date;
+
+	bits_fill(&u->bits);
+	more = bits_take(&u->bits, u->head.date_bits);
+	date = more ? u->head.first_date - 1 + more : EXPIRY_NONE;
+	u->dates = little_write(u->dates, date, TABLE_NUMBER);
+	return more ? !removed && date >= u->head.first_date : true;
+}
+
 /* Writes the entries as a table has them. Its size is checked by the place of their end. */
 static bool unpack_entries(struct unpacker *u)
 {
+	size_t restarts = u->head.count / TABLE_INTERVAL + (u->head.count % TABLE_INTERVAL != 0);
 	char *restart = u->entries_end;
 
+	u->dates = restart + restarts * TABLE_NUMBER;
 	for (uint32_t at = 0; at < u->head.count; at++) {
 		uint32_t removed = 0, shared, size;
 
@@ -549,6 +612,8 @@ static bool unpack_entries(struct unpacker *u)
 			bits_fill(&u->bits);
 			removed = bits_take(&u->bits, 1);
 		}
+		if (u->head.date_bits && !take_date(u, removed))
+			return false;
 		if (!take_entry(u, at == 0, &shared) || u->bits.over)
 			return false;
 		if (at % TABLE_INTERVAL == 0) {
@@ -563,7 +628,7 @@ static bool unpack_entries(struct unpacker *u)
 		word_copy(u->p, u->layout.member + shared, size);
 		u->p += size;
 	}
-	little_write(restart, u->head.count, TABLE_NUMBER);
+	little_write(u->dates, u->head.count, TABLE_NUMBER);
 	return u->p == u->entries_end;
 }
 
@@ -575,13 +640,14 @@ static bool unpack(struct unpacker *u, struct slice stored, struct buf *text)
 	if (!take_fields(u, stored) || !take_positions(u))
 		return false;
 	numbers = ((uint64_t)u->head.count / TABLE_INTERVAL + 1 +
-			  (u->head.count % TABLE_INTERVAL != 0)) *
+			  (u->head.count % TABLE_INTERVAL != 0) +
+			  (u->head.date_bits ? u->head.count : 0)) *
 		TABLE_NUMBER;
 	if (u->head.size < TABLE_MAGIC_SIZE + numbers)
 		return false;
 	u->text = u->p = buf_reserve(text, u->head.size);
 	u->entries_end = u->text + u->head.size - numbers;
-	u->p = slice_write(u->p, SLICE(TABLE_MAGIC));
+	u->p = slice_write(u->p, u->head.date_bits ? SLICE(TABLE_DATED_MAGIC) : SLICE(TABLE_MAGIC));
 	u->size = u->layout.longest;
 	if (!unpack_entries(u))
 		return false;

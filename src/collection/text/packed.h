@@ -5,20 +5,22 @@
  * order. So the order of the numbers is that of the members, and a position that has the same
  * byte in all members has no digit.
  *
- *     "T2"  flags  rate  count  size  shortest  longest  letters  letter ...  bit ...
+ *     "T2"  flags  rate  count  size  shortest  longest  letters  letter ...  dates  bit ...
  *
- *     flags     1 byte: 1 if there are removals. 2 is reserved for tables with dates
+ *     flags     1 byte: 1 if there are removals, plus 2 if there are dates
  *     rate      1 byte, see below
  *     count     varint, the number of entries
  *     size      varint, the bytes of the table that it unpacks to
  *     shortest  1 byte, the size of the shortest member; longest: of the longest one
  *     letters   1 byte, the number of letters, which follow in their order
+ *     dates     only with dates: varint, the first date; 1 byte, the bits of a date
  *
  * The bits are those of the bytes, the lowest first; the last byte is padded with zeroes. For
  * each position up to the longest member, a bit for each letter is set if members have that
  * letter there. From position `shortest` on, the end of the member is the lowest digit, which
  * is repeated up to the longest member. The entries follow. An entry is, if there are removals,
- * one bit, set for a removal; then its gap; then its tail.
+ * one bit, set for a removal; if there are dates, its date less the first one, plus 1, or 0 if it
+ * has none; then its gap; then its tail.
  *
  *     number    of the first digits, as many as have fewer than 2^62 numbers
  *     gap       its number less that of the entry before; 1 less if there are no tails,

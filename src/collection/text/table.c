@@ -3,7 +3,6 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "collection/text/varint.h"
 #include "util/alloc.h"
 
 enum { MAGIC_SIZE = TABLE_MAGIC_SIZE, NUMBER = TABLE_NUMBER, ENTRY_HEAD = 4 };
@@ -15,7 +14,7 @@ size_t table_restarts(const struct table *t)
 
 size_t table_size(const struct table *t)
 {
-	return t->entries_end + (table_restarts(t) + 1) * NUMBER;
+	return t->entries_end + (table_restarts(t) + 1 + (t->dates ? t->count : 0)) * NUMBER;
 }
 
 static size_t restart_offset(const struct table *t, size_t restart)
@@ -111,18 +110,21 @@ static bool check_entry(struct table_cursor *c)
 
 bool table_trust(struct table *t, struct slice data)
 {
-	size_t behind;
+	bool dated = slice_starts(data, SLICE(TABLE_DATED_MAGIC));
+	size_t behind, dates;
 
-	if (data.n < MAGIC_SIZE + NUMBER || memcmp(data.p, TABLE_MAGIC, MAGIC_SIZE) != 0)
+	if (data.n < MAGIC_SIZE + NUMBER || (!dated && !slice_starts(data, SLICE(TABLE_MAGIC))))
 		return false;
 	t->data = data.p;
 	t->ranks = NULL;
 	t->common = 0;
 	t->count = (uint32_t)little_load(data.p + data.n - NUMBER, NUMBER);
-	behind = (table_restarts(t) + 1) * NUMBER;
+	dates = dated ? (size_t)t->count * NUMBER : 0;
+	behind = (table_restarts(t) + 1) * NUMBER + dates;
 	if (behind > data.n - MAGIC_SIZE)
 		return false;
 	t->entries_end = data.n - behind;
+	t->dates = dated ? data.p + data.n - NUMBER - dates : NULL;
 	return true;
 }
 
@@ -133,10 +135,25 @@ bool table_open(struct table *t, struct slice data)
 	if (!table_trust(t, data))
 		return false;
 	for (; c.at < t->count; c.at++) {
-		if (!check_entry(&c))
+		if (!check_entry(&c) || (c.removed && table_date(t, c.at)))
 			return false;
 	}
 	return c.next == t->entries_end;
+}
+
+uint32_t table_expired(const struct table *t, int64_t now, uint32_t *next)
+{
+	uint32_t expired = 0;
+
+	*next = UINT32_MAX;
+	for (uint32_t i = 0; t->dates && i < t->count; i++) {
+		uint32_t date = table_date(t, i);
+		if (expiry_is_past(date, now))
+			expired++;
+		else if (date && date < *next)
+			*next = date;
+	}
+	return expired;
 }
 
 static bool go_to_restart(struct table_cursor *c, const struct table *t, uint32_t restart)
@@ -246,7 +263,8 @@ bool table_seek(struct table_cursor *c, const struct table *t, struct slice from
  * of bytes that `member` shares with the last entry, which is below it. An entry that shares
  * more with the last entry is below `member` too; one that shares less is above.
  */
-static bool scan(const struct table *t, uint32_t restart, struct slice member, bool *removed)
+static bool scan(
+	const struct table *t, uint32_t restart, struct slice member, int64_t now, bool *gone)
 {
 	const char *p = t->data + restart_offset(t, restart);
 	size_t matched = 0;
@@ -266,7 +284,7 @@ static bool scan(const struct table *t, uint32_t restart, struct slice member, b
 		rest = slice_skip(member, matched);
 		shared = (uint32_t)member_shared(bytes, rest);
 		if (shared == rest.n && shared == bytes.n) {
-			*removed = size & 1;
+			*gone = size & 1 || expiry_is_past(table_date(t, at + n), now);
 			return true;
 		}
 		if (shared == rest.n ||
@@ -278,9 +296,27 @@ static bool scan(const struct table *t, uint32_t restart, struct slice member, b
 	return false;
 }
 
-bool table_find(const struct table *t, struct slice member, bool *removed)
+bool table_find(const struct table *t, struct slice member, int64_t now, bool *gone)
 {
-	return t->count && scan(t, find_restart(t, member), member, removed);
+	return t->count && scan(t, find_restart(t, member), member, now, gone);
+}
+
+static void add_date(struct table_writer *w, uint32_t date)
+{
+	little_write(buf_reserve(&w->dates, NUMBER), date, NUMBER);
+	buf_commit(&w->dates, NUMBER);
+}
+
+void table_writer_date(struct table_writer *w, uint32_t date)
+{
+	if (date == EXPIRY_NONE)
+		return;
+	while (buf_size(&w->dates) < (w->count - 1) * (size_t)NUMBER)
+		add_date(w, EXPIRY_NONE);
+	add_date(w, date);
+	if (w->dated++ == 0 || date < w->first_date)
+		w->first_date = date;
+	w->date_sum += date;
 }
 
 void table_writer_add(struct table_writer *w, struct slice member, bool removed)
@@ -314,19 +350,25 @@ void table_writer_add(struct table_writer *w, struct slice member, bool removed)
 
 size_t table_writer_size(const struct table_writer *w)
 {
-	return MAGIC_SIZE + buf_size(&w->entries) + buf_size(&w->restarts) + NUMBER;
+	return MAGIC_SIZE + buf_size(&w->entries) + buf_size(&w->restarts) + NUMBER +
+		(w->dated ? (size_t)w->count * NUMBER : 0);
 }
 
 void table_writer_finish(struct table_writer *w, struct buf *out)
 {
-	BUF_ADD(out, TABLE_MAGIC);
+	buf_add_slice(out, w->dated ? SLICE(TABLE_DATED_MAGIC) : SLICE(TABLE_MAGIC));
 	buf_add_slice(out, buf_slice(&w->entries));
 	buf_add_slice(out, buf_slice(&w->restarts));
+	while (w->dated && buf_size(&w->dates) < w->count * (size_t)NUMBER)
+		add_date(w, EXPIRY_NONE);
+	buf_add_slice(out, buf_slice(&w->dates));
 	little_write(buf_reserve(out, NUMBER), w->count, NUMBER);
 	buf_commit(out, NUMBER);
 	buf_consume(&w->entries, buf_size(&w->entries));
 	buf_consume(&w->restarts, buf_size(&w->restarts));
-	w->count = w->removals = 0;
+	buf_consume(&w->dates, buf_size(&w->dates));
+	w->count = w->removals = w->dated = 0;
+	w->date_sum = 0;
 	w->last_size = 0;
 }
 
@@ -334,6 +376,7 @@ void table_writer_free(struct table_writer *w)
 {
 	buf_free(&w->entries);
 	buf_free(&w->restarts);
+	buf_free(&w->dates);
 	free(w->last);
 	*w = (struct table_writer){ 0 };
 }

@@ -5,11 +5,15 @@
  * that a search can begin there.
  *
  *     "T1"  entry ...  restart ...  count
+ *     "T3"  entry ...  restart ...  date ...  count
  *
  *     entry    varint shared, varint (bytes << 1 | removed), bytes
  *     restart  offset of the entry from the start of the table, 32 bits, one for every
  *              TABLE_INTERVAL entries
+ *     date     of each entry, 32 bits: when its member expires (expiry.h), or 0
  *     count    of entries, 32 bits
+ *
+ * The second form is that of a table with dates. A removal has none.
  *
  * A varint has 7 bits a byte, the lowest first, and the top bit set in all bytes but the last.
  * Other numbers are little-endian.
@@ -20,11 +24,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "collection/text/expiry.h"
+#include "collection/text/varint.h"
 #include "protocol/element.h"
 #include "util/buf.h"
 #include "util/slice.h"
 
 #define TABLE_MAGIC "T1"
+#define TABLE_DATED_MAGIC "T3"
 
 enum { TABLE_INTERVAL = 16, TABLE_MAGIC_SIZE = sizeof(TABLE_MAGIC) - 1, TABLE_NUMBER = 4 };
 
@@ -33,6 +40,7 @@ struct table {
 	const char *data;
 	size_t entries_end; /* offset */
 	uint32_t count;
+	const char *dates;     /* of all entries; NULL for none */
 	const uint64_t *ranks; /* NULL for none */
 	uint32_t common;       /* with ranks: number of leading bytes that all members share */
 };
@@ -82,8 +90,31 @@ static inline struct slice table_member(const struct table_cursor *c)
 	return slice_of(c->member, c->size);
 }
 
-/* Returns whether the table has an entry of the member. Stores in `removed` if it is a removal. */
-bool table_find(const struct table *t, struct slice member, bool *removed);
+/* Returns the date of an entry; EXPIRY_NONE if it has none. */
+static inline uint32_t table_date(const struct table *t, uint32_t entry)
+{
+	return t->dates
+		? (uint32_t)little_load(t->dates + (size_t)entry * TABLE_NUMBER, TABLE_NUMBER)
+		: EXPIRY_NONE;
+}
+
+/* Returns whether an entry is a removal, or a member that has expired at `now`. */
+static inline bool table_gone(const struct table_cursor *c, int64_t now)
+{
+	return c->removed || expiry_is_past(table_date(c->table, c->at), now);
+}
+
+/*
+ * Returns the number of members that have expired at `now`. Stores the first date of the others in
+ * `next`; UINT32_MAX if they have none.
+ */
+uint32_t table_expired(const struct table *t, int64_t now, uint32_t *next);
+
+/*
+ * Returns whether the table has an entry of the member. Stores in `gone` if it is a removal, or has
+ * expired at `now`.
+ */
+bool table_find(const struct table *t, struct slice member, int64_t now, bool *gone);
 
 /* Compares like memcmp: byte order; a prefix of a member is below it. */
 static inline int member_compare(struct slice a, struct slice b)
@@ -133,14 +164,22 @@ static inline void ranks_narrow(
 
 /* Writes a table. All zeroes is an empty table. */
 struct table_writer {
-	struct buf entries, restarts;
+	struct buf entries, restarts, dates;
 	uint32_t count, removals;
+	uint32_t dated, first_date; /* the number of dates, and the first one */
+	uint64_t date_sum;
 	uint16_t last_size;
 	char *last; /* the last member, with room for any; NULL before the first entry */
 };
 
-/* Adds an entry, whose member must be greater than the last one. */
+/*
+ * Adds an entry, whose member must be greater than the last one. A removal has no date. No other
+ * entry may have been added after table_writer_date.
+ */
 void table_writer_add(struct table_writer *w, struct slice member, bool removed);
+
+/* Gives the last entry that was added a date. */
+void table_writer_date(struct table_writer *w, uint32_t date);
 
 /* Returns the size of the table that table_writer_finish would write now. */
 size_t table_writer_size(const struct table_writer *w);

@@ -135,10 +135,10 @@ static void saw(struct lane *lane, const struct result *r, struct slice base)
 static void advance(struct lane *lane)
 {
 	struct fetch *f = lane->work;
+	struct set_view *view = &f->entry->view;
 
-	if (set_view_is_dated(&f->entry->view) && !f->may_have_long)
-		set_view_advance(
-			&f->entry->view, env_server_time(lane_env(lane), lane->waiter.key));
+	if (set_view_is_dated(view) && !lane_is_list(lane, &view->split))
+		set_view_advance(view, env_server_time(lane_env(lane), lane->waiter.key));
 }
 
 static void fetch_on_token_read(struct lane *lane, const struct result *r)
@@ -151,7 +151,6 @@ static void fetch_on_token_read(struct lane *lane, const struct result *r)
 		lane->lanes->stats.cache_hits++;
 		opening_keep(&f->open, r, buf_slice(&f->entry->view.base));
 		saw(lane, r, buf_slice(&f->entry->view.base));
-		f->may_have_long = lane_is_list(lane, &f->entry->view.split);
 		advance(lane);
 		fetch_answer(lane, NULL);
 	} else {

@@ -16,8 +16,15 @@ static struct buf written, packed, text;
 static struct table_writer writer;
 static struct table table, unpacked;
 
+/* Dates of members: the first one, and how many there are; none if `count` is 0. */
+static struct {
+	uint32_t first;
+	uint64_t count;
+} dates;
+
 static void teardown(void)
 {
+	dates.count = 0;
 	buf_free(&written);
 	buf_free(&packed);
 	buf_free(&text);
@@ -50,7 +57,8 @@ static bool unpacks(void)
 {
 	return packed_open(&unpacked, guard_place(buf_slice(&packed)), &text) &&
 		slice_equal(buf_slice(&text), buf_slice(&written)) &&
-		unpacked.count == table.count && unpacked.entries_end == table.entries_end;
+		unpacked.count == table.count && unpacked.entries_end == table.entries_end &&
+		(unpacked.dates != NULL) == (table.dates != NULL);
 }
 
 /* --- kinds of members --- */
@@ -115,6 +123,14 @@ static void draw_name(const struct kind *kind, uint64_t *number, uint64_t *rando
 		name[size] = '\0';
 }
 
+/* Gives the entry that was added last a date, or none. */
+static void add_date(bool removed, uint64_t *random)
+{
+	if (dates.count && !removed && random_next(random) % 4)
+		table_writer_date(
+			&writer, (uint32_t)(dates.first + random_next(random) % dates.count));
+}
+
 /* Adds members of a kind to the writer; of each four removals, 0 to 4 are. */
 static size_t add(const struct kind *kind, size_t count, unsigned removals, uint64_t *random)
 {
@@ -127,8 +143,9 @@ static size_t add(const struct kind *kind, size_t count, unsigned removals, uint
 	for (size_t i = 0; i < count; i++) {
 		if (i && strcmp(names[i], names[i - 1]) == 0)
 			continue;
-		table_writer_add(&writer, slice_of(names[i], strlen(names[i])),
-			random_next(random) % 4 < removals);
+		bool removed = random_next(random) % 4 < removals;
+		table_writer_add(&writer, slice_of(names[i], strlen(names[i])), removed);
+		add_date(removed, random);
 		added++;
 	}
 	return added;
@@ -154,6 +171,47 @@ LOOP_TEST(any_count, KINDS)
 		}
 	}
 	ck_assert_uint_ge(times, 8);
+}
+
+/* As many dates as have a number of each size, up to the last second there is. */
+LOOP_TEST(any_dates, 33)
+{
+	uint64_t random = (uint64_t)_i + 1, most = UINT64_C(1) << _i;
+	size_t times = 0, kind = (size_t)_i % KINDS;
+
+	dates.count = most > UINT32_MAX ? UINT32_MAX : most;
+	for (int i = 0; i < 6; i++) {
+		dates.first = i % 2 || dates.count == UINT32_MAX
+			? (uint32_t)(UINT32_MAX - dates.count + 1)
+			: 1 + (uint32_t)(random_next(&random) % (UINT32_MAX - dates.count));
+		add(&kinds[(kind + (size_t)i) % KINDS], 300, (unsigned)i % 4, &random);
+		if (!pack())
+			continue;
+		ck_assert_msg(unpacks(), "%d, %d", _i, i);
+		times++;
+	}
+	ck_assert_uint_ge(times, _i < 24 ? 5 : 1);
+}
+
+/* The bytes of a member's date, for dates within an hour: 12 bits. */
+TEST(bytes_of_dates)
+{
+	size_t sizes[2];
+
+	for (int dated = 0; dated < 2; dated++) {
+		uint64_t random = 1;
+		for (unsigned i = 0; i < MANY; i++) {
+			int size = snprintf(names[0], NAME, "%u", 1000000 + i);
+			table_writer_add(&writer, slice_of(names[0], (size_t)size), false);
+			if (dated)
+				table_writer_date(&writer,
+					1424450096 + (uint32_t)(random_next(&random) % 3600));
+		}
+		ck_assert(pack() && unpacks());
+		sizes[dated] = buf_size(&packed);
+	}
+	ck_assert_uint_ge(sizes[1] - sizes[0], MANY * 3 / 2);
+	ck_assert_uint_le(sizes[1] - sizes[0], MANY * 3 / 2 + 8);
 }
 
 LOOP_TEST(bytes_of_a_member, KINDS)
@@ -198,9 +256,8 @@ TEST(as_written)
 	for (uint64_t seed = 1; seed <= 2000; seed++) {
 		uint64_t random = seed;
 		table_model_random(&model, &random);
-		for (size_t i = 0; i < model.count; i++)
-			table_writer_add(
-				&writer, table_model_name(&model, i), model.list[i].removed);
+		table_model_random_dates(&model, &random);
+		table_model_write(&model, 0, model.count, &writer);
 		if (writer.count == 0 || !pack())
 			table_writer_free(&writer);
 		else if (times++, !unpacks())
@@ -303,6 +360,41 @@ TEST(twelve)
 	ck_assert_uint_eq(buf_size(&written), 0x2f);
 	ck_assert(slice_equal(buf_slice(&packed), SLICE(TWELVE_HEAD TWELVE_BITS)));
 	ck_assert(unpacks());
+}
+
+/*
+ * The same with dates: that of 10 is 1000, of 19 it is 1003, of 9 it is 1000. The others have none.
+ * The bits of a date are three, before those of its gap.
+ */
+#define DATED_HEAD(size) \
+	"T2" \
+	"\3" \
+	"\0" \
+	"\x0c" size "\1" \
+	"\2" LETTERS
+#define DATED_BITS "\x02\xff\x2f\x01\x00\x00\x00\x00\x40\x41\x6e"
+
+TEST(twelve_with_dates)
+{
+	for (char digit = '0'; digit <= '9'; digit++) {
+		table_writer_add(&writer, slice_of((char[]){ '1', digit }, 2), false);
+		table_writer_date(&writer, digit == '0' ? 1000 : digit == '9' ? 1003 : EXPIRY_NONE);
+	}
+	table_writer_add(&writer, SLICE("8"), true);
+	table_writer_add(&writer, SLICE("9"), false);
+	table_writer_date(&writer, 1000);
+	ck_assert(pack());
+	ck_assert_uint_eq(buf_size(&written), 0x5f);
+	ck_assert(
+		slice_equal(buf_slice(&packed), SLICE(DATED_HEAD("\x5f") "\xe8\x07\3" DATED_BITS)));
+	ck_assert(unpacks());
+	ck_assert_uint_eq(table_date(&unpacked, 0), 1000);
+	ck_assert_uint_eq(table_date(&unpacked, 9), 1003);
+	ck_assert_uint_eq(table_date(&unpacked, 10), EXPIRY_NONE);
+	/* The last of the dates is the last second there is. */
+	ck_assert(packed_open(&unpacked,
+		guard_place(SLICE(DATED_HEAD("\x5f") "\xfc\xff\xff\xff\x0f\3" DATED_BITS)), &text));
+	ck_assert_uint_eq(table_date(&unpacked, 9), UINT32_MAX);
 }
 
 static const struct {
@@ -607,6 +699,36 @@ static const struct {
 	{ "a byte more", BYTES(TWELVE_HEAD TWELVE_BITS "\0") },
 	{ "nine bytes more", BYTES(TWELVE_HEAD TWELVE_BITS "\0\0\0\0\0\0\0\0\0") },
 	{ "a byte less", BYTES(TWELVE_HEAD "\x02\xff\x2f\x00\x00\xe4") },
+	{ "a date beyond the last second",
+		BYTES(DATED_HEAD("\x5f") "\xfd\xff\xff\xff\x0f\3" DATED_BITS) },
+	{ "the first date is none", BYTES(DATED_HEAD("\x5f") "\0\3" DATED_BITS) },
+	{ "no bits of dates", BYTES(DATED_HEAD("\x5f") "\xe8\x07\0" TWELVE_BITS) },
+	{ "no bits of dates", BYTES(DATED_HEAD("\x2f") "\xe8\x07\0" TWELVE_BITS) },
+	{ "33 bits of dates",
+		BYTES(DATED_HEAD("\x5f") "\xe8\x07\x21"
+					 "\x02\xff\x2f\0\0\0\x40\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
+					 "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
+					 "\xfc\xff\xff\xff\x13\0\0\0\0\0\0\0\0\x6e") },
+	{ "the date of a removal",
+		BYTES(DATED_HEAD("\x5f") "\xe8\x07\3"
+					 "\x02\xff\x2f\x01\x00\x00\x00\x00\x40\x45\x6e") },
+	{ "no date in a table with dates",
+		BYTES(DATED_HEAD("\x5f") "\xe8\x07\3"
+					 "\x02\xff\x0f\x01\x00\x00\x00\x00\x00\x01\x6e") },
+	{ "no room for dates", BYTES(DATED_HEAD("\x2f") "\xe8\x07\3" DATED_BITS) },
+	{ "a date less", BYTES(DATED_HEAD("\x5b") "\xe8\x07\3" DATED_BITS) },
+	{ "no first date", BYTES(DATED_HEAD("\x5f")) },
+	{ "a first date without an end", BYTES(DATED_HEAD("\x5f") "\xe8") },
+	{ "no number of bits", BYTES(DATED_HEAD("\x5f") "\xe8\x07") },
+	{ "no bits", BYTES(DATED_HEAD("\x5f") "\xe8\x07\3") },
+	{ "a third flag",
+		BYTES("T2"
+		      "\4"
+		      "\0"
+		      "\x0c"
+		      "\x2f"
+		      "\1"
+		      "\2" LETTERS TWELVE_BITS) },
 };
 
 LOOP_TEST(malformed, sizeof(flawed) / sizeof(flawed[0]))
@@ -628,6 +750,11 @@ TEST(not_packed)
 	ck_assert(packed_open(&unpacked, guard_place(SLICE("T1\0\2a\2\0\0\0\1\0\0\0")), &text));
 	ck_assert(slice_equal(buf_slice(&text), SLICE("T1\0\2a\2\0\0\0\1\0\0\0")));
 	ck_assert(!packed_open(&unpacked, guard_place(SLICE("T1\0\2 \2\0\0\0\1\0\0\0")), &text));
+	ck_assert(packed_open(
+		&unpacked, guard_place(SLICE("T3\0\2a\2\0\0\0\7\0\0\0\1\0\0\0")), &text));
+	ck_assert_uint_eq(table_date(&unpacked, 0), 7);
+	ck_assert(!packed_open(
+		&unpacked, guard_place(SLICE("T3\0\3a\2\0\0\0\7\0\0\0\1\0\0\0")), &text));
 }
 
 /* --- tails --- */
@@ -671,6 +798,8 @@ static void pack_some(uint64_t seed)
 {
 	uint64_t random = seed;
 
+	dates.first = (uint32_t)(1 + random_next(&random) % 2000000000);
+	dates.count = seed % 2 ? 1u << random_next(&random) % 20 : 0;
 	do
 		add(&kinds[random_next(&random) % KINDS], 20 + random_next(&random) % 100,
 			(unsigned)(seed % 3), &random);

@@ -19,21 +19,29 @@ static uint64_t ranks[TABLE_MODEL_MAX];
 /* Writes the model; the writer's own figures must be correct. */
 static void write_model(struct table_writer *w, struct buf *out)
 {
-	size_t removals = 0, before = buf_size(out), size;
+	size_t removals = 0, dated = 0, before = buf_size(out), size;
+	uint32_t first = UINT32_MAX;
+	uint64_t sum = 0;
 
+	table_model_write(&model, 0, model.count, w);
 	for (size_t i = 0; i < model.count; i++) {
-		table_writer_add(w, table_model_name(&model, i), model.list[i].removed);
+		uint32_t date = model.list[i].date;
 		removals += model.list[i].removed;
+		dated += date > 0;
+		sum += date;
+		first = date && date < first ? date : first;
 	}
 	ck_assert_uint_eq(w->count, model.count);
 	ck_assert_uint_eq(w->removals, removals);
+	ck_assert_uint_eq(w->dated, dated);
+	ck_assert(dated == 0 || (w->first_date == first && w->date_sum == sum));
 	if (model.count)
 		ck_assert(slice_equal(slice_of(w->last, w->last_size),
 			table_model_name(&model, model.count - 1)));
 	size = table_writer_size(w);
 	table_writer_finish(w, out);
 	ck_assert_uint_eq(buf_size(out) - before, size);
-	ck_assert(w->count == 0 && w->removals == 0 && w->last_size == 0);
+	ck_assert(w->count == 0 && w->removals == 0 && w->dated == 0 && w->last_size == 0);
 	ck_assert_uint_eq(table_writer_size(w), 2 + NUMBER);
 }
 
@@ -55,7 +63,8 @@ static bool stands_on(const struct table_cursor *c, bool there, size_t i)
 		return false;
 	return !there ||
 		(slice_equal(table_member(c), table_model_name(&model, i)) &&
-			c->removed == model.list[i].removed);
+			c->removed == model.list[i].removed &&
+			table_date(c->table, c->at) == model.list[i].date);
 }
 
 static bool has_places(const struct table *t)
@@ -81,7 +90,8 @@ static bool finds(const void *where, struct slice name)
 	const struct table *t = where;
 	size_t i = table_model_seek(&model, name);
 	bool named = i < model.count && slice_equal(table_model_name(&model, i), name),
-	     removed = false, there, good;
+	     gone = false, there, good;
+	int64_t date = named ? model.list[i].date : 0;
 	struct table_cursor c;
 
 	there = table_seek(&c, t, name);
@@ -90,8 +100,23 @@ static bool finds(const void *where, struct slice name)
 		there = table_next(&c);
 		good = good && stands_on(&c, there, i + 1);
 	}
-	return good && table_find(t, name, 0, &removed) == named &&
-		(!named || removed == model.list[i].removed);
+	for (int64_t now = date - 1; now <= date + 1; now++)
+		good = good && table_find(t, name, now, &gone) == named &&
+			(!named || gone == table_model_gone(&model, i, now));
+	return good;
+}
+
+static bool expires(const struct table *t, int64_t now)
+{
+	uint32_t expired = 0, next = UINT32_MAX, got_next;
+
+	for (size_t i = 0; i < model.count; i++) {
+		uint32_t date = model.list[i].date;
+		expired += date && date <= now;
+		if (date && date > now && date < next)
+			next = date;
+	}
+	return table_expired(t, now, &got_next) == expired && got_next == next;
 }
 
 TEST(as_a_sorted_array)
@@ -99,6 +124,7 @@ TEST(as_a_sorted_array)
 	for (uint64_t seed = 1; seed <= TABLES; seed++) {
 		uint64_t random = seed;
 		table_model_random(&model, &random);
+		table_model_random_dates(&model, &random);
 		buf_consume(&written, buf_size(&written));
 		/* Written bytes follow others, and do not depend on their position. */
 		BUF_ADD(&written, "before");
@@ -107,6 +133,10 @@ TEST(as_a_sorted_array)
 			"seed %d", (int)seed);
 		ck_assert_uint_eq(table.count, model.count);
 		ck_assert_msg(has_places(&table), "seed %d", (int)seed);
+		for (size_t i = 0; i < model.count; i++)
+			ck_assert_msg(expires(&table, model.list[i].date - 1ll) &&
+					expires(&table, model.list[i].date),
+				"seed %d", (int)seed);
 		ck_assert_msg(
 			table_model_tries(&model, finds, &table, &random), "seed %d", (int)seed);
 		ck_assert_uint_eq(table_restarts(&table),
@@ -187,6 +217,50 @@ TEST(form)
 	ck_assert(table_open(&table, guard_place(SLICE("T1\0\0\0\0"))));
 	ck_assert(!table_first(&c, &table) && !table_seek(&c, &table, SLICE("a")) &&
 		!table_find(&table, SLICE("a"), 0, &removed));
+}
+
+/* The same members with dates: three entries, the last of them a removal; and one without. */
+#define DATED "T3\0\2a\0\2b\0\3c\0\2d\2\0\0\0"
+#define DATES "\0\0\0\0\xe8\3\0\0\0\0\0\0\xff\xff\xff\xff"
+#define NO_DATES "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
+#define FOUR "\4\0\0\0"
+
+TEST(form_with_dates)
+{
+	static const uint32_t dates[] = { EXPIRY_NONE, 1000, EXPIRY_NONE, UINT32_MAX };
+	uint32_t next;
+
+	/* The first date is that of the second entry; and the last entry may be without one. */
+	for (size_t count = 4; count >= 3; count--) {
+		for (size_t i = 0; i < count; i++) {
+			char name = (char)('a' + i);
+			table_writer_add(&writer, slice_of(&name, 1), i == 2);
+			table_writer_date(&writer, dates[i]);
+		}
+		table_writer_finish(&writer, &written);
+		if (count == 4)
+			ck_assert(slice_equal(buf_slice(&written), SLICE(DATED DATES FOUR)));
+		buf_consume(&written, count == 4 ? buf_size(&written) : 0);
+	}
+	ck_assert(slice_equal(buf_slice(&written),
+		SLICE("T3\0\2a\0\2b\0\3c\2\0\0\0"
+		      "\0\0\0\0\xe8\3\0\0\0\0\0\0"
+		      "\3\0\0\0")));
+	ck_assert(table_open(&table, guard_place(SLICE(DATED DATES FOUR))));
+	ck_assert_uint_eq(table_size(&table), sizeof(DATED DATES FOUR) - 1);
+	for (uint32_t i = 0; i < 4; i++)
+		ck_assert_uint_eq(table_date(&table, i), dates[i]);
+	ck_assert(table_expired(&table, 999, &next) == 0 && next == 1000);
+	ck_assert(table_expired(&table, 1000, &next) == 1 && next == UINT32_MAX);
+	ck_assert(table_expired(&table, UINT32_MAX, &next) == 2 && next == UINT32_MAX);
+	/* The writer begins again without dates. */
+	buf_consume(&written, buf_size(&written));
+	table_writer_add(&writer, SLICE("a"), false);
+	table_writer_finish(&writer, &written);
+	ck_assert(slice_equal(buf_slice(&written), SLICE("T1\0\2a\2\0\0\0\1\0\0\0")));
+	ck_assert(table_open(&table, guard_place(buf_slice(&written))));
+	ck_assert(table_date(&table, 0) == EXPIRY_NONE &&
+		table_expired(&table, INT64_MAX, &next) == 0 && next == UINT32_MAX);
 }
 
 /* A table by hand, of entries that need not be right. */
@@ -299,6 +373,16 @@ static const struct {
 	{ "a line end within", BYTES("T1\0\42abcdefghijklmno\rp" ONE) },
 	{ "a line end at the end", BYTES("T1\0\42abcdefghijklmnop\n" ONE) },
 	{ "an escape within what is not shared", BYTES("T1\0\2a\1\6b\1c" TWO) },
+	{ "no date in a table with dates", BYTES(DATED NO_DATES FOUR) },
+	{ "dates of no entries", BYTES("T3\0\0\0\0") },
+	{ "no room for dates", BYTES(DATED FOUR) },
+	{ "a date less", BYTES(DATED "\0\0\0\0\xe8\3\0\0\0\0\0\0" FOUR) },
+	{ "a date more", BYTES(DATED DATES "\0\0\0\0" FOUR) },
+	{ "the date of a removal", BYTES(DATED "\0\0\0\0\xe8\3\0\0\1\0\0\0\xff\xff\xff\xff" FOUR) },
+	{ "dates in a table without them", BYTES("T1\0\2a\2\0\0\0\xe8\3\0\0\1\0\0\0") },
+	{ "much more is counted", BYTES("T3\0\2a\2\0\0\0\xff\xff\xff\xff") },
+	{ "much more is counted", BYTES("T3\0\2a\2\0\0\0\xf1\xff\xff\xff") },
+	{ "another mark", BYTES("T4\0\2a\2\0\0\0\xe8\3\0\0\1\0\0\0") },
 };
 
 TEST(refused)
@@ -359,6 +443,7 @@ TEST(cut)
 		uint64_t random = seed;
 		size_t n = 0;
 		table_model_random(&model, &random);
+		table_model_random_dates(&model, &random);
 		buf_consume(&written, buf_size(&written));
 		write_model(&writer, &written);
 		while (n < buf_size(&written) &&
@@ -376,6 +461,7 @@ TEST(flipped)
 	for (uint64_t seed = 1; seed <= TABLES / 5; seed++) {
 		uint64_t random = seed;
 		table_model_random(&model, &random);
+		table_model_random_dates(&model, &random);
 		buf_consume(&written, buf_size(&written));
 		write_model(&writer, &written);
 		for (int i = 0; i < 60; i++, flips++) {

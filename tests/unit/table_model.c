@@ -27,6 +27,7 @@ void table_model_add(struct table_model *m, struct slice name, bool removed)
 	memcpy(e->name, name.p, name.n);
 	e->size = name.n;
 	e->removed = removed;
+	e->date = EXPIRY_NONE;
 }
 
 void table_model_sort(struct table_model *m)
@@ -81,6 +82,31 @@ void table_model_random(struct table_model *m, uint64_t *random)
 	table_model_sort(m);
 }
 
+void table_model_random_dates(struct table_model *m, uint64_t *random)
+{
+	static const uint32_t spans[] = { 1, 2, 100, 3600, UINT32_MAX };
+	uint32_t span = spans[random_next(random) % (sizeof(spans) / sizeof(spans[0]))],
+		 first = (uint32_t)(1 + random_next(random) % (UINT32_MAX - span + 1ull));
+	unsigned kind = (unsigned)(random_next(random) % 4);
+
+	/* Of 16 members, none, 1, 8 or all. */
+	for (size_t i = 0; i < m->count; i++) {
+		bool dated = random_next(random) % 16 < (unsigned[]){ 0, 1, 8, 16 }[kind];
+		m->list[i].date = dated && !m->list[i].removed
+			? first + (uint32_t)(random_next(random) % span)
+			: EXPIRY_NONE;
+	}
+}
+
+void table_model_write(
+	const struct table_model *m, size_t start, size_t end, struct table_writer *w)
+{
+	for (size_t i = start; i < end; i++) {
+		table_writer_add(w, table_model_name(m, i), m->list[i].removed);
+		table_writer_date(w, m->list[i].date);
+	}
+}
+
 bool table_model_tries(const struct table_model *m,
 	bool (*finds)(const void *where, struct slice name), const void *where, uint64_t *random)
 {
@@ -104,21 +130,51 @@ bool table_model_tries(const struct table_model *m,
 	return good;
 }
 
+/* A member is there until its date, and gone from then on; one without a date does not change. */
+static bool changes_at_date(const struct table_cursor *c)
+{
+	uint32_t date = table_date(c->table, c->at);
+	int64_t moments[] = { 0, date - 1ll, date, INT64_MAX };
+	bool gone, good = !c->removed || date == EXPIRY_NONE;
+
+	for (size_t i = 0; i < sizeof(moments) / sizeof(moments[0]) && good; i++) {
+		bool expected = c->removed || (date && moments[i] >= date);
+		good = table_find(c->table, table_member(c), moments[i], &gone) &&
+			gone == expected && table_gone(c, moments[i]) == expected;
+	}
+	return good;
+}
+
+/* The members that have expired, and the next one that does so, as dates say. */
+static bool counts_expired(const struct table *t, int64_t now)
+{
+	uint32_t expired = 0, next = UINT32_MAX, got_next;
+
+	for (uint32_t i = 0; i < t->count; i++) {
+		uint32_t date = table_date(t, i);
+		if (date && date <= now)
+			expired++;
+		else if (date && date < next)
+			next = date;
+	}
+	return table_expired(t, now, &got_next) == expired && got_next == next;
+}
+
 bool table_model_walks(const struct table *t, struct slice from)
 {
 	struct table_cursor c, other;
 	char last[MEMBER_WORD_MAX];
-	uint32_t count = 0, at;
+	uint32_t count = 0, at, middle = t->count ? table_date(t, t->count / 2) : 0;
 	size_t size = 0;
-	bool removed, good = true;
+	bool good = counts_expired(t, 0) && counts_expired(t, middle) &&
+		counts_expired(t, middle - 1ll) && counts_expired(t, UINT32_MAX);
 
 	for (bool there = table_first(&c, t); there && good; there = table_next(&c)) {
 		struct slice member = table_member(&c);
 		good = table_model_order(member, slice_of(last, size)) > 0 && c.at == count++ &&
 			table_nth(&other, t, c.at) && slice_equal(table_member(&other), member) &&
 			table_seek(&other, t, member) && other.at == c.at &&
-			other.removed == c.removed && table_find(t, member, 0, &removed) &&
-			removed == c.removed;
+			other.removed == c.removed && changes_at_date(&c);
 		size = member.n;
 		memcpy(last, member.p, size);
 		(void)table_seek(&other, t, slice_of(last, size - !!size));
@@ -145,7 +201,7 @@ static bool is_id(const char id[OPLOG_ID])
 
 bool table_model_walks_index(const struct fences *f, struct slice from)
 {
-	uint64_t entries = 0, removals = 0, bytes = 0;
+	uint64_t entries = 0, removals = 0, bytes = 0, dated = 0;
 	size_t at = fences_find(f, from);
 	bool good = at < f->count && f->list[0].first.n == 0 &&
 		table_model_order(f->list[at].first, from) <= 0 &&
@@ -153,13 +209,17 @@ bool table_model_walks_index(const struct fences *f, struct slice from)
 
 	for (size_t i = 0; i < f->count && good; i++) {
 		const struct fence *fence = &f->list[i];
-		good = is_id(fence->id) && fence->removals <= fence->entries &&
-			fence->before == entries &&
+		good = is_id(fence->id) &&
+			(uint64_t)fence->removals + fence->dated <= fence->entries &&
+			(fence->dated > 0) == (fence->mean_date > 0) &&
+			fence->first_date <= fence->mean_date && fence->before == entries &&
 			(i == 0 || table_model_order(fence[-1].first, fence->first) < 0) &&
 			fences_find(f, fence->first) == i;
 		entries += fence->entries;
 		removals += fence->removals;
 		bytes += fence->bytes;
+		dated += fence->dated;
 	}
-	return good && f->entries == entries && f->removals == removals && f->bytes == bytes;
+	return good && f->entries == entries && f->removals == removals && f->bytes == bytes &&
+		f->dated == dated;
 }

@@ -12,6 +12,7 @@ struct table_model {
 		char name[MEMBER_WORD_MAX];
 		size_t size;
 		bool removed;
+		uint32_t date; /* EXPIRY_NONE for none */
 	} list[TABLE_MODEL_MAX];
 	size_t count;
 };
@@ -24,7 +25,13 @@ static inline struct slice table_model_name(const struct table_model *m, size_t 
 /* As member_compare. */
 int table_model_order(struct slice a, struct slice b);
 
-/* Appends a member; a full model stays unchanged. */
+/* Returns whether the entry is a removal, or has expired. */
+static inline bool table_model_gone(const struct table_model *m, size_t i, int64_t now)
+{
+	return m->list[i].removed || (m->list[i].date && m->list[i].date <= now);
+}
+
+/* Appends a member without a date; a full model stays unchanged. */
 void table_model_add(struct table_model *m, struct slice name, bool removed);
 
 /* Sorts the members that were added. Of duplicates one is kept. */
@@ -39,8 +46,16 @@ size_t table_model_seek(const struct table_model *m, struct slice from);
  */
 size_t table_model_random_name(uint64_t *random, unsigned world, char name[MEMBER_WORD_MAX]);
 
-/* Creates a random array; counts near those at which a restart is due are frequent. */
+/*
+ * Creates a random array; counts near those at which a restart is due are frequent. No member has a
+ * date. table_model_random_dates gives dates to some or all of them, or to none.
+ */
 void table_model_random(struct table_model *m, uint64_t *random);
+void table_model_random_dates(struct table_model *m, uint64_t *random);
+
+/* Adds the entries from `start` up to `end` to a writer. */
+void table_model_write(
+	const struct table_model *m, size_t start, size_t end, struct table_writer *w);
 
 /* Returns whether `finds` is correct for each member, its neighbours, and random names. */
 bool table_model_tries(const struct table_model *m,

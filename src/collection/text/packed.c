@@ -396,6 +396,7 @@ struct unpacker {
 	uint32_t size;                           /* of its member */
 	char *text, *p, *entries_end;
 	char *dates; /* the place of the next date */
+	bool dated;  /* An entry has a date. */
 };
 
 static bool take_date_fields(struct unpacker *u, const char **p, const char *end)
@@ -595,6 +596,7 @@ static bool take_date(struct unpacker *u, bool removed)
 	more = bits_take(&u->bits, u->head.date_bits);
 	date = more ? u->head.first_date - 1 + more : EXPIRY_NONE;
 	u->dates = little_write(u->dates, date, TABLE_NUMBER);
+	u->dated |= more > 0;
 	return more ? !removed && date >= u->head.first_date : true;
 }
 
@@ -629,7 +631,7 @@ static bool unpack_entries(struct unpacker *u)
 		u->p += size;
 	}
 	little_write(u->dates, u->head.count, TABLE_NUMBER);
-	return u->p == u->entries_end;
+	return u->p == u->entries_end && u->dated == (u->head.date_bits > 0);
 }
 
 /* Unpacks a table that begins with the magic. */

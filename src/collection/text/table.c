@@ -131,14 +131,17 @@ bool table_trust(struct table *t, struct slice data)
 bool table_open(struct table *t, struct slice data)
 {
 	struct table_cursor c = { .table = t, .next = MAGIC_SIZE };
+	bool dated = false;
 
 	if (!table_trust(t, data))
 		return false;
 	for (; c.at < t->count; c.at++) {
-		if (!check_entry(&c) || (c.removed && table_date(t, c.at)))
+		uint32_t date = table_date(t, c.at);
+		if (!check_entry(&c) || (c.removed && date))
 			return false;
+		dated |= date != EXPIRY_NONE;
 	}
-	return c.next == t->entries_end;
+	return c.next == t->entries_end && dated == (t->dates != NULL);
 }
 
 uint32_t table_expired(const struct table *t, int64_t now, uint32_t *next)

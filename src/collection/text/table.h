@@ -13,7 +13,7 @@
  *     date     of each entry, 32 bits: when its member expires (expiry.h), or 0
  *     count    of entries, 32 bits
  *
- * The second form is that of a table with dates. A removal has none.
+ * The second form is that of a table with dates, at least one. A removal has none.
  *
  * A varint has 7 bits a byte, the lowest first, and the top bit set in all bytes but the last.
  * Other numbers are little-endian.

@@ -144,7 +144,24 @@ static const char *const wrong_runs[] = { "t00000000001.2.3.0.99.0123456789abcde
 	"t00000000001.1.3.0.99.0123456789abcdef.", "t00000000001",
 	"t0000000001.1.3.0.99.0123456789abcdef", "t000000000001.1.3.0.99.0123456789abcdef",
 	"tA0000000001.1.3.0.99.0123456789abcdef", "l00000000001.1.3.0.99.0123456789abcdef", "",
-	"t00000000001.1.3.0.99.0123456789abcde\x7f" };
+	"t00000000001.1.3.0.99.0123456789abcde\x7f",
+	/* With dates: none, one number or three, too many members, no mean, and no numbers. */
+	"t00000000001.1.3.0.99.0.0.0123456789abcdef", "t00000000001.1.3.0.99.0.7.0123456789abcdef",
+	"t00000000001.1.3.0.99.2.0.0123456789abcdef", "t00000000001.1.3.0.99.2.0123456789abcdef",
+	"t00000000001.1.3.0.99.2.7.7.0123456789abcdef",
+	"t00000000001.1.3.0.99.4.7.0123456789abcdef", "t00000000001.1.3.2.99.2.7.0123456789abcdef",
+	"t00000000001.1.3.3.99.1.7.0123456789abcdef",
+	"i00000000001.2.3.1.99.4294967295.7.0123456789abcdef",
+	"t00000000001.1.3.0.99.2.4294967296.0123456789abcdef",
+	"t00000000001.1.3.0.99.4294967296.7.0123456789abcdef",
+	"t00000000001.1.3.0.99..7.0123456789abcdef", "t00000000001.1.3.0.99.2..0123456789abcdef",
+	"t00000000001.1.3.0.99.-2.7.0123456789abcdef",
+	"t00000000001.1.3.0.99.2.-7.0123456789abcdef",
+	"t00000000001.1.3.0.99.2.7x.0123456789abcdef", "t00000000001.1.3.0.99.2.7.0123456789abcde",
+	"t00000000001.1.3.0.99.2.7.", "t00000000001.1.3.0.99.2.7",
+	"t00000000001.1.3.0.99.2.7.0123456789abcdef.",
+	"t00000000001.1.3.0.99.2.7.0123456789abcdef0",
+	"t00000000001.1.3.0.99.2.7.0123456789ABCDEF" };
 
 TEST(wrong_references_to_runs)
 {
@@ -185,6 +202,144 @@ TEST(references_to_runs)
 	ck_assert(!oplog_next_run(&refs, &run));
 	assert_bytes(refs, "+a ");
 	buf_free(&again);
+}
+
+#define D1 "t00000000001.1.3.1.99.2.1424450096.0123456789abcdef"
+#define D2 "i00000000003.2.4294967295.0.7.4294967295.4294967295.0000000000000000"
+#define D3 "t00000000004.1.1.0.99.1.1.0123456789abcdef"
+
+TEST(references_with_dates)
+{
+	struct slice refs = SLICE("@" D1 " @" T1 " @" D2 " @" D3 " ");
+	static const uint64_t dates[][2] = { { 2, 1424450096 }, { 0, 0 },
+		{ UINT32_MAX, UINT32_MAX }, { 1, 1 } };
+	struct buf again = BUF_EMPTY;
+	struct oplog_run run = { .dated = 9, .mean = 9 };
+	struct oplog_base base;
+
+	ck_assert(
+		oplog_split(guard_text(OPLOG_WIDE_SET_MARK "@" D1 " @" T1 " @" D2 " +a "), &base));
+	ck_assert(base.ref_count == 3 && base.wide);
+	assert_bytes(base.log, "+a ");
+	for (size_t i = 0; i < sizeof(dates) / sizeof(dates[0]); i++) {
+		ck_assert(oplog_next_run(&refs, &run));
+		ck_assert_uint_eq(run.dated, dates[i][0]);
+		ck_assert_uint_eq(run.mean, dates[i][1]);
+		oplog_add_run(&again, &run);
+	}
+	ck_assert_uint_eq(refs.n, 0);
+	assert_bytes(buf_slice(&again), "@" D1 " @" T1 " @" D2 " @" D3 " ");
+	buf_free(&again);
+}
+
+/* A reference is another one if any of its numbers differs. */
+TEST(same_references)
+{
+	static const char *const others[] = { D1,
+		"t00000000002.1.3.1.99.2.1424450096.0123456789abcdef",
+		"t00000000001.1.4.1.99.2.1424450096.0123456789abcdef",
+		"t00000000001.1.3.0.99.2.1424450096.0123456789abcdef",
+		"t00000000001.1.3.1.98.2.1424450096.0123456789abcdef",
+		"t00000000001.1.3.1.99.1.1424450096.0123456789abcdef",
+		"t00000000001.1.3.1.99.2.1424450097.0123456789abcdef",
+		"t00000000001.1.3.1.99.2.1424450096.0123456789abcdee",
+		"t00000000001.1.3.1.99.0123456789abcdef" };
+	struct slice refs = SLICE("@" D1 " ");
+	struct oplog_run run, other;
+	char text[100];
+
+	ck_assert(oplog_next_run(&refs, &run));
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		refs = slice_of(text, (size_t)snprintf(text, sizeof(text), "@%s ", others[i]));
+		ck_assert(oplog_next_run(&refs, &other));
+		ck_assert_msg(oplog_same_run(&run, &other) == (i == 0), "%s", others[i]);
+	}
+}
+
+/* At least a quarter of the run has dates, and about half of these have passed. */
+TEST(spent)
+{
+	static const struct {
+		uint64_t entries, dated, mean;
+		int64_t now;
+		bool spent;
+	} cases[] = { { 100, 100, 1000, 1000, true }, { 100, 100, 1000, 999, false },
+		{ 100, 100, 1000, 5000, true }, { 100, 25, 1000, 1000, true },
+		{ 100, 24, 1000, 5000, false }, { 3, 1, 1000, 1000, true },
+		{ 7, 1, 1000, 1000, true }, { 8, 1, 1000, 1000, false }, { 100, 0, 0, 5000, false },
+		{ 3, 0, 0, 5000, false }, { 100, 100, 1000, 0, false },
+		{ UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX, true },
+		{ UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX - 1ll, false } };
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct oplog_run run = {
+			.entries = cases[i].entries, .dated = cases[i].dated, .mean = cases[i].mean
+		};
+		ck_assert_msg(oplog_is_spent(&run, cases[i].now) == cases[i].spent, "case %zu", i);
+	}
+}
+
+/* --- logs with dates of members --- */
+
+#define EXPIRES \
+	"\x02" \
+	"1424450096"
+
+TEST(dated_logs)
+{
+	static const char *const good[] = { "", "+a" EXPIRES " ",
+		"+a" EXPIRES " -a +b" EXPIRES " +c ", "~t0 +a" EXPIRES " ~t1424450096 ",
+		"+\x01!" EXPIRES " ", "-a +@set.1" EXPIRES " " };
+	static const char *const bad[] = { "-a" EXPIRES " ", "a" EXPIRES " ", "@a" EXPIRES " ",
+		"~t0" EXPIRES " ", "+" EXPIRES " ", "+a" EXPIRES, "+a\x02 ",
+		"+a\x02"
+		"142445009 ",
+		"+a\x02"
+		"0000000000 ",
+		"+a\x02"
+		"4294967296 ",
+		"+a" EXPIRES EXPIRES " ", "+a " EXPIRES " ", "+b -a" EXPIRES " ", "+a" EXPIRES "  ",
+		"+a" EXPIRES " b", "+a" EXPIRES " +", "+a" EXPIRES " -" };
+
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+		ck_assert_msg(oplog_is_log(guard_text(good[i])), "%zu: \"%s\"", i, good[i]);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		ck_assert_msg(!oplog_is_log(guard_text(bad[i])), "%zu: \"%s\"", i, bad[i]);
+}
+
+TEST(dated_log_cut_at_every_byte)
+{
+	static const char log[] = "+a" EXPIRES " -b +\x01\x22 ~t0 +c" EXPIRES " ";
+
+	for (size_t n = 0; n < sizeof(log); n++)
+		ck_assert_int_eq(
+			oplog_is_log(guard_place(slice_of(log, n))), n == 0 || log[n - 1] == ' ');
+}
+
+/* The end of the first token, whatever follows it. Only members of sets have dates. */
+TEST(dated_tokens)
+{
+	enum { PAST = 12 };
+	static const char log[] = "+a" EXPIRES " -b +c x ";
+	static char token[ELEMENT_WORD_MAX + 1 + PAST + 1];
+	const char *end = log + sizeof(log) - 1;
+
+	ck_assert_ptr_eq(oplog_dated_token_end(log, end), log + 2 + PAST);
+	ck_assert_ptr_null(oplog_token_end(log, end));
+	ck_assert_ptr_eq(oplog_dated_token_end(log + 2 + PAST, end), log + 2 + PAST + 3);
+	ck_assert_ptr_null(oplog_dated_token_end(end - 2, end));
+	for (size_t n = MEMBER_WORD_MAX; n <= MEMBER_WORD_MAX + 1; n++) {
+		memset(token, 'x', sizeof(token));
+		token[0] = '+';
+		memcpy(token + 1 + n, EXPIRES " ", PAST);
+		struct slice s = guard_place(slice_of(token, 1 + n + PAST));
+		ck_assert_ptr_eq(oplog_dated_token_end(s.p, s.p + s.n),
+			n > MEMBER_WORD_MAX ? NULL : s.p + s.n);
+		/* Elements of lists are longer, but have no dates. */
+		token[1 + n] = ' ';
+		s = guard_place(slice_of(token, 2 + n));
+		ck_assert_ptr_eq(oplog_dated_token_end(s.p, s.p + s.n), s.p + s.n);
+	}
 }
 
 TEST(new_ids)

@@ -37,16 +37,21 @@ struct cupboard_item *cupboard_find(struct cupboard *c, struct slice id)
 
 /* The entries from `start` to `end` as a table, and an entry of the index for it. */
 static void put_table(struct cupboard *c, const struct table_model *entries, size_t start,
-	size_t end, struct oplog_run *run, struct fences_writer *index)
+	size_t end, struct oplog_run *run, struct fences_writer *index, uint64_t *date_sum)
 {
 	struct table_writer w = { .count = 0 };
 	struct fence fence = { .first = table_model_name(entries, start) };
 	struct buf data = BUF_EMPTY;
 
-	for (size_t i = start; i < end; i++)
-		table_writer_add(&w, table_model_name(entries, i), entries->list[i].removed);
+	table_model_write(entries, start, end, &w);
 	fence.entries = w.count;
 	fence.removals = w.removals;
+	fence.dated = w.dated;
+	if (w.dated) {
+		fence.first_date = w.first_date;
+		fence.mean_date = (uint32_t)(w.date_sum / w.dated);
+	}
+	*date_sum += w.date_sum;
 	table_writer_finish(&w, &data);
 	fence.bytes = (uint32_t)buf_size(&data);
 	fence.check = check_of(buf_slice(&data));
@@ -58,6 +63,7 @@ static void put_table(struct cupboard *c, const struct table_model *entries, siz
 	run->entries += fence.entries;
 	run->removals += fence.removals;
 	run->bytes += fence.bytes;
+	run->dated += fence.dated;
 	run->check = fence.check;
 	buf_free(&data);
 	table_writer_free(&w);
@@ -68,14 +74,17 @@ struct oplog_run cupboard_run(
 {
 	struct oplog_run run = { .indexed = false };
 	struct fences_writer index = { .count = 0 };
+	uint64_t date_sum = 0;
 
 	MUST(entries->count && most);
 	for (size_t start = 0, end; start < entries->count; start = end) {
 		end = start + (random ? 1 + random_next(random) % most : most);
 		if (end > entries->count)
 			end = entries->count;
-		put_table(c, entries, start, end, &run, &index);
+		put_table(c, entries, start, end, &run, &index, &date_sum);
 	}
+	if (run.dated)
+		run.mean = date_sum / run.dated;
 	run.indexed = run.tables > 1;
 	if (run.indexed) {
 		struct slice text = fences_text(&index);
@@ -103,8 +112,12 @@ struct oplog_run cupboard_log_run(struct cupboard *c, const char *log, size_t mo
 void cupboard_base(struct buf *out, const char *head, const struct oplog_run *runs, size_t count,
 	const char *log)
 {
+	bool wide = false;
+
+	for (size_t i = 0; i < count; i++)
+		wide |= runs[i].dated > 0;
 	buf_add(out, head, strlen(head));
-	BUF_ADD(out, OPLOG_SET_MARK);
+	oplog_add_mark(out, false, wide);
 	for (size_t i = 0; i < count; i++)
 		oplog_add_run(out, &runs[i]);
 	buf_add(out, log, strlen(log));

@@ -8,7 +8,7 @@
 #include "util/check.h"
 
 /*
- * ENTRY_MORE: bytes of an entry in addition to its member. A table below 1 / SMALL_PART of
+ * ENTRY_MORE: bytes of an entry in addition to its member and date. A table below 1 / SMALL_PART of
  * table_size is small.
  */
 enum { ENTRY_MORE = 8, SMALL_PART = 2 };
@@ -107,11 +107,20 @@ static void write_table(struct run_writer *w)
 	buf_free(&packed);
 }
 
+/* Returns the largest size that the table may have with one more entry. */
+static size_t size_with(const struct run_writer *w, struct slice member, uint32_t date)
+{
+	/* The first date adds one to each entry before it, too. */
+	size_t dates = w->table.dated ? 1 : date ? (size_t)w->table.count + 1 : 0;
+
+	return table_writer_size(&w->table) + member.n + ENTRY_MORE + dates * TABLE_NUMBER;
+}
+
 void run_writer_add(struct run_writer *w, struct slice member, bool removed, uint32_t date)
 {
 	size_t most = w->parts.lanes->env->options->table_size;
 
-	if (w->table.count && table_writer_size(&w->table) + member.n + ENTRY_MORE > most)
+	if (w->table.count && size_with(w, member, date) > most)
 		write_table(w);
 	if (w->table.count == 0) {
 		size_t fence = w->run.tables == 0 ? 0

@@ -13,6 +13,7 @@ static struct buf written;
 static struct fences fences;
 static struct fence said[TABLE_MODEL_MAX];
 static size_t ends[TABLE_MODEL_MAX]; /* of the entries in the bytes */
+static bool with_dates;              /* The index has some. */
 
 static void random_id(uint64_t *random, char id[OPLOG_ID])
 {
@@ -31,10 +32,25 @@ static uint32_t random_number(uint64_t *random, uint32_t least)
 	return number > least ? number : least;
 }
 
+static void random_dates(uint64_t *random, struct fence *fence)
+{
+	uint64_t most = fence->entries - fence->removals;
+
+	if (most == 0 || random_next(random) % 2)
+		return;
+	fence->dated = (uint32_t)(1 + random_next(random) % most);
+	fence->first_date = random_number(random, 0);
+	fence->mean_date = random_number(random, fence->first_date ? fence->first_date : 1);
+	with_dates = true;
+}
+
+/* Every second one has dates. */
 static void random_index(uint64_t *random, struct buf *out)
 {
 	struct fences_writer w = { .count = 0 };
+	bool dated = random_next(random) % 2;
 
+	with_dates = false;
 	do
 		table_model_random(&model, random);
 	while (model.count == 0);
@@ -50,10 +66,14 @@ static void random_index(uint64_t *random, struct buf *out)
 		fence->removals = random_next(random) % 2
 			? 0
 			: random_number(random, 0) % (fence->entries + 1ull);
+		if (dated)
+			random_dates(random, fence);
 		fences_add(&w, fence);
 		ends[i] = buf_size(&w.text);
 	}
 	buf_add_slice(out, fences_text(&w));
+	/* It has an end already. */
+	ck_assert(slice_equal(fences_text(&w), buf_slice(out)));
 	fences_writer_free(&w);
 }
 
@@ -68,13 +88,14 @@ static bool same(const struct fence *a, const struct fence *b)
 {
 	return memcmp(a->id, b->id, OPLOG_ID) == 0 && a->check == b->check &&
 		a->bytes == b->bytes && a->entries == b->entries && a->removals == b->removals &&
-		slice_equal(a->first, b->first);
+		a->dated == b->dated && a->first_date == b->first_date &&
+		a->mean_date == b->mean_date && slice_equal(a->first, b->first);
 }
 
 /* The first `count` fences, and their bytes. */
 static bool reads_as(const struct fences *f, size_t count)
 {
-	uint64_t entries = 0, removals = 0, bytes = 0;
+	uint64_t entries = 0, removals = 0, bytes = 0, dated = 0;
 	bool good = f->count == count;
 
 	for (size_t i = 0; i < count && good; i++) {
@@ -82,8 +103,10 @@ static bool reads_as(const struct fences *f, size_t count)
 		entries += said[i].entries;
 		removals += said[i].removals;
 		bytes += said[i].bytes;
+		dated += said[i].dated;
 	}
-	return good && f->entries == entries && f->removals == removals && f->bytes == bytes;
+	return good && f->entries == entries && f->removals == removals && f->bytes == bytes &&
+		f->dated == dated;
 }
 
 static bool finds(const void *f, struct slice member)
@@ -145,6 +168,40 @@ TEST(form)
 	fences_writer_free(&w);
 }
 
+/* Of the first table, 17 members expire from 1000 on, and on average at 2^32 - 1. */
+#define FIRST_DATES "\x11\0\0\0\xe8\3\0\0\xff\xff\xff\xff"
+#define NO_DATES "\0\0\0\0\0\0\0\0\0\0\0\0"
+
+TEST(form_with_dates)
+{
+	const struct fence first = { .id = "t0123456789a",
+		.check = 0x0102030405060708,
+		.bytes = 128,
+		.entries = 18,
+		.removals = 1,
+		.dated = 17,
+		.first_date = 1000,
+		.mean_date = UINT32_MAX,
+		.first = SLICE("") };
+	const struct fence second = { .id = "tzzzzzzzzzzz",
+		.check = 0xf000000000000000,
+		.bytes = UINT32_MAX,
+		.entries = 2,
+		.first = SLICE("b!") };
+	struct fences_writer w = { .count = 0 };
+
+	fences_add(&w, &first);
+	fences_add(&w, &second);
+	ck_assert(slice_equal(
+		fences_text(&w), SLICE("I2" FIRST SECOND FIRST_DATES NO_DATES "\2\0\0\0")));
+	ck_assert(fences_read(&fences, guard_place(buf_slice(&w.text))));
+	ck_assert(fences.count == 2 && same(&fences.list[0], &first) &&
+		same(&fences.list[1], &second));
+	ck_assert(fences.entries == 20 && fences.dated == 17);
+	fences_free(&fences);
+	fences_writer_free(&w);
+}
+
 /* A placeholder for a check, and a fence with its size. */
 #define CHECK "12345678"
 #define TABLE(id, numbers, fence) "t0000000000" id CHECK numbers fence
@@ -155,7 +212,34 @@ static const struct {
 } flawed[] = {
 	{ "nothing", BYTES("") },
 	{ "half of the mark", BYTES("I") },
-	{ "another mark", BYTES("I2" FIRST SECOND) },
+	{ "another mark", BYTES("I3" FIRST SECOND) },
+	{ "no dates", BYTES("I2" FIRST SECOND) },
+	{ "no dates", BYTES("I2" FIRST SECOND "\0\0\0\0") },
+	{ "no dates", BYTES("I2" FIRST SECOND "\2\0\0\0") },
+	{ "only dates", BYTES("I2" FIRST_DATES "\1\0\0\0") },
+	{ "only dates", BYTES("I2\0\0\0\0") },
+	{ "only dates", BYTES("I2") },
+	{ "dates in an index without them", BYTES("I1" FIRST FIRST_DATES "\1\0\0\0") },
+	{ "dates of no member", BYTES("I2" FIRST NO_DATES "\1\0\0\0") },
+	{ "dates of one table more", BYTES("I2" FIRST FIRST_DATES NO_DATES "\2\0\0\0") },
+	{ "dates of one table more", BYTES("I2" FIRST FIRST_DATES NO_DATES "\1\0\0\0") },
+	{ "dates of one table less", BYTES("I2" FIRST SECOND FIRST_DATES "\1\0\0\0") },
+	{ "dates of one table less", BYTES("I2" FIRST SECOND FIRST_DATES "\2\0\0\0") },
+	{ "many tables", BYTES("I2" FIRST FIRST_DATES "\xff\xff\xff\xff") },
+	{ "many tables", BYTES("I2" FIRST FIRST_DATES "\x01\0\0\x80") },
+	{ "a cut number of tables", BYTES("I2" FIRST FIRST_DATES "\1\0\0") },
+	{ "a byte more", BYTES("I2" FIRST FIRST_DATES "\1\0\0\0\0") },
+	{ "a byte more", BYTES("I2" FIRST "\0" FIRST_DATES "\1\0\0\0") },
+	{ "more dates than members", BYTES("I2" FIRST "\x12\0\0\0\xe8\3\0\0\xe8\3\0\0\1\0\0\0") },
+	{ "many more dates than members",
+		BYTES("I2" FIRST "\xff\xff\xff\xff\xe8\3\0\0\xe8\3\0\0\1\0\0\0") },
+	{ "the first date is after the mean",
+		BYTES("I2" FIRST "\x11\0\0\0\xe8\3\0\0\xe7\3\0\0\1\0\0\0") },
+	{ "no mean", BYTES("I2" FIRST "\x11\0\0\0\0\0\0\0\0\0\0\0\1\0\0\0") },
+	{ "the mean of no dates",
+		BYTES("I2" FIRST SECOND FIRST_DATES "\0\0\0\0\0\0\0\0\1\0\0\0\2\0\0\0") },
+	{ "the first one of no dates",
+		BYTES("I2" FIRST SECOND FIRST_DATES "\0\0\0\0\1\0\0\0\0\0\0\0\2\0\0\0") },
 	{ "a table", BYTES("T1\0\0\0\0") },
 	{ "a first fence that is not empty", BYTES("I1" SECOND) },
 	{ "a first fence that is not empty",
@@ -185,12 +269,19 @@ TEST(refused)
 {
 	ck_assert(fences_read(&fences, guard_place(SLICE("I1" TABLE("1", "\7\1\1", "\0") SECOND))));
 	fences_free(&fences);
+	/* The first date may be unknown. */
+	ck_assert(fences_read(
+		&fences, guard_place(SLICE("I2" FIRST "\x11\0\0\0\0\0\0\0\1\0\0\0\1\0\0\0"))));
+	fences_free(&fences);
 	for (size_t i = 0; i < sizeof(flawed) / sizeof(flawed[0]); i++)
 		ck_assert_msg(!fences_read(&fences, guard_place(flawed[i].bytes)), "%zu: %s", i,
 			flawed[i].why);
 }
 
-/* After an entry there may be no more of them; at any other position it is invalid. */
+/*
+ * After an entry there may be no more of them, unless there are dates; at any other position it is
+ * invalid.
+ */
 TEST(cut)
 {
 	for (uint64_t seed = 1; seed <= INDEXES / 10; seed++) {
@@ -199,7 +290,7 @@ TEST(cut)
 		bool good = true;
 		random_index(&random, &written);
 		for (; n < buf_size(&written) && good; n++) {
-			bool whole = count < model.count && n == ends[count];
+			bool whole = !with_dates && count < model.count && n == ends[count];
 			bool read = fences_read(
 				&fences, guard_place(slice_of(buf_slice(&written).p, n)));
 			/* Whether an index may be empty is not tested. */
@@ -249,6 +340,61 @@ TEST(flipped)
 		}
 	}
 	ck_assert(read > 0 && read < flips);
+}
+
+/* --- tables --- */
+
+/* A table of the members from `first` to `last`; `date` is that of the last one. */
+static struct slice make_table(char first, char last, uint32_t date)
+{
+	struct table_writer w = { .count = 0 };
+
+	for (char letter = first; letter <= last; letter++)
+		table_writer_add(&w, slice_of(&letter, 1), false);
+	table_writer_date(&w, date);
+	buf_consume(&written, buf_size(&written));
+	table_writer_finish(&w, &written);
+	table_writer_free(&w);
+	return buf_slice(&written);
+}
+
+/* A table must have the members of its entry, and dates if these have some. */
+TEST(tables_of_entries)
+{
+	static const struct {
+		char first, last;
+		uint32_t date;
+		bool in_first, in_second;
+	} cases[] = { { 'a', 'c', 0, true, false }, { 'a', 'c', 1000, false, false },
+		{ 'a', 'd', 0, false, false }, { 'b', 'd', 0, false, false },
+		{ 'd', 'f', 1000, false, true }, { 'd', 'f', 0, false, false },
+		{ 'c', 'e', 1000, false, false }, { 'x', 'z', 1000, false, true },
+		{ 'd', 'g', 1000, false, false } };
+	struct fence entries[] = {
+		{ .id = "t0123456789a", .bytes = 1, .entries = 3, .first = SLICE("") },
+		{ .id = "t0123456789b",
+			.bytes = 1,
+			.entries = 3,
+			.dated = 1,
+			.first_date = 1000,
+			.mean_date = 1000,
+			.first = SLICE("d") }
+	};
+	struct fences_writer w = { .count = 0 };
+	struct table table;
+
+	fences_add(&w, &entries[0]);
+	fences_add(&w, &entries[1]);
+	ck_assert(fences_read(&fences, fences_text(&w)));
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		ck_assert(table_open(
+			&table, make_table(cases[i].first, cases[i].last, cases[i].date)));
+		ck_assert_msg(fences_hold(&fences, 0, &table) == cases[i].in_first &&
+				fences_hold(&fences, 1, &table) == cases[i].in_second,
+			"case %zu", i);
+	}
+	fences_free(&fences);
+	fences_writer_free(&w);
 }
 
 /* --- fences --- */

@@ -46,6 +46,41 @@ TEST(which_runs)
 	}
 }
 
+/*
+ * Once about half of a run has expired, it is merged with the oldest ones, whatever the sizes; 16
+ * runs at most, so that it takes a second merge if it is a later one.
+ */
+TEST(expired)
+{
+	static const struct {
+		size_t count, spent; /* of the runs, and which one */
+		int64_t now;
+		size_t to; /* 0 for none */
+	} cases[] = { { 1, 0, 999, 0 }, { 1, 0, 1000, 1 }, { 2, 0, 1000, 2 }, { 2, 1, 999, 0 },
+		{ 2, 1, 1000, 2 }, { 3, 1, 1000, 3 }, { 16, 15, 1000, 16 }, { 17, 0, 1000, 16 },
+		{ 17, 16, 1000, 16 }, { 1, 0, 0, 0 }, { 2, 1, 0, 0 } };
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct oplog_run runs[20] = { { .bytes = 0 } };
+		size_t from = 99, to = 99;
+
+		/* Sizes of which none is due, except that there are too many of them. */
+		for (size_t k = 0; k < cases[i].count; k++)
+			runs[k] = (struct oplog_run){ .bytes = UINT64_C(1) << (60 - 3 * k),
+				.entries = 100,
+				.dated = 24,
+				.mean = 1 };
+		if (cases[i].count <= 3)
+			ck_assert(!merge_plan(runs, cases[i].count, 5000, &from, &to));
+		runs[cases[i].spent].dated = 25;
+		runs[cases[i].spent].mean = 1000;
+		bool merges = merge_plan(runs, cases[i].count, cases[i].now, &from, &to);
+		ck_assert_msg(merges == (cases[i].to > 0), "case %zu", i);
+		ck_assert_msg(!merges || (from == 0 && to == cases[i].to), "case %zu: %zu to %zu",
+			i, from, to);
+	}
+}
+
 /* However many are added, few are kept. */
 TEST(in_the_long_run)
 {

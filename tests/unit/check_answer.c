@@ -27,7 +27,7 @@ static void setup(void)
 
 static void begin(uint64_t seed, size_t runs)
 {
-	set_model_init(&model, seed, runs);
+	set_model_init(&model, seed, runs, seed % 2);
 	set_view_init(&view, seed, &store);
 	/* All at once, or in slices down to a single member. */
 	view.env = seed % 3 ? &env : NULL;
@@ -173,6 +173,9 @@ static void history(uint64_t seed)
 		for (int i = 0; i < 4; i++) {
 			set_model_request(&model, &r, &members);
 			put(&r, seed, step);
+			/* The base stays the same, but members expire. */
+			if (model.dated && random_next(&random) % 3 == 0)
+				set_model_wait(&model, (uint32_t)(1 + random_next(&random) % 9));
 		}
 		if (random_next(&random) % 4 == 0)
 			throw_out(&random);
@@ -335,7 +338,7 @@ TEST(from_a_fold)
 
 	for (uint64_t seed = 1; seed <= 200; seed++) {
 		struct fold fold = { .seed = seed };
-		set_model_init(&model, seed, 0);
+		set_model_init(&model, seed, 0, false);
 		ck_assert(fold_log(&fold, buf_slice(&model.base)));
 		for (int i = 0; i < 20; i++) {
 			do {

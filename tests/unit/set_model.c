@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "collection/text/expiry.h"
 #include "must.h"
 #include "util/random.h"
 
@@ -15,11 +16,18 @@ static uint64_t below(struct set_model *m, uint64_t n)
 
 /* --- the resulting members --- */
 
+static bool has_expired(const struct set_model *m, const struct set_model_layer *layer, size_t i)
+{
+	return layer->dates[i] && layer->dates[i] <= m->now;
+}
+
 static void apply(struct set_model *m, const struct set_model_layer *layer)
 {
 	for (size_t i = 0; i < m->world.count; i++) {
-		if (layer->says[i] != SAYS_NOTHING)
-			m->in[i] = layer->says[i] == SAYS_IN;
+		if (layer->says[i] == SAYS_NOTHING)
+			continue;
+		m->in[i] = layer->says[i] == SAYS_IN && !has_expired(m, layer, i);
+		m->dates[i] = layer->dates[i];
 	}
 }
 
@@ -53,12 +61,17 @@ static void empty(struct buf *b)
 
 static void say(struct set_model *m, struct set_model_layer *layer, struct buf *text)
 {
+	enum { SOON = 40 /* seconds */ };
 	size_t i = below(m, m->world.count);
 	bool in = below(m, 3) > 0;
 
 	layer->says[i] = in ? SAYS_IN : SAYS_OUT;
+	layer->dates[i] =
+		in && m->dated && below(m, 2) ? (uint32_t)(m->now + (int64_t)below(m, SOON)) : 0;
 	buf_add(text, in ? "+" : "-", 1);
 	buf_add_slice(text, table_model_name(&m->world, i));
+	if (layer->dates[i])
+		buf_printf(text, "%c%010u", EXPIRY_MARK, layer->dates[i]);
 	BUF_ADD(text, " ");
 }
 
@@ -82,8 +95,10 @@ void set_model_push(struct set_model *m, size_t tokens)
 	while (tokens--)
 		say(m, &m->head, &text);
 	for (size_t i = 0; i < m->world.count; i++) {
-		if (before.says[i] != SAYS_NOTHING)
-			m->head.says[i] = before.says[i];
+		if (before.says[i] == SAYS_NOTHING)
+			continue;
+		m->head.says[i] = before.says[i];
+		m->head.dates[i] = before.dates[i];
 	}
 	buf_add_slice(&text, buf_slice(&m->head_text));
 	buf_free(&m->head_text);
@@ -91,21 +106,30 @@ void set_model_push(struct set_model *m, size_t tokens)
 	sum_up(m);
 }
 
-/* A run of a layer, its removals only with `removals`. Without an entry there is none. */
+/*
+ * A run of a layer, its removals only with `removals`. Without an entry there is none. Members that
+ * have expired become removals, as a rule.
+ */
 static bool write_run(
 	struct set_model *m, struct set_model_layer *layer, bool removals, struct oplog_run *run)
 {
 	struct table_model *entries = calloc(1, sizeof(*entries));
 	size_t most = 1 + below(m, below(m, 2) ? 40 : TABLE_MODEL_MAX);
-	bool any;
+	bool any, drops = m->dated && below(m, 4);
 
 	MUST(entries);
 	for (size_t i = 0; i < m->world.count; i++) {
+		if (drops && layer->says[i] == SAYS_IN && has_expired(m, layer, i)) {
+			layer->says[i] = SAYS_OUT;
+			layer->dates[i] = 0;
+		}
 		if (layer->says[i] == SAYS_OUT && !removals)
 			layer->says[i] = SAYS_NOTHING;
-		if (layer->says[i] != SAYS_NOTHING)
-			table_model_add(entries, table_model_name(&m->world, i),
-				layer->says[i] == SAYS_OUT);
+		if (layer->says[i] == SAYS_NOTHING)
+			continue;
+		table_model_add(
+			entries, table_model_name(&m->world, i), layer->says[i] == SAYS_OUT);
+		entries->list[entries->count - 1].date = layer->dates[i];
 	}
 	any = entries->count > 0;
 	if (any)
@@ -162,8 +186,10 @@ void set_model_merge(struct set_model *m, size_t from, size_t to)
 		return;
 	for (size_t i = from; i < to; i++) {
 		for (size_t k = 0; k < m->world.count; k++) {
-			if (m->layers[i].says[k] != SAYS_NOTHING)
-				merged.says[k] = m->layers[i].says[k];
+			if (m->layers[i].says[k] == SAYS_NOTHING)
+				continue;
+			merged.says[k] = m->layers[i].says[k];
+			merged.dates[k] = m->layers[i].dates[k];
 		}
 	}
 	if (write_run(m, &merged, from > 0, &run))
@@ -202,8 +228,16 @@ static void begin(struct set_model *m, size_t runs)
 	sum_up(m);
 }
 
+void set_model_wait(struct set_model *m, uint32_t seconds)
+{
+	m->now += seconds;
+	sum_up(m);
+}
+
 void set_model_change(struct set_model *m)
 {
+	if (m->dated && below(m, 2))
+		set_model_wait(m, (uint32_t)(1 + below(m, 15)));
 	switch (below(m, 12)) {
 	case 0:
 		begin(m, below(m, 5));
@@ -231,9 +265,11 @@ void set_model_change(struct set_model *m)
 	}
 }
 
-void set_model_init(struct set_model *m, uint64_t seed, size_t runs)
+void set_model_init(struct set_model *m, uint64_t seed, size_t runs, bool dated)
 {
 	memset(m, 0, sizeof(*m));
+	m->dated = dated;
+	m->now = 1424450096;
 	m->random = seed;
 	m->cupboard.random = ~seed;
 	while (m->world.count == 0)
@@ -277,6 +313,7 @@ bool set_model_ask(struct set_model *m, struct set_view *v, struct set_request *
 {
 	enum { ROUNDS = 20000 };
 
+	set_view_advance(v, m->now);
 	for (int i = 0; i < ROUNDS; i++) {
 		uint64_t slices = v->slices;
 		if (set_answer(v, r)) {
@@ -326,8 +363,8 @@ void set_model_request(struct set_model *m, struct set_request *r, struct buf *m
 	if (r->verb == SET_SAMPLE && below(m, 2))
 		r->sign = "-";
 	r->repeats = r->verb == SET_SAMPLE && below(m, 2);
-	for (size_t n = r->verb == SET_HAS ? 1 : 1 + below(m, 8);
-		(r->verb == SET_TEST || r->verb == SET_HAS) && n > 0; n--) {
+	for (size_t n = r->verb == SET_TEST ? 1 + below(m, 8) : 1;
+		(r->verb == SET_TEST || r->verb == SET_HAS || r->verb == SET_TTL) && n > 0; n--) {
 		struct slice member = table_model_name(&m->world, below(m, m->world.count));
 		if (below(m, 4) == 0)
 			member = slice_of(name,
@@ -397,6 +434,16 @@ static bool agrees_has(const struct set_model *m, const struct set_request *r)
 	size_t i = number_of(m, r->members);
 
 	return r->number == (i != SIZE_MAX && m->in[i]) && buf_size(&r->text) == 0;
+}
+
+static bool agrees_ttl(const struct set_model *m, const struct set_request *r)
+{
+	size_t i = number_of(m, r->members);
+
+	if (i == SIZE_MAX || !m->in[i])
+		return r->number == SET_TTL_NONE;
+	return r->number ==
+		(m->dates[i] ? (uint64_t)(m->dates[i] - m->now) : (uint64_t)SET_TTL_NEVER);
 }
 
 /* The patterns of requests have no classes, which differ. */
@@ -496,6 +543,7 @@ bool set_model_agrees(const struct set_model *m, const struct set_request *r)
 		[SET_SAMPLE] = agrees_sample,
 		[SET_RANGE] = agrees_range,
 		[SET_COUNT] = agrees_count,
+		[SET_TTL] = agrees_ttl,
 		[SET_INFO] = agrees_info,
 	};
 

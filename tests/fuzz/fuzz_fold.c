@@ -1,4 +1,4 @@
-/* A log in two pieces, against the model. */
+/* A log in two pieces, against the model; and then members expire. */
 #include "collection/text/fold.h"
 #include "input.h"
 #include "model.h"
@@ -19,6 +19,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		MUST(fold_log(&f, slice_of(second, in.n - cut)) == good);
 	}
 	MUST(!good || model_agrees(&model, &f));
+	for (int64_t now = (int64_t)f.seed; good && now <= UINT32_MAX; now += UINT32_MAX / 2) {
+		size_t live = f.live;
+		bool any = fold_expire(&f, now);
+		model_expire(&model, now);
+		MUST(model_agrees(&model, &f) && (any || f.live == live));
+	}
 	fold_reset(&f);
 	MUST(f.live == 0 && fold_joined_size(&f) == 0);
 	fold_free(&f);

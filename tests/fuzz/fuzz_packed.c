@@ -33,15 +33,28 @@ static void any_stored(struct slice bytes)
 	free(copy);
 }
 
+/* Returns the date of the entry that was added last; the largest one depends on `how`. */
+static uint32_t date_of(uint8_t how, uint8_t byte)
+{
+	enum { SIZES = 25 };
+
+	return byte && !model.list[model.count - 1].removed
+		? 1 + ((uint32_t)byte << how / 2 % SIZES)
+		: EXPIRY_NONE;
+}
+
 /* Members of letters and sizes that the input chooses, or that follow each other. */
 static void make_model(struct slice *in)
 {
 	unsigned letters = 1 + input_byte(in) % 130, first = '!' + input_byte(in) % 96u,
 		 shortest = 1 + input_byte(in) % 130, more = input_byte(in) % 4;
-	bool counts = input_byte(in) % 2, removals = input_byte(in) % 2;
+	bool counts = input_byte(in) % 2, removals, dated;
+	uint8_t how = input_byte(in);
 	char name[MEMBER_WORD_MAX];
 	uint64_t number = 0;
 
+	removals = how % 2;
+	dated = how >= 128;
 	model.count = 0;
 	memset(name, (int)first, sizeof(name));
 	while (in->n > 1 && model.count < MEMBERS_MAX) {
@@ -54,6 +67,8 @@ static void make_model(struct slice *in)
 			name[i] = (char)(first + digit % letters % (256 - first));
 		}
 		table_model_add(&model, slice_of(name, size), removals && input_byte(in) % 3 == 0);
+		if (dated)
+			model.list[model.count - 1].date = date_of(how, input_byte(in));
 	}
 	table_model_sort(&model);
 }
@@ -65,8 +80,7 @@ static void members(struct slice *in)
 	struct table t, opened;
 
 	make_model(in);
-	for (size_t i = 0; i < model.count; i++)
-		table_writer_add(&w, table_model_name(&model, i), model.list[i].removed);
+	table_model_write(&model, 0, model.count, &w);
 	table_writer_finish(&w, &written);
 	MUST(table_open(&t, buf_slice(&written)));
 	if (model.count && packed_write(&packed, &t)) {

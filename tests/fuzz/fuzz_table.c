@@ -66,11 +66,15 @@ static void make_model(struct slice *in)
 
 	model.count = 0;
 	while (in->n > 2 && model.count < TABLE_MODEL_MAX) {
-		bool removed = input_byte(in) % 4 == 0;
+		uint8_t how = input_byte(in);
+		bool removed = how % 4 == 0;
 		struct slice member = next_name(in, name, before);
 		before = member.n;
-		if (member.n)
-			table_model_add(&model, member, removed);
+		if (member.n == 0)
+			continue;
+		table_model_add(&model, member, removed);
+		if (how >= 128 && !removed)
+			model.list[model.count - 1].date = UINT32_C(1) << how / 4 % 32;
 	}
 	table_model_sort(&model);
 }
@@ -79,7 +83,8 @@ static void make_model(struct slice *in)
  * A table of the entries from `start` on, copied so that nothing follows it in memory. The caller
  * frees the data.
  */
-static struct slice make_table(struct table_writer *w, size_t start, size_t end)
+static struct slice make_table(
+	struct table_writer *w, size_t start, size_t end, struct fence *fence)
 {
 	struct buf out = BUF_EMPTY;
 	struct table t;
@@ -87,8 +92,13 @@ static struct slice make_table(struct table_writer *w, size_t start, size_t end)
 	size_t size;
 	char *copy;
 
-	for (size_t i = start; i < end; i++)
-		table_writer_add(w, table_model_name(&model, i), model.list[i].removed);
+	table_model_write(&model, start, end, w);
+	fence->removals = w->removals;
+	fence->dated = w->dated;
+	if (w->dated) {
+		fence->first_date = w->first_date;
+		fence->mean_date = (uint32_t)(w->date_sum / w->dated);
+	}
 	size = table_writer_size(w);
 	table_writer_finish(w, &out);
 	MUST(buf_size(&out) == size);
@@ -98,7 +108,8 @@ static struct slice make_table(struct table_writer *w, size_t start, size_t end)
 	for (size_t i = start; i < end; i++) {
 		MUST(table_nth(&c, &t, (uint32_t)(i - start)));
 		MUST(slice_equal(table_member(&c), table_model_name(&model, i)) &&
-			c.removed == model.list[i].removed);
+			c.removed == model.list[i].removed &&
+			table_date(&t, c.at) == model.list[i].date);
 	}
 	MUST(table_model_walks(&t, slice_of("", 0)));
 	return slice_of(copy, size);
@@ -120,7 +131,7 @@ static size_t make_tables(
 			end = model.count;
 		fence.first.n =
 			start ? fence_size(table_model_name(&model, start - 1), fence.first) : 0;
-		tables[count] = make_table(&w, start, end);
+		tables[count] = make_table(&w, start, end, &fence);
 		fence.entries = (uint32_t)(end - start);
 		fence.bytes = (uint32_t)tables[count++].n;
 		fences_add(index, &fence);
@@ -134,15 +145,19 @@ static void search(const struct fences *f, const struct slice *tables, struct sl
 {
 	size_t i = table_model_seek(&model, name), at = fences_find(f, name);
 	bool there = i < model.count && slice_equal(table_model_name(&model, i), name),
-	     removed = false, found;
+	     gone = false, found;
+	int64_t date = there ? model.list[i].date : 0;
 	uint64_t ranks[TABLE_MODEL_MAX / TABLE_INTERVAL + 1];
 	struct table_cursor c;
 	struct table t;
 
-	MUST(table_open(&t, tables[at]));
+	MUST(table_open(&t, tables[at]) && fences_hold(f, at, &t));
 	for (int ranked = 0; ranked < 2; ranked++) {
-		found = table_find(&t, name, 0, &removed);
-		MUST(found == there && (!found || removed == model.list[i].removed));
+		for (int64_t now = date - 1; now <= date; now++) {
+			found = table_find(&t, name, now, &gone);
+			MUST(found == there &&
+				(!found || gone == table_model_gone(&model, i, now)));
+		}
 		(void)table_seek(&c, &t, name);
 		MUST(f->list[at].before + c.at == i);
 		table_rank(&t, ranks);

@@ -50,12 +50,19 @@ static struct slice member_of(struct slice *in)
 	return slice_of(names[byte], 1 + byte % 2);
 }
 
+/* Dates around the moments of ask_some; of one in four members. */
+static uint32_t date_of(uint8_t byte)
+{
+	return byte % 4 == 0 && byte ? 1000 + byte / 4u : EXPIRY_NONE;
+}
+
 static void random_request(struct set_request *r, struct slice *in)
 {
 	*r = (struct set_request){ .verb = (enum set_verb)(input_byte(in) % (SET_INFO + 1)),
 		.random = input_byte(in) };
 	r->count = input_byte(in) % 20;
-	r->members = r->verb == SET_HAS ? member_of(in) : SLICE("a b ab ~ \xff+ c");
+	r->members = r->verb == SET_HAS || r->verb == SET_TTL ? member_of(in)
+							      : SLICE("a b ab ~ \xff+ c");
 	if (input_byte(in) % 2)
 		r->range = (struct set_range){
 			.from = member_of(in), .to = member_of(in), .after = true
@@ -103,8 +110,11 @@ static void ask(struct slice *in)
 
 static void ask_some(struct slice *in)
 {
-	for (int n = 0; n < 10 && view.known; n++)
+	for (int n = 0; n < 10 && view.known; n++) {
+		if (n % 3 == 2)
+			set_view_advance(&view, 1000 + n * 6);
 		ask(in);
+	}
 }
 
 static void any_bytes(struct slice *in)
@@ -134,6 +144,26 @@ static int by_name(const void *a, const void *b)
 	return member_compare(*(const struct slice *)a, *(const struct slice *)b);
 }
 
+static void add_entry(struct table_writer *w, struct slice member, uint8_t how)
+{
+	table_writer_add(w, member, how % 3 == 0);
+	table_writer_date(w, how % 3 ? date_of(how) : EXPIRY_NONE);
+}
+
+/* The index has other numbers than the table. */
+static void alter_fence(struct fence *fence, uint8_t how)
+{
+	if (how < 128 || fence->removals == fence->entries) {
+		fence->entries += how % 128u;
+	} else if (fence->dated && how % 2) {
+		fence->dated = fence->first_date = fence->mean_date = 0;
+	} else {
+		fence->dated = 1 + how % (fence->entries - fence->removals);
+		fence->first_date = how % 16 < 8 ? 0 : 2000;
+		fence->mean_date = 1 + fence->first_date;
+	}
+}
+
 /* A table of members from the input, which is valid by itself, or arbitrary bytes. */
 static struct slice put_table(struct slice *in, struct fence *fence)
 {
@@ -147,11 +177,15 @@ static struct slice put_table(struct slice *in, struct fence *fence)
 	qsort(members, count, sizeof(members[0]), by_name);
 	for (size_t i = 0; i < count; i++) {
 		if (i == 0 || member_compare(members[i - 1], members[i]) < 0)
-			table_writer_add(&w, members[i], input_byte(in) % 3 == 0);
+			add_entry(&w, members[i], input_byte(in));
 	}
-	*fence = (struct fence){ .entries = w.count, .removals = w.removals };
+	*fence = (struct fence){ .entries = w.count, .removals = w.removals, .dated = w.dated };
+	if (w.dated) {
+		fence->first_date = w.first_date;
+		fence->mean_date = (uint32_t)(w.date_sum / w.dated);
+	}
 	if (input_byte(in) % 8 == 0)
-		fence->entries += input_byte(in);
+		alter_fence(fence, input_byte(in));
 	table_writer_finish(&w, &data);
 	if (input_byte(in) % 8 == 0)
 		buf_add_slice(&data, input_bytes(in, input_byte(in) % 8));
@@ -169,6 +203,7 @@ static struct oplog_run put_run(struct slice *in)
 {
 	struct oplog_run run = { .tables = 1 + input_byte(in) % TABLES_MAX };
 	struct fences_writer index = { .count = 0 };
+	uint64_t dates = 0;
 	char first[2] = { 0 };
 
 	for (size_t i = 0; i < run.tables; i++) {
@@ -180,8 +215,11 @@ static struct oplog_run put_run(struct slice *in)
 		run.entries += fence.entries;
 		run.removals += fence.removals;
 		run.bytes += fence.bytes;
+		run.dated += fence.dated;
+		dates += (uint64_t)fence.dated * fence.mean_date;
 		fences_add(&index, &fence);
 	}
+	run.mean = run.dated ? dates / run.dated : 0;
 	run.indexed = run.tables > 1;
 	if (run.indexed) {
 		struct slice text = fences_text(&index);
@@ -195,8 +233,11 @@ static struct oplog_run put_run(struct slice *in)
 static void add_words(struct buf *base, struct slice *in, size_t most)
 {
 	for (size_t n = input_byte(in) % most; n > 0; n--) {
-		buf_add(base, input_byte(in) % 3 ? "+" : "-", 1);
+		uint8_t how = input_byte(in);
+		buf_add(base, how % 3 ? "+" : "-", 1);
 		buf_add_slice(base, member_of(in));
+		if (how % 3)
+			expiry_add(base, date_of(how));
 		BUF_ADD(base, " ");
 	}
 }
@@ -213,6 +254,10 @@ static void alter(struct oplog_run *run, unsigned how)
 	if (how & 2)
 		run->removals = run->entries - run->removals;
 	run->bytes += how & 8;
+	if (how & 16 || run->removals + run->dated > run->entries) {
+		run->dated = run->removals < run->entries && !run->dated;
+		run->mean = run->dated * 1000;
+	}
 }
 
 /* Refers to some runs. Returns whether one of them twice, which makes a base corrupt. */
@@ -263,8 +308,10 @@ static void as_the_model(struct slice *in)
 	static struct set_model model;
 	struct buf members = BUF_EMPTY;
 	struct set_request r;
+	uint64_t seed = input_number(in);
+	uint8_t runs = input_byte(in);
 
-	set_model_init(&model, input_number(in), input_byte(in) % 7);
+	set_model_init(&model, seed, runs % 7, runs >= 128);
 	for (int n = 0; n < CHANGES_MAX && in->n; n++) {
 		uint8_t what = input_byte(in);
 		if (what % 2)
@@ -276,6 +323,8 @@ static void as_the_model(struct slice *in)
 			set_model_request(&model, &r, &members);
 			MUST(set_model_ask(&model, &view, &r) && set_model_agrees(&model, &r));
 			set_request_free(&r);
+			if (model.dated && what % 2)
+				set_model_wait(&model, 1 + what);
 		}
 		while (!TAILQ_EMPTY(&store.used) && input_byte(in) % 8 == 0)
 			set_part_drop(TAILQ_LAST(&store.used, set_parts));

@@ -151,9 +151,9 @@ static void search(const struct fences *f, const struct slice *tables, struct sl
 	struct table_cursor c;
 	struct table t;
 
-	MUST(table_open(&t, tables[at]) && fences_hold(f, at, &t));
+	MUST(table_open(&t, tables[at]));
 	for (int ranked = 0; ranked < 2; ranked++) {
-		for (int64_t now = date - 1; now <= date; now++) {
+		for (int64_t now = date ? date - 1 : 0; now <= date; now++) {
 			found = table_find(&t, name, now, &gone);
 			MUST(found == there &&
 				(!found || gone == table_model_gone(&model, i, now)));
@@ -170,12 +170,15 @@ static void tables_of_members(struct slice *in)
 	struct fences_writer index = { .count = 0 };
 	char name[MEMBER_WORD_MAX];
 	struct fences f;
+	struct table t;
 	size_t count, size = 0;
 
 	make_model(in);
 	count = make_tables(&rest, tables, &index);
 	if (fences_read(&f, fences_text(&index))) {
 		MUST(f.count == count && f.entries == model.count);
+		for (size_t i = 0; i < count; i++)
+			MUST(table_open(&t, tables[i]) && fences_hold(&f, i, &t));
 		for (size_t i = 0; i < model.count; i++)
 			search(&f, tables, table_model_name(&model, i));
 		while (rest.n) {

@@ -134,10 +134,11 @@ bool table_model_tries(const struct table_model *m,
 static bool changes_at_date(const struct table_cursor *c)
 {
 	uint32_t date = table_date(c->table, c->at);
-	int64_t moments[] = { 0, date - 1ll, date, INT64_MAX };
+	int64_t moments[] = { INT64_MAX, date - 1ll, date };
+	size_t count = date ? sizeof(moments) / sizeof(moments[0]) : 1;
 	bool gone, good = !c->removed || date == EXPIRY_NONE;
 
-	for (size_t i = 0; i < sizeof(moments) / sizeof(moments[0]) && good; i++) {
+	for (size_t i = 0; i < count && good; i++) {
 		bool expected = c->removed || (date && moments[i] >= date);
 		good = table_find(c->table, table_member(c), moments[i], &gone) &&
 			gone == expected && table_gone(c, moments[i]) == expected;

@@ -391,10 +391,18 @@ TEST(twelve_with_dates)
 	ck_assert_uint_eq(table_date(&unpacked, 0), 1000);
 	ck_assert_uint_eq(table_date(&unpacked, 9), 1003);
 	ck_assert_uint_eq(table_date(&unpacked, 10), EXPIRY_NONE);
-	/* The last of the dates is the last second there is. */
+	/* The last of the dates is the last second there is; and so it is with 32 bits a date. */
 	ck_assert(packed_open(&unpacked,
 		guard_place(SLICE(DATED_HEAD("\x5f") "\xfc\xff\xff\xff\x0f\3" DATED_BITS)), &text));
 	ck_assert_uint_eq(table_date(&unpacked, 9), UINT32_MAX);
+	ck_assert(packed_open(&unpacked,
+		guard_place(
+			SLICE(DATED_HEAD("\x5f") "\1\x20"
+						 "\x02\xff\x2f\0\0\0\x20\0\0\0\0\0\0\0\0\0\0\0\0\0"
+						 "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
+						 "\0\xfe\xff\xff\xff\x05\0\0\0\0\0\0\0\xe0\x06")),
+		&text));
+	ck_assert(table_date(&unpacked, 0) == 1 && table_date(&unpacked, 9) == UINT32_MAX);
 }
 
 static const struct {
@@ -705,10 +713,10 @@ static const struct {
 	{ "no bits of dates", BYTES(DATED_HEAD("\x5f") "\xe8\x07\0" TWELVE_BITS) },
 	{ "no bits of dates", BYTES(DATED_HEAD("\x2f") "\xe8\x07\0" TWELVE_BITS) },
 	{ "33 bits of dates",
-		BYTES(DATED_HEAD("\x5f") "\xe8\x07\x21"
-					 "\x02\xff\x2f\0\0\0\x40\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
-					 "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
-					 "\xfc\xff\xff\xff\x13\0\0\0\0\0\0\0\0\x6e") },
+		BYTES(DATED_HEAD("\x5f") "\1\x21"
+					 "\x02\xff\x2f\0\0\0\x40\0\0\0\0\0\0\0\0\0\0\0\0\0"
+					 "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
+					 "\0\0\xfc\xff\xff\xff\x13\0\0\0\0\0\0\0\0\x6e") },
 	{ "the date of a removal",
 		BYTES(DATED_HEAD("\x5f") "\xe8\x07\3"
 					 "\x02\xff\x2f\x01\x00\x00\x00\x00\x40\x45\x6e") },
@@ -721,14 +729,8 @@ static const struct {
 	{ "a first date without an end", BYTES(DATED_HEAD("\x5f") "\xe8") },
 	{ "no number of bits", BYTES(DATED_HEAD("\x5f") "\xe8\x07") },
 	{ "no bits", BYTES(DATED_HEAD("\x5f") "\xe8\x07\3") },
-	{ "a third flag",
-		BYTES("T2"
-		      "\4"
-		      "\0"
-		      "\x0c"
-		      "\x2f"
-		      "\1"
-		      "\2" LETTERS TWELVE_BITS) },
+	{ "a third flag", BYTES("T2\4\0\2\x10\1\3\1a\x17") },
+	{ "an eighth flag", BYTES("T2\x80\0\2\x10\1\3\1a\x17") },
 };
 
 LOOP_TEST(malformed, sizeof(flawed) / sizeof(flawed[0]))

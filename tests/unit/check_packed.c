@@ -333,14 +333,10 @@ TEST(not_worth_it)
 #define LETTERS \
 	"\x0a" \
 	"0123456789"
-#define TWELVE_HEAD \
-	"T2" \
-	"\1" \
-	"\0" \
-	"\x0c" \
-	"\x2f" \
-	"\1" \
-	"\2" LETTERS
+/* The fields before the letters. */
+#define FIELDS(flags, rate, count, size, shortest, longest) \
+	"T2" flags rate count size shortest longest
+#define TWELVE_HEAD FIELDS("\1", "\0", "\x0c", "\x2f", "\1", "\2") LETTERS
 
 /* The bits 0100000011 1111111111, 0 100, nine times 0 0, 1 0, 0 1110110, the lowest first. */
 #define TWELVE_BITS "\x02\xff\x2f\x00\x00\xe4\x06"
@@ -366,12 +362,7 @@ TEST(twelve)
  * The same with dates: that of 10 is 1000, of 19 it is 1003, of 9 it is 1000. The others have none.
  * The bits of a date are three, before those of its gap.
  */
-#define DATED_HEAD(size) \
-	"T2" \
-	"\3" \
-	"\0" \
-	"\x0c" size "\1" \
-	"\2" LETTERS
+#define DATED_HEAD(size) FIELDS("\3", "\0", "\x0c", size, "\1", "\2") LETTERS
 #define DATED_BITS "\x02\xff\x2f\x01\x00\x00\x00\x00\x40\x41\x6e"
 
 TEST(twelve_with_dates)
@@ -419,279 +410,79 @@ static const struct {
 		      "\x2f"
 		      "\1"
 		      "\2" LETTERS TWELVE_BITS) },
-	{ "dates",
-		BYTES("T2"
-		      "\2"
-		      "\0"
-		      "\x0c"
-		      "\x2f"
-		      "\1"
-		      "\2" LETTERS TWELVE_BITS) },
+	{ "dates", BYTES(FIELDS("\2", "\0", "\x0c", "\x2f", "\1", "\2") LETTERS TWELVE_BITS) },
 	{ "dates and removals",
-		BYTES("T2"
-		      "\3"
-		      "\0"
-		      "\x0c"
-		      "\x2f"
-		      "\1"
-		      "\2" LETTERS TWELVE_BITS) },
+		BYTES(FIELDS("\3", "\0", "\x0c", "\x2f", "\1", "\2") LETTERS TWELVE_BITS) },
 	{ "another flag",
-		BYTES("T2"
-		      "\x81"
-		      "\0"
-		      "\x0c"
-		      "\x2f"
-		      "\1"
-		      "\2" LETTERS TWELVE_BITS) },
+		BYTES(FIELDS("\x81", "\0", "\x0c", "\x2f", "\1", "\2") LETTERS TWELVE_BITS) },
 	{ "no removals",
-		BYTES("T2"
-		      "\0"
-		      "\0"
-		      "\x0c"
-		      "\x2f"
-		      "\1"
-		      "\2" LETTERS TWELVE_BITS) },
+		BYTES(FIELDS("\0", "\0", "\x0c", "\x2f", "\1", "\2") LETTERS TWELVE_BITS) },
 	{ "another rate",
-		BYTES("T2"
-		      "\1"
-		      "\1"
-		      "\x0c"
-		      "\x2f"
-		      "\1"
-		      "\2" LETTERS TWELVE_BITS) },
+		BYTES(FIELDS("\1", "\1", "\x0c", "\x2f", "\1", "\2") LETTERS TWELVE_BITS) },
 	{ "the largest rate",
-		BYTES("T2"
-		      "\1"
-		      "\x3d"
-		      "\x0c"
-		      "\x2f"
-		      "\1"
-		      "\2" LETTERS TWELVE_BITS) },
+		BYTES(FIELDS("\1", "\x3d", "\x0c", "\x2f", "\1", "\2") LETTERS TWELVE_BITS) },
 	{ "too large a rate",
-		BYTES("T2"
-		      "\1"
-		      "\x3e"
-		      "\x0c"
-		      "\x2f"
-		      "\1"
-		      "\2" LETTERS TWELVE_BITS) },
+		BYTES(FIELDS("\1", "\x3e", "\x0c", "\x2f", "\1", "\2") LETTERS TWELVE_BITS) },
 	{ "a rate of 64",
-		BYTES("T2"
-		      "\1"
-		      "\x40"
-		      "\x0c"
-		      "\x2f"
-		      "\1"
-		      "\2" LETTERS TWELVE_BITS) },
+		BYTES(FIELDS("\1", "\x40", "\x0c", "\x2f", "\1", "\2") LETTERS TWELVE_BITS) },
 	{ "a rate of 255",
-		BYTES("T2"
-		      "\1"
-		      "\xff"
-		      "\x0c"
-		      "\x2f"
-		      "\1"
-		      "\2" LETTERS TWELVE_BITS) },
-	{ "no entries",
-		BYTES("T2"
-		      "\1"
-		      "\0"
-		      "\0"
-		      "\x2f"
-		      "\1"
-		      "\2" LETTERS TWELVE_BITS) },
+		BYTES(FIELDS("\1", "\xff", "\x0c", "\x2f", "\1", "\2") LETTERS TWELVE_BITS) },
+	{ "no entries", BYTES(FIELDS("\1", "\0", "\0", "\x2f", "\1", "\2") LETTERS TWELVE_BITS) },
 	{ "one entry less",
-		BYTES("T2"
-		      "\1"
-		      "\0"
-		      "\x0b"
-		      "\x2f"
-		      "\1"
-		      "\2" LETTERS TWELVE_BITS) },
+		BYTES(FIELDS("\1", "\0", "\x0b", "\x2f", "\1", "\2") LETTERS TWELVE_BITS) },
 	{ "one entry more",
-		BYTES("T2"
-		      "\1"
-		      "\0"
-		      "\x0d"
-		      "\x2f"
-		      "\1"
-		      "\2" LETTERS TWELVE_BITS) },
+		BYTES(FIELDS("\1", "\0", "\x0d", "\x2f", "\1", "\2") LETTERS TWELVE_BITS) },
 	{ "2^32 - 1 entries",
-		BYTES("T2"
-		      "\1"
-		      "\0"
-		      "\xff\xff\xff\xff\x0f"
-		      "\x2f"
-		      "\1"
-		      "\2" LETTERS TWELVE_BITS) },
+		BYTES(FIELDS("\1", "\0", "\xff\xff\xff\xff\x0f", "\x2f", "\1", "\2")
+				LETTERS TWELVE_BITS) },
 	{ "2^32 entries",
-		BYTES("T2"
-		      "\1"
-		      "\0"
-		      "\x80\x80\x80\x80\x10"
-		      "\x2f"
-		      "\1"
-		      "\2" LETTERS TWELVE_BITS) },
+		BYTES(FIELDS("\1", "\0", "\x80\x80\x80\x80\x10", "\x2f", "\1", "\2")
+				LETTERS TWELVE_BITS) },
 	{ "a smaller table",
-		BYTES("T2"
-		      "\1"
-		      "\0"
-		      "\x0c"
-		      "\x2e"
-		      "\1"
-		      "\2" LETTERS TWELVE_BITS) },
+		BYTES(FIELDS("\1", "\0", "\x0c", "\x2e", "\1", "\2") LETTERS TWELVE_BITS) },
 	{ "a larger table",
-		BYTES("T2"
-		      "\1"
-		      "\0"
-		      "\x0c"
-		      "\x30"
-		      "\1"
-		      "\2" LETTERS TWELVE_BITS) },
+		BYTES(FIELDS("\1", "\0", "\x0c", "\x30", "\1", "\2") LETTERS TWELVE_BITS) },
 	{ "a table of 9 bytes",
-		BYTES("T2"
-		      "\1"
-		      "\0"
-		      "\x0c"
-		      "\x9"
-		      "\1"
-		      "\2" LETTERS TWELVE_BITS) },
+		BYTES(FIELDS("\1", "\0", "\x0c", "\x9", "\1", "\2") LETTERS TWELVE_BITS) },
 	{ "a table of 10 bytes",
-		BYTES("T2"
-		      "\1"
-		      "\0"
-		      "\x0c"
-		      "\xa"
-		      "\1"
-		      "\2" LETTERS TWELVE_BITS) },
+		BYTES(FIELDS("\1", "\0", "\x0c", "\xa", "\1", "\2") LETTERS TWELVE_BITS) },
 	{ "a table of 4 MB",
-		BYTES("T2"
-		      "\1"
-		      "\0"
-		      "\x0c"
-		      "\x81\x80\x80\2"
-		      "\1"
-		      "\2" LETTERS TWELVE_BITS) },
+		BYTES(FIELDS("\1", "\0", "\x0c", "\x81\x80\x80\2", "\1", "\2")
+				LETTERS TWELVE_BITS) },
 	{ "an empty member",
-		BYTES("T2"
-		      "\1"
-		      "\0"
-		      "\x0c"
-		      "\x2f"
-		      "\0"
-		      "\2" LETTERS TWELVE_BITS) },
+		BYTES(FIELDS("\1", "\0", "\x0c", "\x2f", "\0", "\2") LETTERS TWELVE_BITS) },
 	{ "members of one size",
-		BYTES("T2"
-		      "\1"
-		      "\0"
-		      "\x0c"
-		      "\x2f"
-		      "\2"
-		      "\2" LETTERS TWELVE_BITS) },
+		BYTES(FIELDS("\1", "\0", "\x0c", "\x2f", "\2", "\2") LETTERS TWELVE_BITS) },
 	{ "longest is shorter",
-		BYTES("T2"
-		      "\1"
-		      "\0"
-		      "\x0c"
-		      "\x2f"
-		      "\2"
-		      "\1" LETTERS TWELVE_BITS) },
+		BYTES(FIELDS("\1", "\0", "\x0c", "\x2f", "\2", "\1") LETTERS TWELVE_BITS) },
 	{ "a longer one",
-		BYTES("T2"
-		      "\1"
-		      "\0"
-		      "\x0c"
-		      "\x2f"
-		      "\1"
-		      "\3" LETTERS TWELVE_BITS) },
+		BYTES(FIELDS("\1", "\0", "\x0c", "\x2f", "\1", "\3") LETTERS TWELVE_BITS) },
 	{ "129 bytes",
-		BYTES("T2"
-		      "\1"
-		      "\0"
-		      "\x0c"
-		      "\x2f"
-		      "\1"
-		      "\x81" LETTERS TWELVE_BITS) },
-	{ "no letters",
-		BYTES("T2"
-		      "\1"
-		      "\0"
-		      "\x0c"
-		      "\x2f"
-		      "\1"
-		      "\2"
-		      "\0" TWELVE_BITS) },
+		BYTES(FIELDS("\1", "\0", "\x0c", "\x2f", "\1", "\x81") LETTERS TWELVE_BITS) },
+	{ "no letters", BYTES(FIELDS("\1", "\0", "\x0c", "\x2f", "\1", "\2") "\0" TWELVE_BITS) },
 	{ "129 letters",
-		BYTES("T2"
-		      "\1"
-		      "\0"
-		      "\x0c"
-		      "\x2f"
-		      "\1"
-		      "\2"
-		      "\x81"
-		      "0123456789" TWELVE_BITS) },
+		BYTES(FIELDS("\1", "\0", "\x0c", "\x2f", "\1", "\2") "\x81"
+								     "0123456789" TWELVE_BITS) },
 	{ "more letters than bytes",
-		BYTES("T2"
-		      "\1"
-		      "\0"
-		      "\x0c"
-		      "\x2f"
-		      "\1"
-		      "\2"
-		      "\x0b"
-		      "0123456789") },
+		BYTES(FIELDS("\1", "\0", "\x0c", "\x2f", "\1", "\2") "\x0b"
+								     "0123456789") },
 	{ "a space",
-		BYTES("T2"
-		      "\1"
-		      "\0"
-		      "\x0c"
-		      "\x2f"
-		      "\1"
-		      "\2"
-		      "\x0a"
-		      " 123456789" TWELVE_BITS) },
+		BYTES(FIELDS("\1", "\0", "\x0c", "\x2f", "\1", "\2") "\x0a"
+								     " 123456789" TWELVE_BITS) },
 	{ "an escape",
-		BYTES("T2"
-		      "\1"
-		      "\0"
-		      "\x0c"
-		      "\x2f"
-		      "\1"
-		      "\2"
-		      "\x0a"
-		      "\x01"
-		      "123456789" TWELVE_BITS) },
+		BYTES(FIELDS("\1", "\0", "\x0c", "\x2f", "\1", "\2") "\x0a"
+								     "\x01"
+								     "123456789" TWELVE_BITS) },
 	{ "the reserved byte",
-		BYTES("T2"
-		      "\1"
-		      "\0"
-		      "\x0c"
-		      "\x2f"
-		      "\1"
-		      "\2"
-		      "\x0a"
-		      "\x02"
-		      "123456789" TWELVE_BITS) },
+		BYTES(FIELDS("\1", "\0", "\x0c", "\x2f", "\1", "\2") "\x0a"
+								     "\x02"
+								     "123456789" TWELVE_BITS) },
 	{ "a letter twice",
-		BYTES("T2"
-		      "\1"
-		      "\0"
-		      "\x0c"
-		      "\x2f"
-		      "\1"
-		      "\2"
-		      "\x0a"
-		      "0113456789" TWELVE_BITS) },
+		BYTES(FIELDS("\1", "\0", "\x0c", "\x2f", "\1", "\2") "\x0a"
+								     "0113456789" TWELVE_BITS) },
 	{ "letters out of order",
-		BYTES("T2"
-		      "\1"
-		      "\0"
-		      "\x0c"
-		      "\x2f"
-		      "\1"
-		      "\2"
-		      "\x0a"
-		      "1023456789" TWELVE_BITS) },
+		BYTES(FIELDS("\1", "\0", "\x0c", "\x2f", "\1", "\2") "\x0a"
+								     "1023456789" TWELVE_BITS) },
 	{ "no letter at a position", BYTES(TWELVE_HEAD "\x00\xfc\x2f\x00\x00\xe4\x06") },
 	{ "only the end at a position", BYTES(TWELVE_HEAD "\x02\x03\x20\x00\x00\xe4\x06") },
 	{ "too large a number", BYTES(TWELVE_HEAD "\x02\xff\x2f\x00\x00\xe4\x19") },

@@ -39,6 +39,7 @@ static void setup(void)
 	static const char *const prefixes[] = { "", "t", "c", "l", "m" };
 	static struct large_filter large;
 
+	later = 0;
 	serving_setup(&options);
 	fake.host.env.server_time = clock_of;
 	fake.host.env.large = &large;

@@ -326,8 +326,9 @@ void set_model_request(struct set_model *m, struct set_request *r, struct buf *m
 	if (r->verb == SET_SAMPLE && below(m, 2))
 		r->sign = "-";
 	r->repeats = r->verb == SET_SAMPLE && below(m, 2);
-	for (size_t n = r->verb == SET_HAS ? 1 : 1 + below(m, 8);
-		(r->verb == SET_TEST || r->verb == SET_HAS) && n > 0; n--) {
+	for (size_t n = r->verb == SET_TEST ? 1 + below(m, 8)
+					    : r->verb == SET_HAS || r->verb == SET_TTL;
+		n > 0; n--) {
 		struct slice member = table_model_name(&m->world, below(m, m->world.count));
 		if (below(m, 4) == 0)
 			member = slice_of(name,
@@ -397,6 +398,14 @@ static bool agrees_has(const struct set_model *m, const struct set_request *r)
 	size_t i = number_of(m, r->members);
 
 	return r->number == (i != SIZE_MAX && m->in[i]) && buf_size(&r->text) == 0;
+}
+
+/* None of them expires. */
+static bool agrees_ttl(const struct set_model *m, const struct set_request *r)
+{
+	size_t i = number_of(m, r->members);
+
+	return r->number == (i != SIZE_MAX && m->in[i] ? SET_TTL_NEVER : SET_TTL_NONE);
 }
 
 /* The patterns of requests have no classes, which differ. */
@@ -496,6 +505,7 @@ bool set_model_agrees(const struct set_model *m, const struct set_request *r)
 		[SET_SAMPLE] = agrees_sample,
 		[SET_RANGE] = agrees_range,
 		[SET_COUNT] = agrees_count,
+		[SET_TTL] = agrees_ttl,
 		[SET_INFO] = agrees_info,
 	};
 

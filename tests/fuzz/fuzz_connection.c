@@ -394,6 +394,9 @@ static const char *const requests[] = {
 	"set q|lpush1|l 0 0 6\r\nget k\n\r\n",
 	"set q|smismember|k 0 0 5\r\na b\na\r\n",
 	"ms q|sclaim1|k 2 q\r\n\r\n\r\n",
+	"saddex k 5 a b\r\n",
+	"sexpire k 0 a\r\n",
+	"sttl k a\r\n",
 	"nonsense\r\n",
 	"get\r\n",
 };
@@ -411,6 +414,7 @@ static const struct slice values[] = {
 	{ "+b @list @l00000000000.3.1.0123456789abcdef:1:2 @l00000000001.3.1 +a ", 69 },
 	{ "+a\001\102b +\001! -\001\042 ", 14 },
 	{ "@set.3 +a +\001! ", 14 },
+	{ "+a\0021424450096 ", 14 },
 	{ "+\001\053 @list.3 @l00000000001.3.1 +a\001\102 ", 35 },
 	{ "-a -b -c +d +e -f +a +b +c +d +e +f +g ", 39 },
 };

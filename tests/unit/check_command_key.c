@@ -263,11 +263,12 @@ TEST(each_command_is_reached)
 {
 	static const char *const by_set[] = { "add", "append", "cas", "delete", "evadd",
 		"flush_all", "lfill", "lload", "lpush", "lpushx", "lset", "ltrim", "ms", "prepend",
-		"replace", "rpush", "rpushx", "sadd", "saddx", "set", "sfill", "sload", "smove",
-		"srem", "sset", "touch", "verbosity" };
+		"replace", "rpush", "rpushx", "sadd", "saddex", "saddx", "set", "sfill", "sload",
+		"smove", "srem", "sset", "touch", "verbosity" };
 	static const char *const by_both[] = { "decr", "evincr", "evlimit", "incr", "linsert",
-		"lack", "lfail", "llease", "lrem", "md", "sclaim", "sdiffstore", "sinterstore",
-		"sunionstore", "scompact", "sismember", "slease", "smismember" };
+		"lack", "lfail", "llease", "lrem", "md", "sclaim", "sdiffstore", "sexpire",
+		"sinterstore", "sunionstore", "scompact", "sismember", "slease", "smismember",
+		"sttl" };
 	unsigned reach[COMMAND_COUNT];
 
 	for (int i = 0; i < COMMAND_COUNT; i++)

@@ -148,6 +148,19 @@ TEST(one_client)
 	gathers(100, "", "0 ", "1 ");
 }
 
+/* A date is no part of the member. */
+TEST(dates)
+{
+#define DATE "\0021424450096"
+	queue_all("1 ?a|1 +a" DATE);
+	gathers(100, "", "0 ", "1 ");
+	queue_all("1 +a" DATE "|1 ?a|1 +b" DATE);
+	gathers(100, "0 2 ", "1e ", "");
+	queue_all("1 ?ab c|1 +a" DATE " +b" DATE "|1 +c" DATE);
+	gathers(100, "1 ", "0e ", "2 ");
+#undef DATE
+}
+
 /* An append does not overtake a read of more than single members by its client. */
 TEST(reads_of_all)
 {

@@ -607,6 +607,16 @@ TEST(both_have_it)
 	ck_assert_uint_eq(moves_statistics(proxies[0].moves)->merged, 1);
 }
 
+#define DATE "\0021700000100"
+
+TEST(both_have_members_that_expire)
+{
+	put(N, "s", "+a" DATE " +b ", 0);
+	put(O, "s", "+c" DATE " +a ", 0);
+	reads(&proxies[0], "s", "+c" DATE " +a +a" DATE " +b ");
+	has(O, "s", NULL);
+}
+
 /*
  * A log overrides runs, so words that are older than a run are dropped. Those on other members
  * stay.
@@ -645,6 +655,12 @@ LOOP_TEST(a_run_of_a_forgotten_proxy, 2)
 	put(N, "q", "+c -a @set.1 " OTHER_REFERENCE "-e ", 0);
 	put_bytes(N, "q." OTHER_TABLE, buf_slice(&value));
 	reads(&proxies[0], "q", "@set.1 " REFERENCE OTHER_REFERENCE "+d -a -e ");
+	/* The same of words with dates. */
+	put(O, "p", "+c" DATE " @set.1 " REFERENCE "+b" DATE " +d" DATE " -c ", 0);
+	put_bytes(O, "p." TABLE, buf_slice(&value));
+	put(N, "p", "+c" DATE " -a @set.1 " OTHER_REFERENCE "+e" DATE " ", 0);
+	put_bytes(N, "p." OTHER_TABLE, buf_slice(&value));
+	reads(&proxies[0], "p", "@set.1 " REFERENCE OTHER_REFERENCE "+d" DATE " -a +e" DATE " ");
 	buf_free(&value);
 }
 

@@ -52,6 +52,7 @@ static const struct row rows[] = {
 	[GRAMMAR_SET_SCAN] = { "sk 10", "sk 100000 match " PATTERN, "", "", NULL },
 	[GRAMMAR_SET_LEASE] = { "sk", NULL, NULL, NULL, NULL },
 	[GRAMMAR_SET_LOAD] = { "sk token x", "sk token", "", " m%06u", " m000001" },
+	[GRAMMAR_SET_TIMED] = { "sk 60 m000001 m000002 x", "sk 60", "", " m%06u", " m000001" },
 	[GRAMMAR_SET_MOVE] = { "sk sn m000001", NULL, NULL, NULL, NULL },
 	[GRAMMAR_LIST] = { "sk", NULL, NULL, NULL, NULL },
 	[GRAMMAR_LIST_COUNT] = { "sk 3", "sk 100000", "", "", NULL },

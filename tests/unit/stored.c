@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "collection/text/expiry.h"
 #include "collection/text/fences.h"
 #include "collection/text/packed.h"
 #include "must.h"
@@ -55,15 +56,35 @@ static struct slice item(struct server *s, struct slice id, uint64_t check)
 	return buf_slice(&found->value);
 }
 
-/* Of one table; and how many packed ones were shown. */
+/* Of one table; and how many packed ones, and members that expire, were shown. */
 static struct buf unpacked;
-static size_t packed_tables;
+static size_t packed_tables, dated_members;
+
+/* Dates are shown as seconds from SERVER_NOW. */
+static void show_date(uint32_t date, struct buf *out)
+{
+	if (date)
+		buf_printf(out, "^%d", (int)((int64_t)date - SERVER_NOW));
+}
+
+static void show_log(struct slice log, struct buf *out)
+{
+	for (const char *p = log.p, *end = p + log.n; p < end;) {
+		if (*p != EXPIRY_MARK) {
+			buf_add(out, p++, 1);
+			continue;
+		}
+		show_date(expiry_read(p), out);
+		p += EXPIRY_SIZE;
+	}
+}
 
 /* Shows a table, which must match its reference, and have no member outside of its fences. */
 static void show_table(
 	struct slice data, const struct fence *said, const struct fence *next, struct buf *out)
 {
-	uint64_t removals = 0;
+	uint64_t removals = 0, dated = 0, sum = 0;
+	uint32_t first = UINT32_MAX;
 	struct table_cursor c;
 	struct table t;
 
@@ -78,8 +99,16 @@ static void show_table(
 		buf_add(out, c.removed ? "-" : "+", 1);
 		buf_add_slice(out, member);
 		removals += c.removed;
+		uint32_t date = table_date(&t, c.at);
+		MUST(!date || !c.removed);
+		show_date(date, out);
+		dated += date > 0;
+		sum += date;
+		first = date && date < first ? date : first;
 	}
-	MUST(removals == said->removals);
+	MUST(removals == said->removals && dated == said->dated);
+	MUST(!dated || (said->first_date <= first && said->mean_date == sum / dated));
+	dated_members += dated;
 }
 
 static void show_run(struct server *s, const struct oplog_run *run, struct buf *out)
@@ -91,6 +120,8 @@ static void show_run(struct server *s, const struct oplog_run *run, struct buf *
 		struct fence said = { .entries = (uint32_t)run->entries,
 			.removals = (uint32_t)run->removals,
 			.bytes = (uint32_t)run->bytes,
+			.dated = (uint32_t)run->dated,
+			.mean_date = (uint32_t)run->mean,
 			.first = slice_of("", 0) };
 		show_table(data, &said, NULL, out);
 		return;
@@ -98,6 +129,7 @@ static void show_run(struct server *s, const struct oplog_run *run, struct buf *
 	MUST(fences_read(&fences, data) && fences.count == run->tables &&
 		fences.entries == run->entries);
 	MUST(fences.removals == run->removals && fences.bytes == run->bytes);
+	MUST(fences.dated == run->dated);
 	for (size_t i = 0; i < fences.count; i++) {
 		const struct fence *fence = &fences.list[i];
 		buf_add(out, "|", i > 0);
@@ -117,16 +149,16 @@ const char *stored_show(struct server *s)
 
 	if (!found)
 		return NULL;
-	packed_tables = 0;
+	packed_tables = dated_members = 0;
 	MUST(oplog_split(buf_slice(&found->value), &parts));
-	buf_add_slice(&out, parts.head);
+	show_log(parts.head, &out);
 	while (oplog_next_run(&parts.refs, &run)) {
 		BUF_ADD(&out, "@[");
 		show_run(s, &run, &out);
 		BUF_ADD(&out, "] ");
 	}
-	MUST(packed_tables == 0 || parts.wide);
-	buf_add_slice(&out, parts.log);
+	MUST(packed_tables + dated_members == 0 || parts.wide);
+	show_log(parts.log, &out);
 	MUST(buf_size(&out) < sizeof(text));
 	snprintf(text, sizeof(text), "%.*s", (int)buf_size(&out), buf_slice(&out).p);
 	buf_free(&out);

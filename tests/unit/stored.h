@@ -15,8 +15,8 @@ struct memcached_item *stored_item(struct server *s, struct slice id);
 /*
  * Returns the stored set: "head @[+a -b|+c] @[-d] log", each run with its entries, and | between
  * tables; NULL if there is no base. Items that it refers to must exist and match their references,
- * and only a base of form 3 may refer to packed tables.
- * Valid until the next call.
+ * and only a base of form 3 may refer to packed tables, or ones with dates. A date is shown as
+ * +a^5, in seconds from SERVER_NOW. Valid until the next call.
  */
 const char *stored_show(struct server *s);
 

@@ -100,7 +100,6 @@ void segmented_list_of(struct segmented_list *list, struct elements *elements)
 
 static void free_held(struct segmented_list *list)
 {
-	buf_free(&list->lasting);
 	buf_free(&list->unheld);
 	held_free(&list->held);
 }
@@ -113,6 +112,7 @@ void segmented_list_free(struct segmented_list *list)
 	}
 	free(list->pieces);
 	buf_free(&list->base);
+	buf_free(&list->lasting);
 	buf_free(&list->undated);
 	if (list->held.list || list->held.counts)
 		free_held(list);

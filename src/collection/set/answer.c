@@ -186,15 +186,18 @@ static bool answer_has(struct set_view *v, struct set_request *r)
 	return found != SET_WANTED;
 }
 
-/* The view is at the moment of the read if any member expires. */
+/* The view is at the moment of the read if any member expires, and at none if it is of a list. */
 static bool answer_ttl(struct set_view *v, struct set_request *r)
 {
 	uint32_t date;
 	enum set_found found = set_view_date(v, r->members, &date);
 
-	r->number = found != SET_IN   ? SET_TTL_NONE
-		: date == EXPIRY_NONE ? SET_TTL_NEVER
-				      : (uint64_t)(date - v->now);
+	if (found != SET_IN)
+		r->number = SET_TTL_NONE;
+	else if (date == EXPIRY_NONE || v->now == 0)
+		r->number = SET_TTL_NEVER;
+	else
+		r->number = (uint64_t)(date - v->now);
 	return found != SET_WANTED;
 }
 

@@ -131,13 +131,20 @@ static void saw(struct lane *lane, const struct result *r, struct slice base)
 		ahead_saw(lane, r, base);
 }
 
-/* The answers are those of the moment at which the base was read. Elements of a list stay. */
+/*
+ * The answers are those of the moment at which the base was read. Elements of a list stay: its view
+ * is at no moment.
+ */
 static void advance(struct lane *lane)
 {
 	struct fetch *f = lane->work;
 	struct set_view *view = &f->entry->view;
 
-	if (set_view_is_dated(view) && !lane_is_list(lane, &view->split))
+	if (!set_view_is_dated(view))
+		return;
+	if (lane_is_list(lane, &view->split))
+		view->now = 0;
+	else
 		set_view_advance(view, env_server_time(lane_env(lane), lane->waiter.key));
 }
 

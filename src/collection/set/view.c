@@ -738,7 +738,7 @@ static uint64_t dated_of(const struct set_view *v, size_t run, size_t table, uin
 	return fence->dated;
 }
 
-/* Returns when a member of a run may expire next. */
+/* Returns when a member of a run may expire next, after the moment of the view. */
 static int64_t next_of_run(const struct set_view *v, size_t run)
 {
 	const struct set_run *r = &v->runs[run];
@@ -762,15 +762,29 @@ static int64_t next_of_run(const struct set_view *v, size_t run)
 	return next;
 }
 
+static int64_t next_of_runs(const struct set_view *v)
+{
+	int64_t next = INT64_MAX;
+
+	for (size_t i = 0; v->dated_runs && i < v->run_count; i++) {
+		int64_t date = next_of_run(v, i);
+		next = date < next ? date : next;
+	}
+	return next;
+}
+
 void set_view_advance(struct set_view *v, int64_t now)
 {
 	bool overlay, head, runs;
 
+	/* Dates that were not known may be by now, since answers have read their tables. */
+	if (now >= v->fresh_until)
+		v->fresh_until = next_of_runs(v);
+	runs = now >= v->fresh_until;
 	/* The clock of a server is an estimate, and members do not come back. */
 	v->now = now > v->now ? now : v->now;
 	overlay = fold_expire(&v->overlay, v->now);
 	head = fold_expire(&v->head, v->now);
-	runs = v->dated_runs && v->now >= v->fresh_until;
 	if (overlay || head || runs)
 		forget_text(v);
 	if (head)
@@ -779,13 +793,8 @@ void set_view_advance(struct set_view *v, int64_t now)
 		forget_below(v);
 		v->counted_runs = 0;
 	}
-	if (!runs)
-		return;
-	v->fresh_until = INT64_MAX;
-	for (size_t i = 0; i < v->run_count; i++) {
-		int64_t next = next_of_run(v, i);
-		v->fresh_until = next < v->fresh_until ? next : v->fresh_until;
-	}
+	if (runs)
+		v->fresh_until = next_of_runs(v);
 }
 
 bool set_view_is_spent(const struct set_view *v)

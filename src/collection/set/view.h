@@ -39,7 +39,7 @@ struct set_view {
 	struct hash_secret secret; /* for the hashes of members */
 	struct fold overlay, head;
 	bool dated_runs;                        /* Some runs have members that expire. */
-	int64_t now;                            /* seconds since 1970, if there are dates */
+	int64_t now;                            /* seconds since 1970, if there are dates; else 0 */
 	int64_t fresh_until;                    /* when a member of the runs may expire */
 	struct oplog_base split;                /* the parsed base */
 	struct slice unfolded_head, unfolded;   /* not folded yet */

@@ -263,8 +263,9 @@ bool fold_log(struct fold *f, struct slice log)
 bool fold_expire(struct fold *f, int64_t now)
 {
 	uint32_t first = UINT32_MAX;
+	size_t dated = f->dated;
 
-	if (!f->dated || f->first_date > now)
+	if (!dated || f->first_date > now)
 		return false;
 	for (size_t i = 0; i < f->member_count; i++) {
 		struct fold_member *m = &f->members[i];
@@ -275,7 +276,7 @@ bool fold_expire(struct fold *f, int64_t now)
 			first = date;
 	}
 	f->first_date = first;
-	return true;
+	return f->dated < dated;
 }
 
 bool fold_portion(struct fold *f, struct slice *rest)

@@ -73,10 +73,7 @@ bool fold_take_encoded(struct fold *f, struct slice log) __attribute__((warn_unu
 /* Adjusts the fold after all bytes that it borrows moved from `from` to `to`. */
 void fold_rebase(struct fold *f, const char *from, const char *to);
 
-/*
- * Removes the members that have expired at `now`, in seconds since 1970. Returns false if there may
- * be none, and none was removed.
- */
+/* Removes the members that have expired at `now`, in seconds since 1970. Returns if it had any. */
 bool fold_expire(struct fold *f, int64_t now);
 
 /* Returns the date of a member; EXPIRY_NONE if it has none. */

@@ -174,6 +174,12 @@ def set_writes(key, dice):
             return None if state is None else then(state)
         return judge
 
+    def number_of(answer):
+        def judge(state, reply):
+            must(reply == (b"NOT_FOUND" if state is None else b"%d" % answer(state)))
+            return state
+        return judge
+
     def stored(state, reply):
         must(reply == b"%d" % len(state or ()))
         return state or frozenset()
@@ -197,6 +203,10 @@ def set_writes(key, dice):
         return state
 
     yield b"sadd %s %s" % (name, words), line, add, True
+    # They expire long after the test, or never.
+    yield b"saddex %s %d %s" % (name, 10 ** 6 * (count % 2), words), line, add, True
+    yield (b"sexpire %s %d %s" % (name, 10 ** 6 * (count % 2), words), line,
+           number_of(lambda state: sum(member in state for member in some)), True)
     yield b"saddx %s %s" % (name, words), line, change(b"STORED", lambda state: state | set(some)), True
     yield b"srem %s %s" % (name, words), line, change(b"DELETED", lambda state: state - set(some)), True
     yield b"sset %s %s" % (name, words), line, is_reply(b"STORED", frozenset(some)), True
@@ -247,6 +257,12 @@ def set_reads(key, dice):
     def information(state, reply):
         must(reply == [b"NOT_FOUND"] if state is None else b"STAT members %d" % len(state) in reply)
         return state
+    def time_left(state, reply):
+        """It was added with a long time or without one."""
+        must(reply == b"NOT_FOUND" if some[0] not in (state or ()) else reply == b"-1" or int(reply) > 0)
+        return state
+
+    yield b"sttl %s %s" % (name, some[0]), line, time_left, False
     yield b"scard %s" % name, line, number(lambda state: b"%d" % len(state)), False
     yield b"sismember %s %s" % (name, some[0]), line, number(lambda state: b"%d" % (some[0] in state)), False
     yield (b"smismember %s %s" % (name, words), line,

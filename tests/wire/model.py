@@ -8,11 +8,12 @@ MOST_OF_ONE = 60
 class Key:
     """A key, its state (None if missing), and whether its server may lose it.
 
-    `world` has the possible members of a set or list, `amounts` the numbers of them in one command. A list keeps at most `most`.
+    `world` has the possible members of a set or list, `amounts` the numbers of them in one command. A list keeps at most `most`. `dated`:
+    its encoding has members that expire.
     """
 
-    def __init__(self, name, mortal=False, world=None, amounts=(1, 1, 1, 4), most=MOST_OF_ONE):
-        self.name, self.mortal, self.most, self.state = name, mortal, most, None
+    def __init__(self, name, mortal=False, world=None, amounts=(1, 1, 1, 4), most=MOST_OF_ONE, dated=True):
+        self.name, self.mortal, self.most, self.dated, self.state = name, mortal, most, dated, None
         self.world, self.amounts = world or [b"%s|%d" % (name, number) for number in range(MOST_OF_ONE)], amounts
 
 
@@ -203,10 +204,11 @@ def set_writes(key, dice):
         return state
 
     yield b"sadd %s %s" % (name, words), line, add, True
-    # They expire long after the test, or never.
-    yield b"saddex %s %d %s" % (name, 10 ** 6 * (count % 2), words), line, add, True
-    yield (b"sexpire %s %d %s" % (name, 10 ** 6 * (count % 2), words), line,
-           number_of(lambda state: sum(member in state for member in some)), True)
+    if key.dated:
+        # They expire long after the test, or never.
+        yield b"saddex %s %d %s" % (name, 10 ** 6 * (count % 2), words), line, add, True
+        yield (b"sexpire %s %d %s" % (name, 10 ** 6 * (count % 2), words), line,
+               number_of(lambda state: sum(member in state for member in some)), True)
     yield b"saddx %s %s" % (name, words), line, change(b"STORED", lambda state: state | set(some)), True
     yield b"srem %s %s" % (name, words), line, change(b"DELETED", lambda state: state - set(some)), True
     yield b"sset %s %s" % (name, words), line, is_reply(b"STORED", frozenset(some)), True

@@ -221,6 +221,14 @@ def set_writes(key, dice):
     yield b"srandmember %s -%d" % (name, count + 1), values, repeated, False
 
 
+def time_left(member):
+    """It was added with a long time or without one."""
+    def judge(state, reply):
+        must(reply == b"NOT_FOUND" if member not in (state or ()) else reply == b"-1" or int(reply) > 0)
+        return state
+    return judge
+
+
 def set_reads(key, dice):
     name, some, count, once = key.name, some_members(key, dice), dice.choice(key.amounts), dice.randrange(2)
     words, (low, high) = b" ".join(some), dice.choices(key.world, k=2)
@@ -259,12 +267,7 @@ def set_reads(key, dice):
     def information(state, reply):
         must(reply == [b"NOT_FOUND"] if state is None else b"STAT members %d" % len(state) in reply)
         return state
-    def time_left(state, reply):
-        """It was added with a long time or without one."""
-        must(reply == b"NOT_FOUND" if some[0] not in (state or ()) else reply == b"-1" or int(reply) > 0)
-        return state
-
-    yield b"sttl %s %s" % (name, some[0]), line, time_left, False
+    yield b"sttl %s %s" % (name, some[0]), line, time_left(some[0]), False
     yield b"scard %s" % name, line, number(lambda state: b"%d" % len(state)), False
     yield b"sismember %s %s" % (name, some[0]), line, number(lambda state: b"%d" % (some[0] in state)), False
     yield (b"smismember %s %s" % (name, words), line,

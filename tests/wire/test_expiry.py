@@ -107,7 +107,8 @@ class Sets(Expiring):
         self.add("k", SOON, members, per_line=400)
         self.add("k", LONG, members[:100], self.others[0])
         self.write("sadd", "k", members[100:200], self.others[0])
-        self.assertEqual(self.conn.ask(b"sexpire k 0 " + b" ".join(members[200:250])) == "50", True)
+        self.add("k", LONG, members[200:250])
+        self.assertEqual(self.conn.ask(b"sexpire k 0 " + b" ".join(members[200:250])), "50")
         self.add("k", LONG, names(10, 5000))
         self.add("k", SOON, names(10, 5000), self.others[0])
         self.pass_by("k")
@@ -222,7 +223,6 @@ class Large(Expiring):
         self.write("sadd", "k", names(500))
         self.add("k", SOON, names(1500, 10000))
         self.compact("k")
-        before = self.stored("k").bytes()
         self.pass_by("k")
 
         def freed():
@@ -231,7 +231,8 @@ class Large(Expiring):
             return None not in stored.segments.values() and not any(run.removals() or any(date for _, _, date in run.dated)
                                                                     for run in stored.runs)
         wait_until("they are dropped", freed, pause=0.05)
-        self.assertLess(self.stored("k").bytes(), before / 2)
+        # These are 500 members of 12 bytes; all would be more than 20,000 bytes.
+        self.assertLess(self.stored("k").bytes(), 10000)
         self.assert_all_reads("k", names(500), names(1500, 10000))
         self.assert_nothing_else("k")
 
@@ -321,25 +322,29 @@ class PlainForms(Forms):
 class Edge(Expiring):
     """No read shows a member after its date, or misses it before, by the clock of the server and within the error of the estimate."""
     smoke = True
+    kept = 200
 
     def answers(self, conn, key, probe):
         """One answer of each kind, as the number of members that expire, all of which have the same date."""
-        yield lambda: int(conn.ask(f"scard {key}")) - 100
-        yield lambda: len(self.read(key, conn)) - 100
+        yield lambda: int(conn.ask(f"scard {key}")) - self.kept
+        yield lambda: len(self.read(key, conn)) - self.kept
         yield lambda: int(conn.ask(b"sismember %s %s" % (key.encode(), probe))) * 100
         yield lambda: (conn.ask(b"sttl %s %s" % (key.encode(), probe)) != "NOT_FOUND") * 100
-        yield lambda: len(self.listed(f"sscan {key} 100000", conn)) - 100
-        yield lambda: int(conn.ask(f"sunioncard 1 {key}")) - 100
-        yield lambda: len(self.listed(f"srandmember {key} 1000", conn)) - 100
-        yield lambda: int(conn.ask(f"scount {key} a z")) - 100
+        yield lambda: len(self.listed(f"sscan {key} 100000", conn)) - self.kept
+        yield lambda: int(conn.ask(f"sunioncard 1 {key}")) - self.kept
+        yield lambda: len(self.listed(f"srandmember {key} 1000", conn)) - self.kept
+        yield lambda: int(conn.ask(f"scount {key} a z")) - self.kept
 
     def watch(self, key, tables):
         gone = names(100, 1000)
-        self.write("sadd", key, names(100))
+        self.write("sadd", key, names(self.kept - 60))
         self.add(key, 3, gone, per_line=100)
         if tables:
             self.compact(key)
-        date, = {date for date in self.dates(key).values() if date}
+        # A base of more than 512 bytes is not read again while it is the same; so the date must be seen in the copy.
+        self.write("sadd", key, names(60, 3000))
+        # On a machine that stalls, they may have expired and been dropped by now.
+        date = max(self.dates(key).values())
         seen, last = set(), {}
         while min(last.values(), default=1):
             for number, conn in enumerate(self.conns):
@@ -352,8 +357,6 @@ class Edge(Expiring):
                         self.assertEqual(found, 100, (kind, "it is missing before its date"))
                     if before >= date + LATE:
                         self.assertEqual(found, 0, (kind, "it is there after its date"))
-                    # A setlistd never returns a member that it has found expired.
-                    self.assertLessEqual(found, last.get((number, kind), 100))
                     last[number, kind] = found
                     seen.add(found)
         self.assertIn(0, seen)
@@ -363,6 +366,16 @@ class Edge(Expiring):
 
     def test_tables(self):
         self.watch("k", True)
+        self.assertGreater(len(self.at.get("k")), 512)
+
+
+class LargeBases(Edge):
+    """The log stays in the base."""
+    config = RULES
+
+    def test_log(self):
+        super().test_log()
+        self.assertGreater(len(self.at.get("k")), 512)
 
 
 class Moves(Moving):

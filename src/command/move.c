@@ -43,7 +43,6 @@ struct move {
 	struct slice source, target;
 	struct buf token; /* The element or member, as a token. */
 	int64_t ttl;      /* Time to live of a target that is created. */
-	uint32_t date;    /* When the member expires in the target; EXPIRY_NONE for never. */
 	struct list_request list;
 	struct set_request set;
 	const struct collection_rule *rule; /* The rule of the target. */
@@ -85,7 +84,6 @@ static struct move *new_move(struct host *host, const struct request *request, v
 	(void)task_keys(&m->task, slice_of(m->keys, (size_t)(at - m->keys)), 2);
 	m->rule = rules_collection(host->env.rules, m->target);
 	m->ttl = task_ttl(request, m->rule->ttl);
-	m->date = word_log_rule_date(host, m->target, m->rule);
 	m->token = BUF_EMPTY;
 	m->from = request->args->first;
 	m->to = request->args->last;
@@ -389,15 +387,17 @@ static void move_on_removed(struct op *op, const struct outcome *outcome)
 static void move_on_added(struct op *op, const struct outcome *outcome)
 {
 	struct move *m = move_of(op);
+	struct slice word;
 
 	if (outcome->status != OUTCOME_DONE) {
 		(void)outcome_ends(outcome, end_move(m));
 		return;
 	}
-	if (m->date) {
-		m->token.end -= EXPIRY_SIZE;
-		m->token.data[m->token.end - 1] = ' ';
-	}
+	/* A removal has no date. */
+	word = buf_slice(&m->token);
+	word.n--;
+	m->token.end -= word.n - expiry_member(word).n;
+	m->token.data[m->token.end - 1] = ' ';
 	*m->token.data = '-';
 	prepare_op(m, OP_APPEND, m->source, move_on_removed);
 	submit_op(m);
@@ -413,7 +413,7 @@ static void move_on_both_sets(struct move *m)
 		task_say_done(end_move(m));
 	} else {
 		m->token.end--;
-		expiry_add(&m->token, m->date);
+		expiry_add(&m->token, word_log_rule_date(m->task.host, m->target, m->rule));
 		BUF_ADD(&m->token, " ");
 		prepare_op(m, OP_APPEND, m->target, move_on_added);
 		submit_op(m);

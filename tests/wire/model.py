@@ -8,11 +8,12 @@ MOST_OF_ONE = 60
 class Key:
     """A key, its state (None if missing), and whether its server may lose it.
 
-    `world` has the possible members of a set or list, `amounts` the numbers of them in one command. A list keeps at most `most`.
+    `world` has the possible members of a set or list, `amounts` the numbers of them in one command. A list keeps at most `most`. `dated`:
+    its encoding has members that expire.
     """
 
-    def __init__(self, name, mortal=False, world=None, amounts=(1, 1, 1, 4), most=MOST_OF_ONE):
-        self.name, self.mortal, self.most, self.state = name, mortal, most, None
+    def __init__(self, name, mortal=False, world=None, amounts=(1, 1, 1, 4), most=MOST_OF_ONE, dated=True):
+        self.name, self.mortal, self.most, self.dated, self.state = name, mortal, most, dated, None
         self.world, self.amounts = world or [b"%s|%d" % (name, number) for number in range(MOST_OF_ONE)], amounts
 
 
@@ -174,6 +175,12 @@ def set_writes(key, dice):
             return None if state is None else then(state)
         return judge
 
+    def number_of(answer):
+        def judge(state, reply):
+            must(reply == (b"NOT_FOUND" if state is None else b"%d" % answer(state)))
+            return state
+        return judge
+
     def stored(state, reply):
         must(reply == b"%d" % len(state or ()))
         return state or frozenset()
@@ -197,6 +204,11 @@ def set_writes(key, dice):
         return state
 
     yield b"sadd %s %s" % (name, words), line, add, True
+    if key.dated:
+        # They expire long after the test, or never.
+        yield b"saddex %s %d %s" % (name, 10 ** 6 * (count % 2), words), line, add, True
+        yield (b"sexpire %s %d %s" % (name, 10 ** 6 * (count % 2), words), line,
+               number_of(lambda state: sum(member in state for member in some)), True)
     yield b"saddx %s %s" % (name, words), line, change(b"STORED", lambda state: state | set(some)), True
     yield b"srem %s %s" % (name, words), line, change(b"DELETED", lambda state: state - set(some)), True
     yield b"sset %s %s" % (name, words), line, is_reply(b"STORED", frozenset(some)), True
@@ -207,6 +219,14 @@ def set_writes(key, dice):
     yield b"scompact %s" % name, line, change(b"OK", lambda state: state), False
     yield b"srandmember %s %d" % (name, count), values, sample(False), False
     yield b"srandmember %s -%d" % (name, count + 1), values, repeated, False
+
+
+def time_left(member):
+    """It was added with a long time or without one."""
+    def judge(state, reply):
+        must(reply == b"NOT_FOUND" if member not in (state or ()) else reply == b"-1" or int(reply) > 0)
+        return state
+    return judge
 
 
 def set_reads(key, dice):
@@ -247,6 +267,7 @@ def set_reads(key, dice):
     def information(state, reply):
         must(reply == [b"NOT_FOUND"] if state is None else b"STAT members %d" % len(state) in reply)
         return state
+    yield b"sttl %s %s" % (name, some[0]), line, time_left(some[0]), False
     yield b"scard %s" % name, line, number(lambda state: b"%d" % len(state)), False
     yield b"sismember %s %s" % (name, some[0]), line, number(lambda state: b"%d" % (some[0] in state)), False
     yield (b"smismember %s %s" % (name, words), line,

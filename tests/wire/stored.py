@@ -9,11 +9,15 @@ from collections import namedtuple
 
 import xxhash
 
-from tables import MEMBER, Malformed, need, read_index, read_table, unpacked_size
+from tables import Malformed, dates_of, need, read_dated, read_index, unpacked_size
 from wire import Conn
 
-RUN = re.compile(rb"@([ti][0-9a-z]{11})\.(\d+)\.(\d+)\.(\d+)\.(\d+)\.([0-9a-f]{16})")
+RUN = re.compile(rb"@([ti][0-9a-z]{11})\.(\d+)\.(\d+)\.(\d+)\.(\d+)(?:\.(\d+)\.(\d+))?\.([0-9a-f]{16})")
 LIST_SEGMENT = re.compile(rb"@([ls][0-9a-z]{11}\.\d+\.\d+)(?:\.[0-9a-f]{16})?(?::\d+:\d+)?")
+# A word of a log: its sign, the member, and the date of an addition.
+WORD = re.compile(rb"([+-])([^\x00-\x20\x7f]{1,250})(?:\x02(\d{10}))?")
+# In the place of a date.
+REMOVED = -1
 REFS = {b"@set.1": RUN, b"@set.3": RUN, b"@list": LIST_SEGMENT}
 
 # A base: the log at its beginning, the matches of its references, oldest first, and the log at its end.
@@ -103,40 +107,53 @@ class Stored:
         need(sum(len(run.items) for run in runs) == len({name for run in runs for name in run.items}), "an item is there twice")
         return runs
 
-    def members(self):
-        """Returns its members: the newest entry of each member counts."""
+    def dates(self):
+        """Returns its members with their dates, 0 for none: the newest entry of each member counts."""
         said = fold(self.head)
         for run in self.runs:
-            said.update(run.entries)
+            said.update((member, REMOVED if removed else date) for member, removed, date in run.dated)
         said.update(fold(self.log))
-        return {member for member, removed in said.items() if not removed}
+        return {member: date for member, date in said.items() if date != REMOVED}
+
+    def members(self, now=0):
+        """Returns the members whose date has not passed by then."""
+        return {member for member, date in self.dates().items() if not date or date > now}
 
 
 class Run:
-    """A run: `tables` are the keys of its tables, `entries` pairs of a member and whether it is removed, in their order."""
+    """A run: `tables` are the keys of its tables, `entries` pairs of a member and whether it is removed, in their order; `dated` has also
+    their dates."""
 
     def __init__(self, stored, match):
         self.id = match[1].decode()
         self.key = f"{stored.key}.{self.id}"
         self.tables = stored.tables[self.id]
         self.items = list(dict.fromkeys([self.key, *self.tables]))
-        self.entries, self.bytes, self.data = [], 0, stored.segments
-        verify(self.key, self.data[self.key], int(match[6], 16))
+        self.dated, self.bytes, self.data = [], 0, stored.segments
+        verify(self.key, self.data[self.key], int(match[8], 16))
         if self.id[0] == "i":
             self.read_indexed(read_index(self.data[self.key]))
         else:
             self.read(self.key)
-        found = [len(self.tables), len(self.entries), self.removals(), self.bytes]
+        found = [len(self.tables), len(self.dated), self.removals(), self.bytes]
         need(found == [int(match[number]) for number in range(2, 6)], f"{self.key}: {found} are referred to as {match[0]}")
+        count, _, mean = dates_of(self.dated)
+        # The mean is that of the means of the tables.
+        need(int(match[6] or 0) == count and 0 <= mean - int(match[7] or 0) <= 1,
+             f"{self.key}: {count} dates with the mean {mean} are referred to as {match[0]}")
+
+    @property
+    def entries(self):
+        return [(member, removed) for member, removed, _ in self.dated]
 
     def removals(self):
-        return sum(removed for _, removed in self.entries)
+        return sum(removed for _, removed, _ in self.dated)
 
     def read(self, name):
         """Yields the entries of a table, which must follow all entries that were read before."""
-        entries = read_table(self.data[name])
+        entries = read_dated(self.data[name])
         need(entries, f"{name} has no entries")
-        self.entries += entries
+        self.dated += entries
         self.bytes += unpacked_size(self.data[name], entries)
         return entries
 
@@ -144,11 +161,11 @@ class Run:
         need(len(fences) > 1, f"{self.key}: no index is needed")
         for fence, name in zip(fences, self.tables):
             verify(name, self.data[name], fence.check)
-            need(not self.entries or self.entries[-1][0] < fence.first, f"{name}: its fence is not above the table before")
+            need(not self.dated or self.dated[-1][0] < fence.first, f"{name}: its fence is not above the table before")
             entries = self.read(name)
             need(fence.first <= entries[0][0], f"{name}: its fence is above {entries[0][0]}")
-            found = unpacked_size(self.data[name], entries), len(entries), sum(removed for _, removed in entries)
-            need(found == (fence.bytes, fence.entries, fence.removals), f"{name}: {found} is told by {fence}")
+            found = unpacked_size(self.data[name], entries), len(entries), sum(removed for _, removed, _ in entries), dates_of(entries)
+            need(found == (fence.bytes, fence.entries, fence.removals, fence.dates), f"{name}: {found} is told by {fence}")
 
 
 def verify(name, data, check):
@@ -183,10 +200,13 @@ def split(base):
 
 
 def fold(log):
-    """Returns the latest token of a log for each member: {member: removed}."""
+    """Returns the latest token of a log for each member: {member: its date, 0 for none, or REMOVED}."""
     tokens = log.split(b" ")
     need(tokens.pop() == b"", f"a log ends with {log[-20:]}")
     tokens = [token for token in tokens if not re.fullmatch(rb"~t(0|[1-9]\d{6,9})", token)]
+    said = {}
     for token in tokens:
-        need(token[:1] in (b"+", b"-") and MEMBER.fullmatch(token[1:]), f"{token} is none of a log")
-    return {token[1:]: token[:1] == b"-" for token in tokens}
+        word = WORD.fullmatch(token)
+        need(word and (word[1] == b"+" or not word[3]) and word[3] != b"0000000000", f"{token} is none of a log")
+        said[word[2]] = REMOVED if word[1] == b"-" else int(word[3] or 0)
+    return said

@@ -8,11 +8,13 @@ from collections import namedtuple
 
 INTERVAL = 16
 ID = 12
+# The flags of a packed table.
+REMOVALS, DATES = 1, 2
 MEMBER = re.compile(rb"[^\x00-\x20\x7f]{1,250}")
 TABLE_ID = re.compile(rb"t[0-9a-z]{11}")
 
-# The entry of an index for one of its tables.
-Fence = namedtuple("Fence", "id check bytes entries removals first")
+# The entry of an index for one of its tables. `dates`: how many members expire, the first of their dates, and the mean.
+Fence = namedtuple("Fence", "id check bytes entries removals first dates", defaults=[(0, 0, 0)])
 
 
 class Malformed(AssertionError):
@@ -72,13 +74,14 @@ class Bits:
 
 
 def read_packed(data):
-    """Returns the entries of a packed table, and the bytes of the table that it unpacks to."""
+    """Returns the entries of a packed table, with their dates, and the bytes of the table that it unpacks to."""
     rest = Bytes(data, 2)
     flags, rate = rest.take(2)
     count, size = rest.varint(), rest.varint()
     shortest, longest, width = rest.take(3)
     letters = rest.take(width)
-    need(flags in (0, 1) and rate < 62 and 1 <= shortest <= longest <= 128, f"no packed table begins with {data[:8]}")
+    first_date, date_bits = (rest.varint(), *rest.take(1)) if flags & DATES else (0, 0)
+    need(flags <= REMOVALS | DATES and date_bits <= 32 and rate < 62 and 1 <= shortest <= longest <= 128, f"no packed table begins with {data[:8]}")
     need(count and letters == bytes(sorted(set(letters))) and letters[0] > 0x20, f"the letters are {letters}")
     bits, places = Bits(rest.take(rest.left())), []
     for at in range(longest):
@@ -91,14 +94,18 @@ def read_packed(data):
         head += 1
     entries, number, last = [], 0, b""
     for entry in range(count):
-        removed = bool(flags and bits.take(1))
+        removed = bool(flags & REMOVALS and bits.take(1))
+        date = bits.take(date_bits)
         number += bits.gap(rate) + (entry > 0 and head == longest)
         need(number < numbers, f"there is no number {number}")
         member = packed_member(places, head, number, bits, shortest)
         need(member > last, f"{member} is behind {last}")
-        entries.append((member, removed))
+        entries.append((member, removed, date and first_date - 1 + date))
         last = member
     need(bits.left() < 8 and bits.take(bits.left()) == 0, f"{bits.left()} bits behind the last entry")
+    dates = [date for _, _, date in entries if date]
+    need(not flags & DATES or (min(dates), date_bits) == (first_date, (max(dates) - first_date + 1).bit_length()),
+         f"dates from {first_date} in {date_bits} bits are {dates[:9]}")
     return entries, size
 
 
@@ -121,9 +128,9 @@ def packed_member(places, head, number, bits, shortest):
 
 
 def table_size(entries):
-    """Returns the bytes of the table that is not packed."""
-    size, last = 6, b""
-    for number, (member, _) in enumerate(entries):
+    """Returns the bytes of the table that is not packed. The entries have dates."""
+    size, last = 6 + (4 * len(entries) if any(date for _, _, date in entries) else 0), b""
+    for number, (member, _, _) in enumerate(entries):
         shared = 0
         while number % INTERVAL and shared < len(last) and member[shared:shared + 1] == last[shared:shared + 1]:
             shared += 1
@@ -140,16 +147,25 @@ def unpacked_size(data, entries):
 
 def read_table(data):
     """Returns all entries in their order: [(member, removed)]."""
+    return [(member, removed) for member, removed, _ in read_dated(data)]
+
+
+def read_dated(data):
+    """Returns the same with dates, 0 for none: [(member, removed, date)]."""
     if data[:2] == b"T2":
         entries, size = read_packed(data)
         need(size == table_size(entries), f"it unpacks to {table_size(entries)} bytes, not {size}")
+        check_dates(entries)
         return entries
-    need(data[:2] == b"T1" and len(data) >= 6, "this is no table")
+    need(data[:2] in (b"T1", b"T3") and len(data) >= 6, "this is no table")
     count, = struct.unpack("<I", data[-4:])
     restarts = -(-count // INTERVAL)
-    end = len(data) - 4 - 4 * restarts
-    need(end >= 2, f"no room for {restarts} restarts")
-    offsets = struct.unpack(f"<{restarts}I", data[end:-4])
+    behind = restarts + (count if data[:2] == b"T3" else 0)
+    end = len(data) - 4 - 4 * behind
+    need(end >= 2, f"no room for {behind} numbers")
+    numbers = struct.unpack(f"<{behind}I", data[end:-4])
+    offsets, dates = numbers[:restarts], numbers[restarts:] or [0] * count
+    need(data[:2] == b"T1" or any(dates), "a table without dates has the form of one with dates")
     rest, last, entries = Bytes(data[:end], 2), b"", []
     for number in range(count):
         if number % INTERVAL == 0:
@@ -163,16 +179,35 @@ def read_table(data):
         need(MEMBER.fullmatch(member), f"{member} is no member")
         need(member > last, f"{member} is behind {last}")
         need(shared == most or member[shared] != last[shared], f"{member} shares {shared} bytes with {last}, that is not all")
-        entries.append((member, bool(size & 1)))
+        entries.append((member, bool(size & 1), dates[number]))
         last = member
     need(rest.left() == 0, f"{rest.left()} bytes behind the last entry")
+    check_dates(entries)
     return entries
+
+
+def check_dates(entries):
+    for member, removed, date in entries:
+        need(not (removed and date), f"the removal of {member} has the date {date}")
+
+
+def dates_of(entries):
+    """Returns what indexes and references say of the dates of a table: how many there are, the first one, and the mean."""
+    dates = [date for _, _, date in entries if date]
+    return (len(dates), min(dates), sum(dates) // len(dates)) if dates else (0, 0, 0)
 
 
 def read_index(data):
     """Returns all fences in their order."""
-    need(data[:2] == b"I1", "this is no index")
-    rest, fences = Bytes(data, 2), []
+    need(data[:2] == b"I1" or data[:2] == b"I2" and len(data) >= 6, "this is no index")
+    end, dates = len(data), []
+    if data[:2] == b"I2":
+        count, = struct.unpack("<I", data[-4:])
+        end -= 4 + 12 * count
+        need(count and end > 2, f"no room for the dates of {count} tables")
+        dates = list(struct.iter_unpack("<3I", data[end:-4]))
+        need(any(dated for dated, _, _ in dates), "an index without dates has the form of one with dates")
+    rest, fences = Bytes(data[:end], 2), []
     while rest.left():
         name = rest.take(ID)
         need(TABLE_ID.fullmatch(name), f"{name} is no table's id")
@@ -184,4 +219,5 @@ def read_index(data):
         else:
             need(fence.first == b"", f"the first fence is {fence.first}")
         fences.append(fence)
-    return fences
+    need(len(dates) in (0, len(fences)), f"dates of {len(dates)} tables in an index of {len(fences)}")
+    return [fence._replace(dates=each) for fence, each in zip(fences, dates)] if dates else fences

@@ -84,7 +84,7 @@ class Killed(ServerFault):
         key = self.a_keys[0]
         self.goes_down()
         for line in ("get {}", "gets {}", "gat 0 {}", "incr {} 1", "decr {} 1", "delete {}", "touch {} 0", "mg {} v", "md {}",
-                     "ma {}", "me {}", "sadd {} a", "saddx {} a", "srem {} a", "sset {} a", "smembers {}", "scard {}",
+                     "ma {}", "me {}", "sadd {} a", "saddex {} 9 a", "sexpire {} 9 a", "sttl {} a", "saddx {} a", "srem {} a", "sset {} a", "smembers {}", "scard {}",
                      "sismember {} a", "smismember {} a b", "sinfo {}", "srandmember {}", "spop {} 2", "stake {}", "scompact {}", "sscan {} 5",
                      "srange {} a z 5", "scount {} a z"):
             self.assertEqual(self.conn.ask(line.format(key)), self.error("unavailable"), line)

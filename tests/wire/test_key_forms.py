@@ -16,11 +16,11 @@ REQUESTS = int(os.environ.get("KEY_FORMS_REQUESTS", 0))
 SEED = int(os.environ.get("KEY_FORMS_SEED", 1))
 SMOKE_REQUESTS, FULL_REQUESTS = 600, 12000
 # The commands that take elements: those that only a set reaches, that both reach, and that only a get reaches.
-SETS = ("sadd", "saddx", "srem", "sset", "smove", "sload", "sfill", "rpush", "rpushx", "lpush", "lpushx", "lset", "lload", "lfill")
-BOTH = ("sismember", "smismember", "sclaim", "linsert", "lrem")
+SETS = ("sadd", "saddex", "saddx", "srem", "sset", "smove", "sload", "sfill", "rpush", "rpushx", "lpush", "lpushx", "lset", "lload", "lfill")
+BOTH = ("sismember", "smismember", "sclaim", "sexpire", "sttl", "linsert", "lrem")
 GETS = ("lpos", "srange", "scount", "sscan")
 # Commands of which several requests with an element each have the same effect as one with all.
-DIVISIBLE = ("sadd", "saddx", "srem", "rpush", "rpushx", "lpush", "lpushx", "sload", "lload")
+DIVISIBLE = ("sadd", "saddex", "saddx", "srem", "rpush", "rpushx", "lpush", "lpushx", "sload", "lload")
 # Replies that have a 0 for each member that is missing, or claimed.
 TESTS = ("sismember", "smismember", "sclaim")
 # Reads of several elements, and of single ones.
@@ -68,6 +68,8 @@ class Random:
         return rng.choice((
             Op("sadd", key, (), members), Op("sadd", key, (), members), Op("sadd", key, (), members), Op("saddx", key, (), members),
             Op("srem", key, (), members), Op("sset", key, (), members), Op("smove", key, (f"@{other}",), one),
+            # Without a date, which depends on the moment.
+            Op("saddex", key, ("0",), members), Op("sexpire", key, ("0",), members), Op("sttl", key, (), one),
             Op("sismember", key, (), one), Op("smismember", key, (), members), Op("sclaim", key, (), one),
             Op("srange", key, (), sorted(rng.choices(self.members, k=2)), ("3",)),
             Op("scount", key, (), sorted(rng.choices(self.members, k=2))), Op("sscan", key, ("3",), one),

@@ -27,6 +27,9 @@ CALLS = (
     (("smove", "u", "t", "new\nline"), True), (("smove", "u", "t", "nobody"), False),
     (("sset", "u"), True), (("smembers", "u"), set()), (("scard", "u"), 0), (("stake", "u"), []), (("spop", "u"), None),
     (("srandmember", "v", 5), ["bob"]), (("stake", "v"), ["bob"]), (("stake", "none"), []),
+    (("saddex", "e", 100000, "two words"), True), (("saddex", "e", 0, "ann"), True), (("sttl", "e", "ann"), -1), (("sttl", "e", "x"), None),
+    (("sexpire", "e", 0, "two words", "x"), 1), (("sttl", "e", "two words"), -1), (("sexpire", "none", 5, "x"), None),
+    (("sttl", "none", "x"), None),
     (("rpush", "l", "b", "c\nd", ""), True), (("lpush", "l", "a b"), True), (("rpushx", "none", "a"), False),
     (("lrange", "l", 0, -1), ["a b", "b", "c\nd", ""]), (("lrange", "l", 9, 9), []), (("llen", "l"), 4), (("llen", "none"), None),
     (("lindex", "l", -1), ""), (("lindex", "l", 9), None), (("lset", "l", 1, "B\n"), True), (("lrem", "l", 1, ""), True),
@@ -37,8 +40,10 @@ CALLS = (
     (("evincr", "hits"), 1), (("evincr", "hits", 4), 5), (("evlimit", "tries", 1, 3600), 1), (("evlimit", "tries", 1, 3600), 0),
     (("delete", "t"), True), (("delete", "t"), False),
 )
-# Go applications use gomemcache for plain items.
+# Go applications use gomemcache for plain items, and its saddex has one member.
 ITEMS = (
+    (("saddex", "f", 0, "ann", "bob"), True), (("saddex", "f", 0, "new\nline", "cyd"), True), (("scard", "f"), 4),
+    (("sttl", "f", "cyd"), -1), (("saddex", "f", 1000000, "cyd"), True), (("sexpire", "f", 0, "cyd"), 1),
     (("get", "item"), None), (("set", "item", "two words\n"), True), (("get", "item"), "two words\n"), (("delete", "item"), True),
 )
 # A queue. done and fail have the number of the reservation.

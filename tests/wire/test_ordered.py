@@ -138,8 +138,9 @@ class Encodings(Ordered, EncodingTest):
 
     def test_model(self):
         """In all forms that a set may have."""
-        for seed, (_, name) in enumerate(self.each()):
-            key = Key(name.encode(), world=spread(random.Random(seed), 60, "ab/~!0", 6), amounts=(1, 1, 5, 15))
+        for seed, (encoding, name) in enumerate(self.each()):
+            key = Key(name.encode(), world=spread(random.Random(seed), 60, "ab/~!0", 6), amounts=(1, 1, 5, 15),
+                      dated=encoding == "oplog")
             self.live(key, set_ops, 300, seed)
             for conn in self.conns:
                 self.assertEqual(self.walk(name, 7, conn), sorted(key.state or ()))

@@ -5,7 +5,7 @@ import xxhash
 
 from case import WireTest
 from stored import Stored
-from tables import INTERVAL, Malformed, read_index, read_table
+from tables import INTERVAL, Malformed, dates_of, read_dated, read_index, read_table
 
 NAMES = [b"m%02d" % number for number in range(40)]
 # A table and an index by the letter, as in the units of the daemon's own reader.
@@ -21,9 +21,9 @@ def varint(value):
     return bytes([value]) if value < 0x80 else bytes([value & 0x7f | 0x80]) + varint(value >> 7)
 
 
-def table(entries):
-    """In the form of read_table; entries that are out of order are written as they are."""
-    out, last, restarts = b"T1", b"", []
+def table(entries, dates=()):
+    """In the form of read_table; entries that are out of order are written as they are. With dates, there is one for each entry."""
+    out, last, restarts = b"T3" if dates else b"T1", b"", []
     for number, (member, removed) in enumerate(entries):
         shared = 0
         if number % INTERVAL == 0:
@@ -33,7 +33,7 @@ def table(entries):
                 shared += 1
         out += varint(shared) + varint((len(member) - shared) << 1 | removed) + member[shared:]
         last = member
-    return out + struct.pack(f"<{len(restarts) + 1}I", *restarts, len(entries))
+    return out + struct.pack(f"<{len(restarts) + len(dates) + 1}I", *restarts, *dates, len(entries))
 
 
 def check(data):
@@ -49,8 +49,13 @@ def fence(name, data, first, entries=None, removals=0):
 def run(name, data, of, removals=0, **other):
     """A reference to the item `data`, which has the tables `of`; `other` has incorrect fields."""
     said = {"tables": len(of), "entries": sum(len(read_table(each)) for each in of), "removals": removals,
-            "bytes": sum(map(len, of)), "check": "%016x" % check(data), **other}
-    return "@{}.{tables}.{entries}.{removals}.{bytes}.{check} ".format(name.decode(), **said).encode()
+            "bytes": sum(map(len, of)), "check": "%016x" % check(data), "dates": dates_text(of), **other}
+    return "@{}.{tables}.{entries}.{removals}.{bytes}{dates}.{check} ".format(name.decode(), **said).encode()
+
+
+def dates_text(tables):
+    count, _, mean = dates_of([entry for each in tables for entry in read_dated(each)])
+    return f".{count}.{mean}" if count else ""
 
 
 def added(names, removed=False):
@@ -85,8 +90,8 @@ class Reader(WireTest):
         self.assertEqual(read_table(TABLE), ENTRIES)
         self.assertEqual(table(ENTRIES), TABLE)
         self.assertEqual([tuple(each) for each in read_index(INDEX)], [
-            ("t0123456789a", 0x0102030405060708, 128, 18, 1, b""),
-            ("tzzzzzzzzzzz", 0xf000000000000000, 0xffffffff, 2, 0, b"b!")])
+            ("t0123456789a", 0x0102030405060708, 128, 18, 1, b"", (0, 0, 0)),
+            ("tzzzzzzzzzzz", 0xf000000000000000, 0xffffffff, 2, 0, b"b!", (0, 0, 0))])
         self.assertEqual((read_table(b"T1\0\0\0\0"), read_index(b"I1")), ([], []))
 
     def test_cut(self):
@@ -122,6 +127,60 @@ class Reader(WireTest):
         self.assertEqual(stored.members(), {b"front", b"new", *NAMES} - {b"m00", b"m05"})
         self.assertEqual(stored.bytes(), len(BASE) + sum(map(len, (ONE, FENCES, LOW, HIGH, REMOVAL))))
         self.assertEqual(stored.log, b"+m06 -m00 -m00 +new ")
+
+    def test_dated_bytes(self):
+        dates = [0] * 16 + [0, 7]
+        dated = b"T3" + TABLE[2:-4] + struct.pack("<18I", *dates) + TABLE[-4:]
+        self.assertEqual(read_dated(dated), [(*entry, date) for entry, date in zip(ENTRIES, dates)])
+        self.assertEqual(table(ENTRIES, dates), dated)
+        self.assertEqual(read_table(dated), ENTRIES)
+        index = b"I2" + INDEX[2:] + struct.pack("<7I", 0, 0, 0, 2, 7, 8, 2)
+        self.assertEqual([fence.dates for fence in read_index(index)], [(0, 0, 0), (2, 7, 8)])
+        for wrong in (b"T3" + TABLE[2:], table(ENTRIES, [0] * 18), table(ENTRIES, [0] * 16 + [7, 0]), b"T1" + dated[2:],
+                      *(dated[:size] for size in range(len(dated)))):
+            self.assert_malformed("", read_dated, wrong)
+        for wrong in (b"I2" + INDEX[2:], b"I1" + index[2:], index[:-4] + b"\1\0\0\0", index[:-4] + b"\0\0\0\0",
+                      b"I2" + INDEX[2:] + struct.pack("<7I", 0, 0, 0, 0, 0, 0, 2), *(index[:size] for size in range(len(index)))):
+            self.assert_malformed("", read_index, wrong)
+
+    def test_packed_dates(self):
+        """Three members of one digit each, and dates of two bits."""
+        packed = self.packed([("a", False, 1000), ("b", True, 0), ("c", False, 1002)])
+        self.assertEqual(read_dated(packed), [(b"a", False, 1000), (b"b", True, 0), (b"c", False, 1002)])
+        self.assert_malformed("dates from", read_dated, self.packed([("a", False, 1001), ("b", True, 0), ("c", False, 1002)]))
+        self.assert_malformed("has the date", read_dated, self.packed([("a", False, 1000), ("b", True, 1001), ("c", False, 1002)]))
+
+    @staticmethod
+    def packed(entries, first=1000, width=2):
+        """Members of one letter each, the first letters of the alphabet; dates from `first` in so many bits, and the rate 0."""
+        bits = "1" * len(entries)
+        for _, removed, date in entries:
+            more = date and date - first + 1
+            bits += f"{int(removed)}" + "".join(str(more >> bit & 1) for bit in range(width)) + "0"     # the gap is 0
+        data = int(bits[::-1], 2).to_bytes(-(-len(bits) // 8), "little")
+        letters = "".join(letter for letter, _, _ in entries).encode()
+        size = 2 + 3 * len(entries) + 4 + 4 * len(entries) + 4
+        return b"T2\3\0" + bytes([len(entries), size, 1, 1, len(entries)]) + letters + varint(first) + bytes([width]) + data
+
+    def test_dated_set(self):
+        low, high = table(added(NAMES[20:30]), [0] * 9 + [50]), table(added(NAMES[30:]), [100, 201] + [0] * 8)
+        index = (b"I2" + fence(b"t00000000003", low, b"") + fence(b"t00000000004", high, b"m3") +
+                 struct.pack("<7I", 1, 50, 50, 2, 100, 150, 2))
+        base = b"@set.3 " + run(INDEXED, index, [low, high]) + b"+m30 +m31 +m31\x020000000070 +new\x020000000080 -m20 "
+        self.assertIn(b".3.117.", base)
+        there = {"k": base, "k.i00000000002": index, "k.t00000000003": low, "k.t00000000004": high}
+        stored = Stored(there, "k")
+        self.assertEqual(stored.dates(), {**dict.fromkeys(NAMES[21:], 0), b"m29": 50, b"m31": 70, b"new": 80})
+        for now, gone in (0, ()), (49, ()), (50, (b"m29",)), (79, (b"m29", b"m31")), (80, (b"m29", b"m31", b"new")):
+            self.assertEqual(stored.members(now), {*NAMES[21:], b"new"}.difference(gone))
+        for old, new in ((b".3.117.", b".2.117."), (b".3.117.", b".3.115."), (b".3.117.", b"."), (b"0000000070", b"000000070"),
+                         (b"0000000070", b"0000000000"), (b"-m20", b"-m20\x020000000070")):
+            self.assertIn(old, base)
+            self.assert_malformed("", Stored({**there, "k": base.replace(old, new)}, "k").members)
+        for said in (1, 51, 50), (1, 50, 49), (0, 0, 0):
+            wrong = index[:-28] + struct.pack("<3I", *said) + index[-16:]
+            wrong_base = b"@set.3 " + run(INDEXED, wrong, [low, high])
+            self.assert_malformed("is told by", Stored({**there, "k": wrong_base, "k.i00000000002": wrong}, "k").members)
 
     def test_no_runs(self):
         self.assertEqual(Stored({"k": b"+a +b -a "}, "k").members(), {b"b"})

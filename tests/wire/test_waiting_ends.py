@@ -20,7 +20,7 @@ VALID = tuple(line.encode() + b"\r\n" for line in (
     "get a", "gets a b", "gat 0 a", "gats 0 a b", "get q|smembers|s", "get q|blpop|0|z", "get a q|blpop|0|z", "mg q|brpop|0|z v",
     "set a 0 0 1\r\nx", "add a 0 0 1\r\nx", "replace a 0 0 1\r\nx", "append a 0 0 1\r\nx", "prepend a 0 0 1\r\nx", "cas a 0 0 1 5\r\nx",
     "set a 0 0 1 noreply\r\nx", "incr a 1", "decr a 1", "delete a", "touch a 0", "mg a v", "ms a 1\r\nx", "ma a", "md a", "me a", "mn",
-    "sadd s m", "saddx s m", "srem s m", "sset s m n", "smove s t m", "sclaim s m", "spop s", "stake s", "scompact s", "smembers s t", "scard s",
+    "sadd s m", "saddex s 9 m", "sexpire s 9 m", "sttl s m", "saddx s m", "srem s m", "sset s m n", "smove s t m", "sclaim s m", "spop s", "stake s", "scompact s", "smembers s t", "scard s",
     "sismember s m", "smismember s m n", "srandmember s", "sscan s 5", "srange s a z 5", "scount s a z", "sinfo s", "sunion s t",
     "sinter s t", "sdiff s t", "sunioncard 2 s t", "sintercard 2 s t", "sdiffcard 2 s t", "sunionstore u s t", "sinterstore u s t",
     "sdiffstore u s t", "slease v", "sload v 8f3k2w0q x", "sfill v 8f3k2w0q x", "llease w", "lload w 8f3k2w0q x", "lfill w 8f3k2w0q x",

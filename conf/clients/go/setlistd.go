@@ -52,14 +52,14 @@ func (c *Client) Add(verb, key string, elements ...string) (all bool, err error)
 	return c.add(verb, words{key}, elements), nil
 }
 
-// Change is for sclaim, smove, lset, lrem and ltrim. It returns false for NOT_FOUND and for 0.
+// Change is for saddex, sclaim, smove, lset, lrem and ltrim. It returns false for NOT_FOUND or 0.
 func (c *Client) Change(verb string, arguments ...any) (done bool, err error) {
 	defer catch(&err)
 	last := len(arguments) - 1
 	return c.set(verb+"1", arguments[:last], fmt.Sprint(arguments[last])), nil
 }
 
-// Number is for commands that return a number, such as scard, sismember, sinterstore and evlimit.
+// Number is for commands that return a number, such as scard, sttl, sinterstore and evlimit.
 func (c *Client) Number(verb string, arguments ...any) (n int64, found bool, err error) {
 	text, found, err := c.Element(verb, arguments...)
 	if found {

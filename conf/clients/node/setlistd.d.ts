@@ -32,6 +32,12 @@ export class Setlistd {
 
 	/* Sets. false: the set is missing. */
 	sadd(key: Key, ...members: Element[]): Promise<boolean>;
+	/* After these seconds the members expire; 0: never. */
+	saddex(key: Key, seconds: number, ...members: Element[]): Promise<boolean>;
+	/* The number of them that are in the set; null: it is missing. */
+	sexpire(key: Key, seconds: number, ...members: Element[]): Promise<number | null>;
+	/* The seconds until it expires, -1: never; null: it is not in the set. */
+	sttl(key: Key, member: Element): Promise<number | null>;
 	saddx(key: Key, ...members: Element[]): Promise<boolean>;
 	srem(key: Key, ...members: Element[]): Promise<boolean>;
 	sset(key: Key, ...members: Element[]): Promise<boolean>;

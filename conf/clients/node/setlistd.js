@@ -28,10 +28,10 @@ const list = ({ values, text }) => values.length ? split(values[0]).map(text) : 
 
 /* Functions that return the result of a reply, by the names of commands. */
 const READERS = {
-	"sadd saddx srem sset smove rpush rpushx lpush lpushx lset lrem ltrim lack lfail delete":
+	"sadd saddex saddx srem sset smove rpush rpushx lpush lpushx lset lrem ltrim lack lfail delete":
 		({ line }) => line !== "NOT_FOUND",
 	"sclaim": ({ line }) => line === "1",
-	"scard scount sunioncard sintercard sdiffcard sunionstore sinterstore sdiffstore":
+	"sexpire sttl scard scount sunioncard sintercard sdiffcard sunionstore sinterstore sdiffstore":
 		({ line }) => line === "NOT_FOUND" ? null : Number(line),
 	"llen lpos linsert evincr evlimit": ({ line }) => line === "NOT_FOUND" ? null : Number(line),
 	"sismember": ({ line }) => line === "NOT_FOUND" ? null : line === "1",

@@ -14,6 +14,7 @@
  * lpos, cannot be empty, and all of them together have at most 240 bytes.
  *
  * @method bool sadd(string $key, string ...$members) also saddx, srem: false if the set is missing
+ * @method bool saddex(string $key, int $seconds, string ...$members) adds members that expire
  * @method ?array smembers(string $key) null if the set is missing
  * @method array stake(string $key) removes all members; repeat it until the result is empty
  * @method bool sclaim(string $key, string $member) whether this call has added it
@@ -29,10 +30,10 @@ class Setlistd
 {
     /** The ways to call a command and to read its reply; see the methods with these names. */
     private const WAYS = [
-        'add' => 'sadd saddx srem sset rpush rpushx lpush lpushx',
+        'add' => 'sadd saddex saddx srem sset rpush rpushx lpush lpushx',
         'change' => 'sclaim smove lset lrem ltrim lack lfail',
         'number' => 'scard scount sunioncard sintercard sdiffcard sunionstore sinterstore sdiffstore
-            llen lpos linsert evincr evlimit',
+            llen lpos linsert evincr evlimit sexpire sttl',
         'members' => 'smembers sunion sinter sdiff',
         'elements' => 'lrange lmpop srange sscan stake',
         'ask' => 'lindex lmove rpoplpush blpop brpop blmove',
@@ -88,10 +89,8 @@ class Setlistd
     public function evcount(string $event, string $first = 'now', ?string $last = null): array
     {
         $found = [];
-        foreach (explode("\r\n", $this->ask('evcount', $event, $first, $last ?? $first)) as $line) {
-            [, $bucket, $count] = explode(' ', $line);
-            $found[$bucket] = (int) $count;
-        }
+        foreach (explode("\r\n", $this->ask('evcount', $event, $first, $last ?? $first)) as $line)
+            $found += [explode(' ', $line)[1] => (int) explode(' ', $line)[2]];
         return $found;
     }
 
@@ -168,8 +167,7 @@ class Setlistd
             return $found;
         if ($code === Memcached::RES_NOTFOUND && !$this->client->getLastErrorCode())
             return null;
-        $text = $this->client->getLastErrorMessage();
-        $text = preg_replace('/^\(0x\w+\) |,  host: .*/s', '', $text);
+        $text = preg_replace('/^\(0x\w+\) |,  host.*/s', '', $this->client->getLastErrorMessage());
         if ($this->login && $text === 'unauthenticated' &&
             $this->client->set('auth', implode(' ', $this->login)))
             return $this->call($action);
@@ -211,6 +209,8 @@ class Setlistd
     /** Elements with newlines, which separate the others, take a command each. */
     private function add(string $verb, string|array $words, string ...$elements): bool
     {
+        if ($verb === 'saddex' && !is_array($words))
+            $words = [$words, array_shift($elements)];
         if (!str_contains(implode($elements), "\n"))
             return $this->put($verb, (array) $words, implode("\n", [...$elements, '']));
         if ($verb !== 'sset')

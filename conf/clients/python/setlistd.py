@@ -30,7 +30,7 @@ ADDING = "sadd saddx srem sset rpush rpushx lpush lpushx"
 # The last argument is one element, or the last number: True, or False for NOT_FOUND or 0.
 CHANGING = "sclaim smove lset lrem ltrim lack lfail"
 NUMBERS = """scard scount sunioncard sintercard sdiffcard sunionstore sinterstore sdiffstore llen
-    lpos linsert evincr evlimit"""
+    lpos linsert evincr evlimit sexpire sttl"""
 SETS = "smembers sunion sinter sdiff"
 LISTS = "lrange lmpop srange sscan stake"
 ONE = "lindex lmove rpoplpush"
@@ -63,6 +63,9 @@ class Setlistd:
         self._options = dict(options, default_noreply=False, no_delay=True)
         self._server, self._idle = server, []
         self._special = re.compile(rb"[\x00-\x20\x7f%%%s]" % re.escape(self._separator))
+
+    def saddex(self, key, seconds, *members):
+        return self._add("saddex", key, *members, words=[seconds])
 
     def sismember(self, key, member):
         return (self.smismember(key, member) or [None])[0]

@@ -23,8 +23,8 @@ var kinds = map[string]string{}
 func init() {
 	for kind, names := range map[string]string{
 		"add":      "sadd saddx srem sset rpush rpushx lpush lpushx",
-		"change":   "sclaim smove lset lrem ltrim",
-		"number":   "scard sintercard sinterstore sunionstore llen lpos linsert evincr evlimit sismember",
+		"change":   "saddex sclaim smove lset lrem ltrim",
+		"number":   "scard sintercard sinterstore sunionstore llen lpos linsert evincr evlimit sexpire sismember sttl",
 		"elements": "smembers sunion sinter sdiff lrange srange sscan stake",
 		"element":  "lindex lmove lpop rpop spop srandmember blpop brpop blmove",
 	} {

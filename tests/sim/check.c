@@ -13,7 +13,8 @@ static void check_stored(struct world *w, int key)
 {
 	struct truth_set *set = &w->truth.sets[key];
 	bool members[SIM_MEMBERS];
-	enum stored_state state = stored_set_read(w, key, members);
+	uint32_t dates[SIM_MEMBERS];
+	enum stored_state state = stored_set_read(w, key, members, dates);
 
 	leases_check(w, key, state);
 	if (state == STORED_MISSING || state == STORED_LOADING) {
@@ -155,8 +156,9 @@ static void check_written(
 	struct world *w, const struct message *message, int key, struct slice before)
 {
 	bool members[SIM_MEMBERS], same = true;
+	uint32_t dates[SIM_MEMBERS];
 	struct slice value = message->call.value;
-	enum stored_state state = stored_set_read(w, key, members);
+	enum stored_state state = stored_set_read(w, key, members, dates);
 
 	if (leases_written(w, message, key, before))
 		return;

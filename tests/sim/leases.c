@@ -153,8 +153,9 @@ static bool is_fill(struct world *w, const struct message *m, const bool members
 static void completed(struct world *w, const struct message *m)
 {
 	bool members[SIM_MEMBERS];
+	uint32_t dates[SIM_MEMBERS];
 
-	if (stored_set_read(w, LEASES_KEY, members) == STORED_MISSING) {
+	if (stored_set_read(w, LEASES_KEY, members, dates) == STORED_MISSING) {
 		world_fail(w, "a base was removed that somebody loads", "tick %llu",
 			(unsigned long long)w->truth.tick);
 		return;

@@ -13,7 +13,8 @@ static void check_stored(struct world *w, int key)
 {
 	struct truth_set *set = &w->truth.sets[key];
 	bool members[SIM_MEMBERS];
-	enum stored_state state = stored_set_read(w, key, members);
+	uint32_t dates[SIM_MEMBERS];
+	enum stored_state state = stored_set_read(w, key, members, dates);
 
 	leases_check(w, key, state);
 	if (state == STORED_MISSING || state == STORED_LOADING) {
@@ -24,10 +25,13 @@ static void check_stored(struct world *w, int key)
 		world_fail(w, "an item of a set is gone that nobody evicted", "key %d", key);
 	truth_set_absent(&w->truth, key, state == STORED_LOST);
 	truth_set_gone(&w->truth, key, false);
+	if (expiring_is_same(w, key, members, dates))
+		expiring_drop(w, key, members);
 	for (int m = 0; m < SIM_MEMBERS; m++) {
-		if (members[m] != set->in[m])
+		if (members[m] != set->in[m] || dates[m] != set->dates[m])
 			world_fail(w, "the stored set is another than was written",
-				"key %d member %d is %d", key, m, members[m]);
+				"key %d member %d is %d until %u", key, m, members[m],
+				(unsigned)dates[m]);
 		if (members[m] && !w->ever_added[key][m])
 			world_fail(w, "a member that was never added", "key %d member %d", key, m);
 	}
@@ -35,7 +39,7 @@ static void check_stored(struct world *w, int key)
 
 void check_time(struct world *w)
 {
-	w->truth.tick++;
+	truth_begin_tick(&w->truth, world_now(w));
 	for (int key = 0; key < SIM_KEYS; key++)
 		check_stored(w, key);
 	lists_time(w);
@@ -79,7 +83,8 @@ static void grant_claim(struct world *w, const struct message *message, int key,
 		if (op->command == COMMAND_SCLAIM && op->key == key && op->members[member] &&
 			op->proxy == message->proxy) {
 			w->granted[key][member]++;
-			if (message->call.verb == CALL_CAS && w->truth.sets[key].in[member])
+			if (message->call.verb == CALL_CAS && w->truth.sets[key].in[member] &&
+				!expiring_may_drop(w, key, w->truth.sets[key].dates[member]))
 				world_fail(w, "a member was claimed that was there",
 					"key %d member %d", key, member);
 			return;
@@ -92,18 +97,29 @@ static void apply_tokens(struct world *w, const struct message *message, int key
 	struct slice token;
 
 	match(w, message, key, log);
+	if (note(message)->expires)
+		expiring_executed(w, message, key, log);
 	while ((token = slice_token(&log)).n) {
-		int member = truth_member(wording_name(slice_skip(token, 1), false));
+		bool added = token.p[0] == '+';
+		struct slice word = slice_skip(token, 1);
+		uint32_t date = stored_take_date(&word);
+		int member = truth_member(wording_name(word, false));
 		if (token.p[0] == '@' || token.p[0] == '~')
 			continue;
 		if (member < 0) {
 			world_fail(w, "a token that nobody wrote", "%.*s", (int)token.n, token.p);
 			return;
 		}
-		if (message->call.verb != CALL_APPEND && token.p[0] == '+')
+		if (message->call.verb != CALL_APPEND && added && !note(message)->expires)
 			grant_claim(w, message, key, member);
-		if (!leases_word(w, key, member, token.p[0] == '+'))
-			truth_set_member(&w->truth, key, member, token.p[0] == '+');
+		if (added)
+			expiring_check_date(w, key, member, date);
+		if (leases_word(w, key, member, added, date))
+			continue;
+		if (added)
+			truth_add_dated(&w->truth, key, member, date);
+		else
+			truth_set_member(&w->truth, key, member, false);
 	}
 }
 
@@ -124,10 +140,17 @@ bool check_is_sset(struct world *w, int key, const bool *members)
 	return found;
 }
 
-static void take_over(struct world *w, int key, const bool members[SIM_MEMBERS])
+static void take_over(struct world *w, int key, const bool members[SIM_MEMBERS],
+	const uint32_t dates[SIM_MEMBERS])
 {
-	for (int m = 0; m < SIM_MEMBERS; m++)
-		truth_set_member(&w->truth, key, m, members[m]);
+	for (int m = 0; m < SIM_MEMBERS; m++) {
+		if (members[m]) {
+			expiring_check_date(w, key, m, dates[m]);
+			truth_add_dated(&w->truth, key, m, dates[m]);
+		} else {
+			truth_set_member(&w->truth, key, m, false);
+		}
+	}
 }
 
 /*
@@ -154,9 +177,10 @@ static bool add_words(
 static void check_written(
 	struct world *w, const struct message *message, int key, struct slice before)
 {
-	bool members[SIM_MEMBERS], same = true;
+	bool members[SIM_MEMBERS], adds, same;
+	uint32_t dates[SIM_MEMBERS];
 	struct slice value = message->call.value;
-	enum stored_state state = stored_set_read(w, key, members);
+	enum stored_state state = stored_set_read(w, key, members, dates);
 
 	if (leases_written(w, message, key, before))
 		return;
@@ -173,18 +197,20 @@ static void check_written(
 		return;
 	}
 	if (message->call.verb == CALL_ADD) {
-		take_over(w, key, members);
+		take_over(w, key, members, dates);
 		apply_tokens(w, message, key, value);
 		(void)check_is_sset(w, key, members);
 		return;
 	}
-	for (int m = 0; m < SIM_MEMBERS; m++)
-		same = same && members[m] == w->truth.sets[key].in[m];
-	if (!same && !add_words(w, message, key, before, false) &&
+	if (memcmp(members, w->truth.sets[key].in, sizeof(members)) != 0 &&
+		!add_words(w, message, key, before, false) &&
 		stakes_written(w, message, key, members))
 		return;
-	if (check_is_sset(w, key, members))
-		take_over(w, key, members);
+	/* Words may set dates that are there already. */
+	adds = note(message)->expires || note(message)->claims;
+	same = !adds && expiring_is_same(w, key, members, dates);
+	if (!adds && check_is_sset(w, key, members))
+		take_over(w, key, members, dates);
 	else if (!same && !add_words(w, message, key, before, true))
 		world_fail(w, "a rewrite changed the set", "key %d", key);
 }
@@ -244,7 +270,7 @@ void check_execute(struct world *w, struct message *message)
 	struct memcached_item *item, old = { .used = false };
 	bool expired;
 
-	w->truth.tick++;
+	truth_begin_tick(&w->truth, world_now(w));
 	check_second(w);
 	item = world_find(w, call->key);
 	if (item) {
@@ -256,7 +282,7 @@ void check_execute(struct world *w, struct message *message)
 		check_removed(w, message, key, list);
 	if (message->result.status == RESULT_DONE && key >= 0 && call->verb == CALL_DELETE)
 		w->deleted[key]++;
-	w->truth.tick++;
+	truth_begin_tick(&w->truth, world_now(w));
 	old.value = before;
 	/* The command is done, even if the rewrite arrived after the end of the base. */
 	expired = item && message->result.status == RESULT_DONE && lives_has_expired(w, message);
@@ -300,8 +326,7 @@ static void check_claim_reply(struct sim_op *op)
 		world_fail(w, "a claim was granted twice, or not made", "key %d client %d", op->key,
 			op->client);
 	if (check_says(op, "0") &&
-		!truth_was(&w->truth.sets[op->key].members[member],
-			check_since(op, op->before[member]), true))
+		!check_was(w, op->key, member, check_since(op, op->before[member]), true))
 		world_fail(w, "a claim was refused, but nobody made it", "key %d client %d",
 			op->key, op->client);
 	w->past[op->number].done = op->log_executed;
@@ -353,7 +378,7 @@ void check_reply(struct sim_op *op)
 {
 	struct world *w = op->world;
 
-	w->truth.tick++;
+	truth_begin_tick(&w->truth, world_now(w));
 	if (!w->form)
 		lives_reply(op);
 	if (network_excuses(op))
@@ -367,6 +392,8 @@ void check_reply(struct sim_op *op)
 		return;
 	} else if (leases_reply(op)) {
 		return;
+	} else if (op->command == COMMAND_SEXPIRE && !check_says(op, "NOT_FOUND")) {
+		expiring_reply(op);
 	} else if (op->command == COMMAND_SCLAIM && !check_says(op, "NOT_FOUND")) {
 		check_claim_reply(op);
 	} else if (check_says(op, "STORED") ||

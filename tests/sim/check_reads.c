@@ -14,6 +14,7 @@ struct answer {
 	/* no member is listed: there is none in the range, or no set */
 	bool nothing;
 	bool said[SIM_MEMBERS], in[SIM_MEMBERS]; /* members in the reply, and their states in it */
+	bool lasts; /* one member expires after `number` seconds, UINT64_MAX for never */
 	bool counts;
 	uint64_t number; /* of the members in the requested range */
 };
@@ -45,6 +46,18 @@ static void read_number(struct sim_op *op, struct slice line, struct answer *a)
 	a->counts = true;
 	if (!num_parse_u64(line, &a->number))
 		world_fail(op->world, "a reply that makes no sense", "%.*s", (int)line.n, line.p);
+}
+
+/* A set that is missing does not have the member either. */
+static void read_ttl(struct sim_op *op, struct slice line, struct answer *a)
+{
+	if (slice_equal(line, SLICE("-1")))
+		a->number = UINT64_MAX;
+	else
+		read_number(op, line, a);
+	a->counts = false;
+	a->lasts = true;
+	say(a, op->question.asked[0], true);
 }
 
 static bool is_random(const struct sim_op *op)
@@ -100,12 +113,24 @@ static void read_answer(struct sim_op *op, struct answer *a)
 		.nothing = check_says(op, "END") };
 	if (a->nothing && op->command == COMMAND_SMEMBERS)
 		a->missing = true;
+	if (a->missing && op->command == COMMAND_STTL) {
+		*a = (struct answer){ .nothing = true };
+		say(a, op->question.asked[0], false);
+		return;
+	}
 	if (a->missing || !parts_next(&rest, &part))
 		return;
 	switch (op->command) {
 	case COMMAND_SISMEMBER:
 	case COMMAND_SMISMEMBER:
 		read_digits(op, part.line, a);
+		break;
+	case COMMAND_SEXPIRE:
+		for (size_t i = 0; i < op->question.count; i++)
+			say(a, op->question.asked[i], false);
+		break;
+	case COMMAND_STTL:
+		read_ttl(op, part.line, a);
 		break;
 	case COMMAND_SCARD:
 	case COMMAND_SCOUNT:
@@ -154,13 +179,72 @@ static uint64_t latest(const struct sim_op *op)
 	return until;
 }
 
-static uint64_t count_at(const struct truth_set *set, const struct sim_question *q, uint64_t tick)
+/* The estimates that a reader may have of the clock of the set's server. */
+struct estimates {
+	int64_t least, most;
+};
+
+static struct estimates estimates_since(const struct sim_op *op, uint64_t tick)
+{
+	const struct world *w = op->world;
+
+	return (struct estimates){ expiring_least(w, op->key, truth_time(&w->truth, tick)),
+		expiring_most(w, op->key, world_now(w)) };
+}
+
+/* Excludes estimates for which a member was not as the reply has it. */
+static void narrow(struct estimates *e, const struct change *member, bool in)
+{
+	int64_t date = member->date;
+
+	if (in != member->value && (in || !date))
+		e->least = INT64_MAX;
+	else if (in && date && date - 1 < e->most)
+		e->most = date - 1;
+	else if (!in && member->value && date > e->least)
+		e->least = date;
+}
+
+static uint64_t count_at(
+	const struct truth_set *set, const struct sim_question *q, uint64_t tick, int64_t estimate)
 {
 	uint64_t count = 0;
 
-	for (int m = q->first; m <= q->last; m++)
-		count += truth_at(&set->members[m], tick);
+	for (int m = q->first; m <= q->last; m++) {
+		const struct change *c = truth_change(&set->members[m], tick);
+		count += c->value && (!c->date || c->date > estimate);
+	}
 	return count;
+}
+
+/* Returns whether a reader with one of these estimates has counted this number. */
+static bool counts(
+	const struct sim_op *op, uint64_t number, uint64_t tick, const struct estimates *estimates)
+{
+	const struct truth_set *set = &op->world->truth.sets[op->key];
+	const struct sim_question *q = &op->question;
+
+	if (count_at(set, q, tick, estimates->least) == number)
+		return true;
+	for (int m = q->first; m <= q->last; m++) {
+		int64_t date = truth_change(&set->members[m], tick)->date;
+		if (date > estimates->least && date <= estimates->most &&
+			count_at(set, q, tick, date) == number)
+			return true;
+	}
+	return false;
+}
+
+static void narrow_to_ttl(struct estimates *e, const struct change *member, uint64_t seconds)
+{
+	int64_t estimate = (int64_t)member->date - (int64_t)seconds;
+
+	if ((seconds == UINT64_MAX) != (member->date == 0)) {
+		e->least = INT64_MAX;
+	} else if (member->date) {
+		e->least = estimate > e->least ? estimate : e->least;
+		e->most = estimate < e->most ? estimate : e->most;
+	}
 }
 
 /*
@@ -171,17 +255,20 @@ static bool fits(const struct sim_op *op, const struct answer *a, uint64_t tick)
 {
 	const struct truth_set *set = &op->world->truth.sets[op->key];
 
+	struct estimates e = estimates_since(op, tick);
+
 	if ((a->missing || a->nothing) && truth_at(&set->absent, tick))
 		return true;
 	if (a->missing || truth_at(&set->gone, tick))
 		return false;
-	if (a->counts && count_at(set, &op->question, tick) != a->number)
-		return false;
 	for (int m = 0; m < SIM_MEMBERS; m++) {
-		if (a->said[m] && truth_at(&set->members[m], tick) != a->in[m])
-			return false;
+		const struct change *c = truth_change(&set->members[m], tick);
+		if (a->said[m])
+			narrow(&e, c, a->in[m]);
+		if (a->said[m] && a->lasts)
+			narrow_to_ttl(&e, c, a->number);
 	}
-	return true;
+	return e.least <= e.most && (!a->counts || counts(op, a->number, tick, &e));
 }
 
 /* Whether the answer was true right after a change of this history within the window. */
@@ -226,10 +313,34 @@ static void check_moment(struct sim_op *op, const struct answer *a)
 
 /* --- each member by itself --- */
 
+/* Returns whether a reader may have found a member so, from that tick on. */
+static bool may_be(
+	const struct world *w, int key, const struct change *member, uint64_t tick, bool in)
+{
+	struct estimates e = { expiring_least(w, key, truth_time(&w->truth, tick)),
+		expiring_most(w, key, world_now(w)) };
+
+	narrow(&e, member, in);
+	return e.least <= e.most;
+}
+
+bool check_was(const struct world *w, int key, int member, uint64_t since, bool in)
+{
+	const struct history *h = &w->truth.sets[key].members[member];
+
+	for (size_t i = h->count; i-- > 0;) {
+		uint64_t tick = h->changes[i].tick;
+		if (may_be(w, key, &h->changes[i], tick > since ? tick : since, in))
+			return true;
+		if (tick <= since)
+			return false;
+	}
+	return false;
+}
+
 static bool was_in(const struct sim_op *op, int member, bool in)
 {
-	return truth_was(&op->world->truth.sets[op->key].members[member],
-		check_since(op, op->before[member]), in);
+	return check_was(op->world, op->key, member, check_since(op, op->before[member]), in);
 }
 
 /*
@@ -275,6 +386,14 @@ static void check_members(struct sim_op *op, const struct answer *a)
 
 /* --- blocks --- */
 
+static bool is_without(const struct sim_op *op, int member, uint64_t tick)
+{
+	const struct truth_set *set = &op->world->truth.sets[op->key];
+
+	return !truth_at(&set->gone, tick) &&
+		may_be(op->world, op->key, truth_change(&set->members[member], tick), tick, false);
+}
+
 /* Whether there was a moment at which the set was there, and did not have this member. */
 static bool was_without(const struct sim_op *op, int member)
 {
@@ -282,13 +401,13 @@ static bool was_without(const struct sim_op *op, int member)
 	const struct history *histories[] = { &set->members[member], &set->gone };
 	uint64_t from = check_since(op, op->before[member]);
 
-	if (!truth_at(&set->members[member], from) && !truth_at(&set->gone, from))
+	if (is_without(op, member, from))
 		return true;
 	for (size_t h = 0; h < 2; h++) {
 		for (size_t i = histories[h]->count;
 			i-- > 0 && histories[h]->changes[i].tick > from;) {
 			uint64_t tick = histories[h]->changes[i].tick;
-			if (!truth_at(&set->members[member], tick) && !truth_at(&set->gone, tick))
+			if (is_without(op, member, tick))
 				return true;
 		}
 	}

@@ -47,10 +47,14 @@ static command_id choose_command(struct world *w, int key)
 		COMMAND_SISMEMBER, COMMAND_SISMEMBER, COMMAND_SMISMEMBER, COMMAND_SCARD,
 		COMMAND_SSCAN, COMMAND_SCOUNT, COMMAND_SRANGE, COMMAND_SRANDMEMBER,
 		COMMAND_SUNION };
+	static const command_id expiring[] = { COMMAND_SADDEX, COMMAND_SADDEX, COMMAND_SADDEX,
+		COMMAND_SEXPIRE, COMMAND_SEXPIRE, COMMAND_STTL };
 	uint64_t dice = world_random(w, 100);
 
 	if (w->form)
 		return choose_in_form(w, key, dice);
+	if (w->expiring && world_chance(w, key == LEASES_KEY ? 10 : 30))
+		return expiring[world_random(w, sizeof(expiring) / sizeof(*expiring))];
 	if (key == LEASES_KEY)
 		return (command_id)leases_choose(w);
 	if (dice < 40)
@@ -89,10 +93,11 @@ static void add_word(struct buf *line, struct sim_op *op, int member)
 	word = wording_word(name, stored);
 	add_name(line, member);
 	if (op->command == COMMAND_SADD || op->command == COMMAND_SADDX ||
-		op->command == COMMAND_SREM || op->command == COMMAND_SCLAIM)
+		op->command == COMMAND_SREM || op->command == COMMAND_SCLAIM ||
+		op->command == COMMAND_SADDEX)
 		buf_printf(&op->log, "%c%.*s ", op->command == COMMAND_SREM ? '-' : '+',
 			(int)word.n, word.p);
-	if (op->command != COMMAND_SREM)
+	if (op->command != COMMAND_SREM && op->command != COMMAND_SEXPIRE)
 		op->world->ever_added[op->key][member] = true;
 	op->members[member] = true;
 }
@@ -159,6 +164,7 @@ static void write_question(struct sim_op *op, struct buf *line)
 	op->question = (struct sim_question){ .last = SIM_MEMBERS - 1, .most = SIM_MEMBERS + 1 };
 	switch (op->command) {
 	case COMMAND_SISMEMBER:
+	case COMMAND_STTL:
 		ask_for_members(op, 1, line);
 		break;
 	case COMMAND_SMISMEMBER:
@@ -189,6 +195,22 @@ static void write_question(struct sim_op *op, struct buf *line)
 
 /* --- lines --- */
 
+/* A sexpire that finds none of its members is checked as a read of them. */
+static void write_timed(struct sim_op *op, struct buf *line)
+{
+	struct sim_question *q = &op->question;
+
+	op->seconds = expiring_seconds(op->world);
+	buf_printf(line, " %llu", (unsigned long long)op->seconds);
+	for (uint64_t n = 1 + world_random(op->world, SIM_ASKED); n > 0; n--) {
+		int member = op->key >= 2 ? any_member(op) : own_member(op);
+		if (op->members[member])
+			continue;
+		add_word(line, op, member);
+		q->asked[q->count++] = member;
+	}
+}
+
 static void write_line(struct sim_op *op, struct buf *line)
 {
 	struct world *w = op->world;
@@ -208,6 +230,10 @@ static void write_line(struct sim_op *op, struct buf *line)
 			if (!op->members[member])
 				add_word(line, op, member);
 		}
+		break;
+	case COMMAND_SADDEX:
+	case COMMAND_SEXPIRE:
+		write_timed(op, line);
 		break;
 	case COMMAND_SCLAIM:
 		add_word(line, op, op->key >= 2 ? any_member(op) : own_member(op));
@@ -254,7 +280,9 @@ static void remember(struct sim_op *op)
 	struct world *w = op->world;
 	struct sim_past *past = &w->past[op->number];
 
-	*past = (struct sim_past){ .client = op->client, .key = op->key };
+	*past = (struct sim_past){
+		.client = op->client, .key = op->key, .adds = op->command != COMMAND_SREM
+	};
 	for (int m = 0; m < SIM_MEMBERS; m++) {
 		if (!op->members[m])
 			continue;

@@ -219,8 +219,11 @@ static int64_t server_time(struct env *env, struct slice key)
 	const struct lan_proxy *p = proxy_of(env);
 	const struct lan *lan = p->lan;
 	int server = lan->hooks->place ? lan->hooks->place(key) : 0;
+	int64_t error = lan->hooks->clock_error ? lan->hooks->clock_error(p, server) : 0;
 
-	return p->lacks_clock ? 0 : (int64_t)((lan_ms(lan) + lan->servers[server].ahead) / 1000);
+	if (p->lacks_clock)
+		return 0;
+	return ((int64_t)(lan_ms(lan) + lan->servers[server].ahead) + error) / 1000;
 }
 
 static void pause_work(struct env *env, struct waiter *waiter, const struct account *account)
@@ -356,7 +359,9 @@ static void deliver(struct message *m)
 	if (m->server >= 0)
 		m->result.connection = p->wires[m->server].id;
 	lan_set_clock(p);
+	p->lan->delivered = m;
 	m->waiter->done(m->waiter, &m->result);
+	p->lan->delivered = NULL;
 	forget(m);
 }
 

@@ -79,6 +79,11 @@ struct lan_hooks {
 	uint64_t (*arrival)(struct lan *lan, const struct message *message, uint64_t last);
 	/* Returns the server of a key. NULL: each call names its server. */
 	int (*place)(struct slice key);
+	/*
+	 * Returns by how many milliseconds the estimate of a server's clock is off that a proxy
+	 * has. NULL: it is right.
+	 */
+	int64_t (*clock_error)(const struct lan_proxy *proxy, int server);
 	/* Sets the clocks of all hosts of a proxy. NULL: it has one host. */
 	void (*set_clock)(struct lan_proxy *proxy);
 	/*
@@ -110,6 +115,7 @@ struct lan {
 	TAILQ_HEAD(, lan_proxy) proxies; /* that are alive */
 	struct message **heap;           /* the earliest first; messages with `gone` do not count */
 	size_t count, capacity;
+	const struct message *delivered; /* the proxy that has its result acts on it now */
 	/* the last call that was sent since the last arrival of a message */
 	const struct message *last;
 	uint64_t start, now, random, number, connection; /* microseconds since 1970 */

@@ -51,18 +51,35 @@ void leases_write_line(struct sim_op *op, struct buf *line)
 
 /* --- writes --- */
 
-bool leases_word(struct world *w, int key, int member, bool added)
+bool leases_word(struct world *w, int key, int member, bool added, uint32_t date)
 {
 	if (key != LEASES_KEY || !w->leases.runs)
 		return false;
 	w->leases.truth.words[member] = added ? 1 : -1;
+	w->leases.truth.word_dates[member] = date;
 	return true;
 }
 
-static bool says_same(const struct stored_lease *a, const struct stored_lease *b, bool loaded)
+/* A rewrite may make words that have expired removals. Then they are so from now on. */
+static bool says_same(struct world *w, const struct stored_lease *is)
 {
-	return memcmp(a->words, b->words, sizeof(a->words)) == 0 &&
-		(!loaded || memcmp(a->loaded, b->loaded, sizeof(a->loaded)) == 0);
+	struct stored_lease *truth = &w->leases.truth;
+
+	for (int m = 0; m < SIM_MEMBERS; m++) {
+		if (is->words[m] < 0 && truth->words[m] > 0 &&
+			expiring_may_drop(w, LEASES_KEY, truth->word_dates[m])) {
+			truth->words[m] = -1;
+			truth->word_dates[m] = 0;
+		}
+	}
+	return memcmp(truth->words, is->words, sizeof(is->words)) == 0 &&
+		memcmp(truth->word_dates, is->word_dates, sizeof(is->word_dates)) == 0;
+}
+
+static bool is_loaded_same(const struct stored_lease *a, const struct stored_lease *b)
+{
+	return memcmp(a->loaded, b->loaded, sizeof(a->loaded)) == 0 &&
+		memcmp(a->loaded_dates, b->loaded_dates, sizeof(a->loaded_dates)) == 0;
 }
 
 static void begin(struct world *w, const struct stored_lease *is)
@@ -91,10 +108,11 @@ static bool may_be_of(const struct sim_op *op, const struct message *m, command_
 
 /* Returns whether the loaded members are now all earlier ones and those of the command. */
 static bool adds_up(
-	const struct sim_op *op, const bool was[SIM_MEMBERS], const bool is[SIM_MEMBERS])
+	const struct sim_op *op, const struct stored_lease *was, const struct stored_lease *is)
 {
 	for (int i = 0; i < SIM_MEMBERS; i++) {
-		if ((was[i] || op->members[i]) != is[i])
+		if ((was->loaded[i] || op->members[i]) != is->loaded[i] ||
+			(op->members[i] ? op->date : was->loaded_dates[i]) != is->loaded_dates[i])
 			return false;
 	}
 	return true;
@@ -104,11 +122,11 @@ static bool adds_up(
 static void loaded(struct world *w, const struct message *m, const struct stored_lease *is)
 {
 	struct stored_lease *truth = &w->leases.truth;
-	bool found = says_same(truth, is, true);
+	bool same = says_same(w, is), found = same && is_loaded_same(truth, is);
 	struct sim_op *op;
 
 	TAILQ_FOREACH(op, &w->ops, link) {
-		if (may_be_of(op, m, COMMAND_SLOAD) && adds_up(op, truth->loaded, is->loaded))
+		if (same && may_be_of(op, m, COMMAND_SLOAD) && adds_up(op, truth, is))
 			op->executed[0] = found = true;
 	}
 	if (!found)
@@ -116,6 +134,7 @@ static void loaded(struct world *w, const struct message *m, const struct stored
 			(unsigned long long)w->truth.tick);
 	truth->deadline = is->deadline;
 	memcpy(truth->loaded, is->loaded, sizeof(truth->loaded));
+	memcpy(truth->loaded_dates, is->loaded_dates, sizeof(truth->loaded_dates));
 }
 
 static void taken_over(struct world *w, const struct stored_lease *is)
@@ -127,23 +146,36 @@ static void taken_over(struct world *w, const struct stored_lease *is)
 			(unsigned long long)truth->deadline,
 			(unsigned long long)(world_now(w) / 1000));
 	memset(truth->loaded, 0, sizeof(truth->loaded));
-	if (!says_same(truth, is, true))
+	memset(truth->loaded_dates, 0, sizeof(truth->loaded_dates));
+	if (!says_same(w, is) || !is_loaded_same(truth, is))
 		world_fail(w, "a new lease changed the words", "tick %llu",
 			(unsigned long long)w->truth.tick);
 	begin(w, is);
 }
 
-static bool is_fill(struct world *w, const struct message *m, const bool members[SIM_MEMBERS])
+/* Returns whether a member that is completed by this command is stored so, or has expired. */
+static bool is_filled(const struct sim_op *op, int i, bool in, uint32_t date)
 {
-	const struct stored_lease *truth = &w->leases.truth;
+	const struct stored_lease *truth = &op->world->leases.truth;
+	bool added = truth->words[i] ? truth->words[i] > 0 : truth->loaded[i] || op->members[i];
+	uint32_t expected = truth->words[i] ? truth->word_dates[i]
+		: op->members[i]            ? op->date
+					    : truth->loaded_dates[i];
+
+	return in ? added && date == expected
+		  : !added || expiring_may_drop(op->world, LEASES_KEY, expected);
+}
+
+static bool is_fill(struct world *w, const struct message *m, const bool members[SIM_MEMBERS],
+	const uint32_t dates[SIM_MEMBERS])
+{
 	bool found = false;
 	struct sim_op *op;
 
 	TAILQ_FOREACH(op, &w->ops, link) {
 		bool fits = may_be_of(op, m, COMMAND_SFILL);
 		for (int i = 0; i < SIM_MEMBERS && fits; i++)
-			fits = (truth->words[i] ? truth->words[i] > 0
-						: truth->loaded[i] || op->members[i]) == members[i];
+			fits = is_filled(op, i, members[i], dates[i]);
 		if (fits)
 			op->executed[0] = found = true;
 	}
@@ -153,17 +185,22 @@ static bool is_fill(struct world *w, const struct message *m, const bool members
 static void completed(struct world *w, const struct message *m)
 {
 	bool members[SIM_MEMBERS];
+	uint32_t dates[SIM_MEMBERS];
 
-	if (stored_set_read(w, LEASES_KEY, members) == STORED_MISSING) {
+	if (stored_set_read(w, LEASES_KEY, members, dates) == STORED_MISSING) {
 		world_fail(w, "a base was removed that somebody loads", "tick %llu",
 			(unsigned long long)w->truth.tick);
 		return;
 	}
-	if (!is_fill(w, m, members) && !check_is_sset(w, LEASES_KEY, members))
+	if (!is_fill(w, m, members, dates) && !check_is_sset(w, LEASES_KEY, members))
 		world_fail(w, "a set was completed as nobody loaded it", "tick %llu",
 			(unsigned long long)w->truth.tick);
-	for (int i = 0; i < SIM_MEMBERS; i++)
-		truth_set_member(&w->truth, LEASES_KEY, i, members[i]);
+	for (int i = 0; i < SIM_MEMBERS; i++) {
+		if (members[i])
+			truth_add_dated(&w->truth, LEASES_KEY, i, dates[i]);
+		else
+			truth_set_member(&w->truth, LEASES_KEY, i, false);
+	}
 }
 
 static void end(struct world *w)
@@ -221,7 +258,8 @@ void leases_check(struct world *w, int key, enum stored_state state)
 	else if (!w->leases.runs)
 		world_fail(w, "a lease that nobody gave", "tick %llu",
 			(unsigned long long)w->truth.tick);
-	else if (!stored_set_lease(w, key, &is) || !says_same(&w->leases.truth, &is, true) ||
+	else if (!stored_set_lease(w, key, &is) || !says_same(w, &is) ||
+		!is_loaded_same(&w->leases.truth, &is) ||
 		memcmp(is.token, w->leases.truth.token, STORED_TOKEN) != 0)
 		world_fail(w, "what is loaded is another than was written", "tick %llu",
 			(unsigned long long)w->truth.tick);

@@ -45,8 +45,8 @@ void leases_write_line(struct sim_op *op, struct buf *line);
 /* Returns whether a client was loading the set at some moment since that tick. */
 bool leases_ran(const struct world *w, int key, uint64_t since);
 
-/* A word was appended. Returns false if there is no lease. */
-bool leases_word(struct world *w, int key, int member, bool added);
+/* A word was appended, perhaps with a date. Returns false if there is no lease. */
+bool leases_word(struct world *w, int key, int member, bool added, uint32_t date);
 
 /*
  * A base was written completely. Returns true if this concerns a lease, and all its effects were

@@ -167,6 +167,16 @@ static void check(struct world *w, int i)
 			(long long)item->expires);
 }
 
+/*
+ * A mutation lets a touch happen between the last read of a rewrite and its CAS; others set clocks
+ * wrong for members, and so for bases too.
+ */
+static bool is_off(const struct world *w)
+{
+	return w->mutation == MUTATION_STALE_CAS || w->mutation == MUTATION_EARLY_EXPIRY ||
+		w->mutation == MUTATION_LATE_EXPIRY;
+}
+
 /* --- executed calls --- */
 
 /* The server sets flags of a new base, as if a client had created it with them. */
@@ -402,8 +412,7 @@ void lives_executed(struct world *w, const struct message *m, const struct memca
 		op->touches = false;
 	if (i >= 0 && m->call.verb == CALL_APPEND && !done && m->proxy)
 		life->given[m->proxy->index] = 0;
-	/* This mutation lets a touch happen between the last read of a rewrite and its CAS. */
-	if (!item || w->mutation == MUTATION_STALE_CAS)
+	if (!item || is_off(w))
 		return;
 	if (m->call.verb == CALL_GET && m->proxy)
 		read_by(w, m, life);
@@ -455,8 +464,7 @@ static bool is_behind(struct world *w, const struct message *m)
 			last->call.verb == CALL_PREPEND);
 }
 
-/* Returns the operation that a lane carries out with this call; NULL if it is not known. */
-static const struct op *sender(const struct message *m)
+const struct op *lives_sender(const struct message *m)
 {
 	const struct lanes *lanes = m->proxy->host.lanes;
 
@@ -486,7 +494,7 @@ void lives_sent(struct world *w, struct message *m)
 	if (m->call.verb != CALL_GAT && m->call.verb != CALL_DELETE &&
 		(m->call.verb != CALL_CAS || m->call.value.n))
 		return;
-	sent_for = sender(m);
+	sent_for = lives_sender(m);
 	/* A compaction may leave an empty base, too; a touch may set the date of another one. */
 	if (m->call.verb == CALL_CAS && (!sent_for || sent_for->kind != OP_TOUCH))
 		return;
@@ -550,7 +558,7 @@ void lives_reply(const struct sim_op *op)
 {
 	bool touches = op->command == COMMAND_TOUCH && check_says(op, "TOUCHED");
 
-	if (op->world->mutation == MUTATION_STALE_CAS)
+	if (is_off(op->world))
 		return;
 	if (touches && !op->touched)
 		world_fail(op->world, "a touch is acknowledged, but not done", "client %d",
@@ -563,6 +571,6 @@ void lives_reply(const struct sim_op *op)
 
 void lives_end(struct world *w)
 {
-	for (int i = 0; i < LIVES && w->mutation != MUTATION_STALE_CAS; i++)
+	for (int i = 0; i < LIVES && !is_off(w); i++)
 		check(w, i);
 }

@@ -27,6 +27,7 @@ enum {
 
 struct memcached_item;
 struct message;
+struct op;
 struct sim_op;
 struct world;
 
@@ -71,6 +72,9 @@ void lives_executed(struct world *w, const struct message *m, const struct memca
  * unanswered.
  */
 bool lives_read_ahead(const struct world *w, const struct message *m);
+
+/* Returns the operation that a lane carries out with this call; NULL if it is not known. */
+const struct op *lives_sender(const struct message *m);
 
 /* Returns whether the call has set a date that has passed. */
 bool lives_has_expired(const struct world *w, const struct message *m);

@@ -567,6 +567,27 @@ static void note_end(struct moving *w, int key, const struct moving_ring *ring)
 		op->got.number = (uint64_t)(item->expires - (int64_t)(moving_now(w) / 1000));
 }
 
+/* Long after the last command, each proxy reads all sets. */
+static void check_expired(struct moving *w)
+{
+	run_until(w, moving_now(w) + MOVING_LIFE * 1000);
+	for (int i = 0; i < MOVING_PROXIES && !w->violation; i++) {
+		w->clients[0].proxy = i;
+		for (int key = 0; key < MOVING_KEYS && !w->violation; key++) {
+			struct moving_key *k = &w->keys[key];
+			if (k->kind != MOVING_SET)
+				continue;
+			/* Its commands were checked. */
+			k->count = 0;
+			moving_read(w, 0, key);
+			settle(w);
+			if (k->count && k->ops[0]->got.mask)
+				moving_fail(w, "members have not expired", "%s: %llx", k->name,
+					(unsigned long long)k->ops[0]->got.mask);
+		}
+	}
+}
+
 /* All proxies have only the last ring, and each reads everything. */
 static void end(struct moving *w, size_t last)
 {
@@ -590,6 +611,8 @@ static void end(struct moving *w, size_t last)
 			note_end(w, key, &w->configs[last].ring);
 		moving_check_key(w, key);
 	}
+	if (w->expires && !w->violation)
+		check_expired(w);
 }
 
 static void tear_down(struct moving *w)
@@ -612,6 +635,8 @@ static void tear_down(struct moving *w)
 
 static void choose(struct moving *w, uint64_t seed)
 {
+	struct collection_rule *rule;
+
 	w->stale = seed % 4 == 3;
 	w->faults = seed % 3 != 0;
 	w->losses = !w->stale && (seed % 5 == 0 || is_of_guards(w));
@@ -619,10 +644,16 @@ static void choose(struct moving *w, uint64_t seed)
 	w->options = *world_sizes(seed);
 	/* A stake takes the whole set. */
 	w->options.block = 0;
-	w->rule = rules_default_collection;
-	w->rule.prefix = SLICE("");
-	w->rule.spread = seed % 3 == 1 ? 2 + (unsigned)moving_random(w, 3) : 1;
-	w->rules = (struct rules){ .collections = &w->rule, .collection_count = 1 };
+	rule = &w->own_rules[0];
+	*rule = rules_default_collection;
+	rule->prefix = SLICE("");
+	rule->spread = seed % 3 == 1 ? 2 + (unsigned)moving_random(w, 3) : 1;
+	w->own_rules[1] = *rule;
+	w->own_rules[1].prefix = SLICE("s");
+	w->own_rules[1].member_ttl = MOVING_LIFE;
+	w->expires = seed / 3 % 3 == 1 || w->mutation == MOVING_MEMBER_DATES;
+	w->rules = (struct rules){ .collections = w->own_rules,
+		.collection_count = w->expires ? 2 : 1 };
 	for (int i = 0; i < MOVING_PROXIES; i++)
 		w->proxies[i].lan.skew = (int64_t)moving_random(w, 2 * MOVING_APART) - MOVING_APART;
 	if (w->stale && w->forgotten < 0)

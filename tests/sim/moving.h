@@ -4,7 +4,8 @@
  * the whole history.
  *
  * A history has one to three changes of the ring. Each proxy receives each of them at a different
- * time, and its clock differs from the others by less than the margin. In a history with a proxy
+ * time, and its clock differs from the others by less than the margin. In some histories members of
+ * sets expire long after the last command: then the sets must be empty. In a history with a proxy
  * that still has the old configuration, or whose clock is wrong, reads may be stale: there only
  * acknowledged writes are checked at the end. If a proxy has the old configuration, all replies
  * about plain items are checked: moving_undone.c.
@@ -35,6 +36,7 @@ enum {
 	MOVING_RING = 8,     /* places on a ring */
 	MOVING_CHANGES = 3,  /* of the ring, at most */
 	MOVING_MEMBERS = 48, /* of a set */
+	MOVING_LIFE = 1000,  /* seconds after which members expire, more than a history has */
 	MOVING_DATE = 60 * 60 * 24 * 30
 };
 
@@ -138,7 +140,8 @@ struct moving {
 	TAILQ_HEAD(, moving_op) ops; /* all of them */
 	struct moving_key keys[MOVING_KEYS];
 	struct rules rules;
-	struct collection_rule rule;
+	struct collection_rule own_rules[2]; /* that of all keys, and perhaps of sets */
+	bool expires;                        /* members of sets do so, after the history */
 	struct collection_options options;
 	struct moving_client {
 		struct account account;

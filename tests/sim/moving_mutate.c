@@ -1,5 +1,6 @@
 /* The bugs of movings.def. */
 #include "collection/move/mark.h"
+#include "expiring.h"
 #include "moving.h"
 #include "protocol/commands.h"
 
@@ -94,6 +95,10 @@ void moving_mutate_sent(struct moving *w, struct message *m)
 	case MOVING_NO_TTL:
 		if (begins(m, CALL_CAS, SLICE("@copy.")))
 			m->call.exptime = 0;
+		break;
+	case MOVING_MEMBER_DATES:
+		if (begins(m, CALL_CAS, SLICE("@copy.")))
+			expiring_postpone(m->call.value);
 		break;
 	case MOVING_BLIND_DELETION:
 		if (is_deletion(m) && is_to_former(w, m))

@@ -74,6 +74,7 @@ void mutate_sent(struct world *w, struct message *m)
 	mutate_stakes_sent(w, m);
 	mutate_lives_sent(w, m);
 	mutate_leases_sent(w, m);
+	mutate_expiring_sent(w, m);
 }
 
 void mutate_execute(struct world *w, struct message *m)
@@ -84,6 +85,7 @@ void mutate_execute(struct world *w, struct message *m)
 	if (item)
 		m->call.number = item->cas;
 	mutate_runs_execute(w, m);
+	mutate_expiring_execute(w, m);
 }
 
 /* Whether the proxy may have sent it for a claim. */
@@ -107,6 +109,7 @@ void mutate_executed(struct world *w, struct message *m)
 	mutate_stakes_executed(w, m);
 	mutate_lives_executed(w, m);
 	mutate_leases_executed(w, m);
+	mutate_expiring_executed(w, m);
 	if (w->mutation == MUTATION_LOST_CLAIM && m->result.status == RESULT_EXISTS &&
 		is_claim(w, m))
 		m->result = (struct result){ .status = RESULT_DONE };

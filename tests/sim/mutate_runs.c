@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "stored_set.h"
+#include "stored_table.h"
 #include "util/check.h"
 #include "world.h"
 

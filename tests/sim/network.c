@@ -70,6 +70,8 @@ static uint64_t delay_for_mutation(struct lan *lan, const struct call *call)
 			: 0;
 	case MUTATION_BLIND_EXPIRE: /* the base may become another */
 		return is_cas && call->exptime < 0 ? lan_random(lan, 200 * MS) : 0;
+	case MUTATION_BLIND_SEXPIRE: /* the base may become another */
+		return is_cas ? lan_random(lan, 40 * MS) : 0;
 	case MUTATION_LOST_DELETE: /* another delete is executed */
 		return call->verb == CALL_DELETE || (is_cas && call->exptime < 0)
 			? lan_random(lan, 40 * MS)
@@ -132,6 +134,7 @@ static void sent(struct lan *lan, struct message *m)
 		form_sent(w, m);
 	else
 		lives_sent(w, m);
+	expiring_sent(m);
 	mutate_sent(w, m);
 }
 
@@ -181,6 +184,7 @@ const struct lan_hooks network_hooks = {
 	.note_size = sizeof(struct note),
 	.arrival = arrival,
 	.place = world_server,
+	.clock_error = expiring_error,
 	.is_in_packet = is_in_packet,
 	.sent = sent,
 	.execute = execute,

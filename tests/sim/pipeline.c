@@ -13,14 +13,20 @@ static void start(struct sim_op *op, struct request *request)
 
 	lan_say(&w->lan, "P%d client %d asks %.*s", op->proxy->index, op->client,
 		(int)buf_size(&op->line), op->line.data);
+	/* It may be later than that tick. */
+	if (w->expiring)
+		truth_begin_tick(&w->truth, world_now(w));
 	op->issued = w->truth.tick;
 	TAILQ_INSERT_TAIL(&w->ops, op, link);
 	if (w->form)
 		form_issued(op);
 	lan_set_clock(op->proxy);
+	expiring_start(op);
+	w->starting = true;
 	if (!task_start(host, request, op))
 		world_fail(w, "a request was refused", "%.*s", (int)buf_size(&op->line),
 			op->line.data);
+	w->starting = false;
 }
 
 /* Returns true if the first queued command was started. */

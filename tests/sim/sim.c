@@ -56,7 +56,8 @@ static struct verdict run(uint64_t seed, int mutation, bool verbose)
 
 	world_run(&world, form, seed, (enum mutation)mutation, verbose);
 	return (struct verdict){ w->violation, w->detail,
-		{ w->commands, w->failures, w->compactions, w->merges, w->incomplete, w->undone } };
+		{ w->commands, w->failures, w->compactions, w->merges, w->incomplete, w->undone,
+			w->expired } };
 }
 
 static const char *mutation_name(int mutation)
@@ -65,7 +66,8 @@ static const char *mutation_name(int mutation)
 }
 
 static const struct histories histories = { run,
-	{ "commands", "failed", "compactions", "merges", "sets lost a segment", "touches undone" },
+	{ "commands", "failed", "compactions", "merges", "sets lost a segment", "touches undone",
+		"members expired" },
 	mutation_name, MUTATIONS };
 
 /* Runs crowds from these seeds. With the bug each must fail. */

@@ -32,6 +32,26 @@ static bool has_late_stake(struct world *w, int key)
 	return false;
 }
 
+/* A member is taken, unless it has expired for the stake, which was issued before. */
+static void take(struct world *w, const struct lan_proxy *proxy, int key, int member)
+{
+	struct sim_stakes *stakes = &w->stakes[proxy->index][key];
+	uint32_t date = w->truth.sets[key].dates[member];
+	uint64_t issued = w->truth.tick;
+	const struct sim_op *op;
+
+	if (!expiring_may_drop(w, key, date)) {
+		stakes->taken[member]++;
+		return;
+	}
+	TAILQ_FOREACH(op, &w->ops, link) {
+		if (op->command == COMMAND_STAKE && op->key == key && !op->ended &&
+			op->proxy == proxy && op->issued < issued)
+			issued = op->issued;
+	}
+	stakes->maybe[member] += date > expiring_least(w, key, truth_time(&w->truth, issued));
+}
+
 bool stakes_written(
 	struct world *w, const struct message *message, int key, const bool members[SIM_MEMBERS])
 {
@@ -46,8 +66,11 @@ bool stakes_written(
 			return false;
 	}
 	for (int m = 0; m < SIM_MEMBERS; m++) {
-		stakes->taken[m] += waits && in[m] && !members[m];
-		truth_set_member(&w->truth, key, m, members[m]);
+		if (!in[m] || members[m])
+			continue;
+		if (waits)
+			take(w, message->proxy, key, m);
+		truth_set_member(&w->truth, key, m, false);
 	}
 	/* It may be an sset of these members instead, which has the same effect. */
 	stakes->unsure |= check_is_sset(w, key, members);
@@ -64,7 +87,9 @@ static void give(struct sim_op *op, struct sim_stakes *stakes)
 		return;
 	while ((word = slice_token(&part.data)).n) {
 		int m = truth_member(word);
-		if (m < 0 || stakes->taken[m] == 0)
+		if (m >= 0 && stakes->taken[m] == 0 && stakes->maybe[m])
+			stakes->maybe[m]--;
+		else if (m < 0 || stakes->taken[m] == 0)
 			world_fail(op->world, "a member is returned that was not taken for it",
 				"key %d %.*s client %d", op->key, (int)word.n, word.p, op->client);
 		else

@@ -12,20 +12,20 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "stored_table.h"
 #include "util/alloc.h"
 #include "wording.h"
 #include "world.h"
 
-/* A packed table has digits for up to PACKED_SIZE bytes of a member. */
-enum { PACKED_SIZE = 128 };
-enum { ID_SIZE = 12, NAME_SIZE = 2000, INTERVAL = 16, CHECK_DIGITS = 16 };
+enum { ID_SIZE = 12, CHECK_DIGITS = 16, DATE_SIZE = 11 /* with its mark */ };
 
 /* A look at a set. */
 struct view {
 	struct world *w;
 	int key;
 	bool *members;
-	signed char *words; /* if this is not NULL, violations are written here */
+	signed char *words; /* if this is not NULL, words are written here instead */
+	uint32_t *dates;    /* of members or words */
 	bool lost;          /* a part is missing */
 	bool wide;          /* the form of the base is 3, or its lease says so */
 	char item[32];      /* the key of the item that is being parsed */
@@ -39,27 +39,16 @@ struct stored_sets {
 	size_t count, capacity;
 };
 
-/* The expected properties of a run or of a table, or those found. */
-struct totals {
-	uint64_t tables, entries, removals, bytes;
-};
-
 struct run {
 	struct slice id;
-	struct totals totals;
+	struct stored_totals totals;
 	uint64_t check;
 };
 
 struct fence {
 	struct slice id, first;
-	struct totals totals;
+	struct stored_totals totals;
 	uint64_t check;
-};
-
-struct entry {
-	char name[NAME_SIZE];
-	size_t size;
-	bool removed;
 };
 
 struct parts {
@@ -76,47 +65,6 @@ static bool wrong(struct view *v, const char *what)
 }
 
 /* --- bytes --- */
-
-static bool take(struct slice *rest, size_t n, struct slice *out)
-{
-	if (n > rest->n)
-		return false;
-	*out = slice_of(rest->p, n);
-	*rest = slice_skip(*rest, n);
-	return true;
-}
-
-static uint64_t little(const char *p, int bytes)
-{
-	uint64_t value = 0;
-
-	for (int i = 0; i < bytes; i++)
-		value |= (uint64_t)(unsigned char)p[i] << (8 * i);
-	return value;
-}
-
-/* Of 32 bits at most, and in as few bytes as possible. */
-static bool take_varint(struct slice *rest, uint64_t *out)
-{
-	struct slice byte;
-
-	*out = 0;
-	for (int shift = 0; shift < 35 && take(rest, 1, &byte); shift += 7) {
-		*out |= (uint64_t)(byte.p[0] & 0x7f) << shift;
-		if (!(byte.p[0] & 0x80))
-			return *out <= UINT32_MAX && (byte.p[0] || shift == 0);
-	}
-	return false;
-}
-
-static int compare(struct slice a, struct slice b)
-{
-	for (size_t i = 0; i < a.n && i < b.n; i++) {
-		if (a.p[i] != b.p[i])
-			return (unsigned char)a.p[i] - (unsigned char)b.p[i];
-	}
-	return a.n < b.n ? -1 : a.n > b.n;
-}
 
 /* A token that ends with a space; an empty one if there is none. */
 static struct slice next_token(struct slice *rest)
@@ -225,7 +173,7 @@ bool stored_check(struct slice *rest, uint64_t *out)
 	struct slice digits;
 
 	*out = 0;
-	if (!take(rest, 1 + CHECK_DIGITS, &digits) || digits.p[0] != '.')
+	if (!stored_take(rest, 1 + CHECK_DIGITS, &digits) || digits.p[0] != '.')
 		return false;
 	for (size_t i = 1; i < digits.n; i++) {
 		const char *digit = memchr(all, digits.p[i], sizeof(all) - 1);
@@ -236,19 +184,29 @@ bool stored_check(struct slice *rest, uint64_t *out)
 	return true;
 }
 
-/* @<id>.<tables>.<entries>.<removals>.<bytes>.<check> */
+/* Reads the number and the mean of the dates of a run, if it has any. */
+static bool take_dates(struct slice *rest, struct stored_totals *t)
+{
+	if (rest->n == 1 + CHECK_DIGITS)
+		return true;
+	return stored_number(rest, '.', &t->dated) && stored_number(rest, '.', &t->mean) &&
+		t->dated && t->mean;
+}
+
+/* @<id>.<tables>.<entries>.<removals>.<bytes>[.<dated>.<mean>].<check> */
 static bool next_run(struct slice *refs, struct run *out)
 {
 	struct slice rest = next_token(refs);
-	struct totals *t = &out->totals;
+	struct stored_totals *t = &out->totals;
 
+	*t = (struct stored_totals){ 0 };
 	if (!rest.n)
 		return false;
 	rest = slice_skip(rest, 1);
-	return take(&rest, ID_SIZE, &out->id) && is_id(out->id, "ti") &&
+	return stored_take(&rest, ID_SIZE, &out->id) && is_id(out->id, "ti") &&
 		stored_number(&rest, '.', &t->tables) && stored_number(&rest, '.', &t->entries) &&
 		stored_number(&rest, '.', &t->removals) && stored_number(&rest, '.', &t->bytes) &&
-		stored_check(&rest, &out->check) && rest.n == 0;
+		take_dates(&rest, t) && stored_check(&rest, &out->check) && rest.n == 0;
 }
 
 /* --- items --- */
@@ -314,7 +272,7 @@ void stored_set_fini(struct world *w)
 	w->stored = NULL;
 }
 
-static bool say(struct view *v, struct slice name, bool removed)
+static bool say(struct view *v, struct slice name, bool removed, uint32_t date)
 {
 	int member = truth_member(wording_name(name, false));
 
@@ -324,18 +282,43 @@ static bool say(struct view *v, struct slice name, bool removed)
 		v->words[member] = removed ? -1 : 1;
 	else
 		v->members[member] = !removed;
+	v->dates[member] = date;
 	return true;
+}
+
+uint32_t stored_take_date(struct slice *word)
+{
+	struct slice digits;
+	uint64_t date = 0;
+
+	if (word->n <= DATE_SIZE || word->p[word->n - DATE_SIZE] != 2)
+		return 0;
+	digits = slice_skip(*word, word->n - DATE_SIZE + 1);
+	for (size_t i = 0; i < digits.n; i++) {
+		if (digits.p[i] < '0' || digits.p[i] > '9')
+			return 0;
+		date = date * 10 + (uint64_t)(digits.p[i] - '0');
+	}
+	if (date > UINT32_MAX)
+		return 0;
+	word->n -= date ? DATE_SIZE : 0;
+	return (uint32_t)date;
 }
 
 static bool read_log(struct view *v, struct slice log)
 {
 	while (log.n) {
-		struct slice token = next_token(&log);
+		struct slice token = next_token(&log), word;
+		uint32_t date;
 		if (slice_starts(token, SLICE("~t")))
 			continue;
 		if (token.n < 2 || (token.p[0] != '+' && token.p[0] != '-'))
 			return wrong(v, "a log that is none");
-		if (!say(v, slice_skip(token, 1), token.p[0] == '-'))
+		word = slice_skip(token, 1);
+		date = stored_take_date(&word);
+		if (date && token.p[0] == '-')
+			return wrong(v, "a removal with a date");
+		if (!say(v, word, token.p[0] == '-', date))
 			return false;
 	}
 	return true;
@@ -343,236 +326,38 @@ static bool read_log(struct view *v, struct slice log)
 
 /* --- tables --- */
 
-static struct slice name_of(const struct entry *e)
-{
-	return slice_of(e->name, e->size);
-}
+struct place {
+	struct view *v;
+	const struct fence *fence, *next;
+};
 
-/* Reads the entry that follows `e`; a restart shares nothing with it. */
-static bool next_entry(struct view *v, struct slice *rest, bool restart, struct entry *e)
+static bool take_entry(void *arg, struct slice member, bool removed, uint32_t date)
 {
-	struct entry before = *e;
-	uint64_t shared, size;
-	struct slice bytes;
+	const struct place *place = arg;
+	struct view *v = place->v;
 
-	if (!take_varint(rest, &shared) || !take_varint(rest, &size) ||
-		!take(rest, size >> 1, &bytes))
-		return wrong(v, "an entry that is none");
-	if (shared > (restart ? 0 : before.size))
-		return wrong(v, "an entry shares more than there is");
-	if (shared + bytes.n > NAME_SIZE)
-		return wrong(v, "a member is too long");
-	memcpy(e->name + shared, bytes.p, bytes.n);
-	e->size = shared + bytes.n;
-	e->removed = size & 1;
-	if (compare(name_of(e), name_of(&before)) <= 0)
-		return wrong(v, "members of a table are out of order");
-	if (!restart && shared < before.size && e->name[shared] == before.name[shared])
-		return wrong(v, "an entry repeats what it could share");
-	return true;
-}
-
-/* Checks an entry, and adds it to what is known of the set. */
-static bool take_entry(struct view *v, const struct entry *e, const struct fence *fence,
-	const struct fence *next, struct totals *found)
-{
-	if (!say(v, name_of(e), e->removed))
+	if (!say(v, member, removed, date))
 		return false;
-	if (!v->wide && !wording_is_narrow(name_of(e)))
+	if (!v->wide && (date || !wording_is_narrow(member)))
 		return wrong(v, "a table of form 3, and a base of form 1");
-	found->removals += e->removed;
-	if (fence && compare(name_of(e), fence->first) < 0)
+	if (place->fence && stored_compare(member, place->fence->first) < 0)
 		return wrong(v, "a member is below the fence of its table");
-	if (next && compare(name_of(e), next->first) >= 0)
+	if (place->next && stored_compare(member, place->next->first) >= 0)
 		return wrong(v, "a member is not below the next fence");
 	return true;
 }
 
-/* --- packed tables; one bit after the other, and digits by division --- */
-
-struct packed {
-	const unsigned char *bytes;
-	size_t bit, bits;
-	uint64_t removals, rate, count, size, shortest, longest;
-	struct slice letters;
-	/* Of each position: its letters, of which the first may be 0, the end. */
-	unsigned char digits[PACKED_SIZE][256];
-	unsigned radix[PACKED_SIZE];
-	size_t number; /* the positions of the number */
-};
-
-static uint64_t take_bits(struct packed *p, unsigned n)
-{
-	uint64_t value = 0;
-
-	for (unsigned i = 0; i < n && p->bit < p->bits; i++, p->bit++)
-		value |= (uint64_t)(p->bytes[p->bit / 8] >> p->bit % 8 & 1) << i;
-	return value;
-}
-
-static bool take_packed_head(struct packed *p, struct slice rest)
-{
-	struct slice two, three;
-
-	if (!take(&rest, 2, &two) || !take(&rest, 2, &two) || !take_varint(&rest, &p->count) ||
-		!take_varint(&rest, &p->size) || !take(&rest, 3, &three) ||
-		!take(&rest, (unsigned char)three.p[2], &p->letters))
-		return false;
-	p->removals = (unsigned char)two.p[0];
-	p->rate = (unsigned char)two.p[1];
-	p->shortest = (unsigned char)three.p[0];
-	p->longest = (unsigned char)three.p[1];
-	p->bytes = (const unsigned char *)rest.p;
-	p->bits = rest.n * 8;
-	return p->removals <= 1 && p->rate < 62 && p->count && p->shortest &&
-		p->shortest <= p->longest && p->longest <= PACKED_SIZE;
-}
-
-static void take_digits(struct packed *p)
-{
-	uint64_t numbers = 1;
-	bool more = true;
-
-	for (size_t at = 0; at < p->longest; at++) {
-		if (at >= p->shortest)
-			p->digits[at][p->radix[at]++] = 0;
-		for (size_t i = 0; i < p->letters.n; i++) {
-			if (take_bits(p, 1))
-				p->digits[at][p->radix[at]++] = (unsigned char)p->letters.p[i];
-		}
-		more = more && p->radix[at] && numbers <= (1ull << 62) / p->radix[at];
-		numbers *= more ? p->radix[at] : 1;
-		p->number += more;
-	}
-}
-
-static uint64_t take_gap(struct packed *p)
-{
-	unsigned n = (unsigned)p->rate;
-
-	while (n < 62 && take_bits(p, 1))
-		n++;
-	return (1ull << n) + take_bits(p, n) - (1ull << p->rate);
-}
-
-/* The letters of a number, from its last digit on. */
-static void spell(const struct packed *p, uint64_t number, char name[NAME_SIZE])
-{
-	for (size_t at = p->number; at-- > 0; number /= p->radix[at])
-		name[at] = (char)p->digits[at][number % p->radix[at]];
-}
-
-/* The letters after the number. Of a position with one letter nothing is stored. */
-static void take_tail(struct packed *p, char name[NAME_SIZE])
-{
-	for (size_t at = p->number; at < p->longest; at++) {
-		unsigned n = 0;
-		uint64_t digit;
-
-		if (at > p->shortest && name[at - 1] == 0) {
-			name[at] = 0;
-			continue;
-		}
-		while (1u << n < p->radix[at])
-			n++;
-		digit = take_bits(p, n);
-		name[at] = (char)(digit < p->radix[at] ? p->digits[at][digit] : ' ');
-	}
-}
-
-/* Returns the bytes that the entry takes in a table that is not packed. */
-static size_t front_coded(const struct entry *before, const struct entry *e, bool restart)
-{
-	size_t shared = 0;
-
-	while (!restart && shared < before->size && before->name[shared] == e->name[shared])
-		shared++;
-	return 2 + (e->size - shared >= 64) + e->size - shared + (restart ? 4 : 0);
-}
-
-static bool read_packed(struct view *v, struct slice data, const struct fence *fence,
-	const struct fence *next, struct totals *found)
-{
-	struct packed p = { .number = 0 };
-	struct entry before = { .size = 0 }, e = before;
-	uint64_t number = 0;
-	bool tails;
-
-	if (!v->wide)
-		return wrong(v, "a packed table, and a base of form 1");
-	if (!take_packed_head(&p, data))
-		return wrong(v, "a packed table that is none");
-	take_digits(&p);
-	tails = p.number < p.longest;
-	*found = (struct totals){ .tables = 1, .entries = p.count, .bytes = 2 + 4 };
-	for (uint64_t i = 0; i < p.count; i++, before = e) {
-		e.removed = p.removals && take_bits(&p, 1);
-		number += take_gap(&p) + (i && !tails);
-		spell(&p, number, e.name);
-		take_tail(&p, e.name);
-		for (e.size = 0; e.size < p.longest && e.name[e.size]; e.size++)
-			;
-		found->bytes += front_coded(&before, &e, i % INTERVAL == 0);
-		if (compare(name_of(&e), name_of(&before)) <= 0)
-			return wrong(v, "members of a packed table are out of order");
-		if (!take_entry(v, &e, fence, next, found))
-			return false;
-	}
-	return (p.bits - p.bit < 8 && found->bytes == p.size) ||
-		wrong(v, "a packed table of another size");
-}
-
-bool stored_lose_removal(struct slice table)
-{
-	struct packed p = { .number = 0 };
-	char name[NAME_SIZE];
-	uint64_t number = 0;
-
-	if (!slice_starts(table, SLICE("T2")) || !take_packed_head(&p, table) || !p.removals)
-		return false;
-	take_digits(&p);
-	for (uint64_t i = 0; i < p.count; i++) {
-		size_t bit = p.bit;
-
-		if (take_bits(&p, 1)) {
-			((unsigned char *)p.bytes)[bit / 8] ^= (unsigned char)(1u << bit % 8);
-			return true;
-		}
-		number += take_gap(&p) + (i && p.number == p.longest);
-		spell(&p, number, name);
-		take_tail(&p, name);
-	}
-	return false;
-}
-
-/*
- * The content must be the entries and nothing else, from the fence on and below the next one, if
- * there is one.
- */
+/* The members must be from the fence on and below the next one, if there is one. */
 static bool read_table(struct view *v, struct slice data, const struct fence *fence,
-	const struct fence *next, struct totals *found)
+	const struct fence *next, struct stored_totals *found)
 {
-	struct entry e = { .size = 0 };
-	uint64_t count = data.n < 6 ? 0 : little(data.p + data.n - 4, 4),
-		 behind = (count + INTERVAL - 1) / INTERVAL * 4 + 4;
-	struct slice rest = data, restarts;
+	struct place place = { v, fence, next };
+	const char *what;
 
-	if (slice_starts(data, SLICE("T2")))
-		return read_packed(v, data, fence, next, found);
-	if (count == 0 || memcmp(data.p, "T1", 2) != 0 || behind + 2 > data.n)
-		return wrong(v, "a table that is none");
-	restarts = slice_skip(data, data.n - behind);
-	rest = slice_of(data.p + 2, data.n - behind - 2);
-	*found = (struct totals){ .tables = 1, .entries = count, .bytes = data.n };
-	for (uint64_t i = 0; i < count; i++) {
-		bool restart = i % INTERVAL == 0;
-		if (restart &&
-			little(restarts.p + i / INTERVAL * 4, 4) != (uint64_t)(rest.p - data.p))
-			return wrong(v, "a restart is not where its entry is");
-		if (!next_entry(v, &rest, restart, &e) || !take_entry(v, &e, fence, next, found))
-			return false;
-	}
-	return rest.n == 0 || wrong(v, "there is more in a table than its entries");
+	if (!v->wide && slice_starts(data, SLICE("T2")))
+		return wrong(v, "a packed table, and a base of form 1");
+	what = stored_table_read(data, found, take_entry, &place);
+	return !what || (*what && wrong(v, what));
 }
 
 /* --- indexes --- */
@@ -583,32 +368,67 @@ static bool next_fence(struct slice *rest, struct fence *out)
 	uint64_t size;
 
 	out->totals.tables = 1;
-	if (!take(rest, ID_SIZE, &out->id) || !is_id(out->id, "t") || !take(rest, 8, &check))
+	if (!stored_take(rest, ID_SIZE, &out->id) || !is_id(out->id, "t") ||
+		!stored_take(rest, 8, &check))
 		return false;
-	out->check = little(check.p, 8);
-	return take_varint(rest, &out->totals.bytes) && take_varint(rest, &out->totals.entries) &&
-		take_varint(rest, &out->totals.removals) && take_varint(rest, &size) &&
-		take(rest, size, &out->first);
+	out->check = stored_little(check.p, 8);
+	return stored_take_varint(rest, &out->totals.bytes) &&
+		stored_take_varint(rest, &out->totals.entries) &&
+		stored_take_varint(rest, &out->totals.removals) &&
+		stored_take_varint(rest, &size) && stored_take(rest, size, &out->first);
 }
 
-static bool begin_index(struct slice *rest)
+/* Moves the dates of an index, if it has any, from its end to `dates`. */
+static bool begin_index(struct slice *rest, struct slice *dates)
 {
+	enum { NUMBER = 4, DATES = 3 * NUMBER };
 	struct slice mark;
+	size_t n;
 
-	return take(rest, 2, &mark) && slice_equal(mark, SLICE("I1"));
+	*dates = slice_of(rest->p, 0);
+	if (!stored_take(rest, 2, &mark))
+		return false;
+	if (!slice_equal(mark, SLICE("I2")))
+		return slice_equal(mark, SLICE("I1"));
+	if (rest->n < NUMBER)
+		return false;
+	n = stored_little(rest->p + rest->n - NUMBER, NUMBER);
+	if (n > (rest->n - NUMBER) / DATES)
+		return false;
+	rest->n -= n * DATES + NUMBER;
+	*dates = slice_of(rest->p + rest->n, n * DATES);
+	return true;
 }
 
-static bool read_fenced(
-	struct view *v, const struct fence *fence, const struct fence *next, struct totals *run)
+/* Reads the dates of the next table. The first one may be too early. */
+static bool take_fence_dates(struct slice *dates, struct stored_totals *out)
 {
-	struct totals found;
+	struct slice numbers;
+
+	if (!stored_take(dates, 12, &numbers))
+		return false;
+	out->dated = stored_little(numbers.p, 4);
+	out->first = stored_little(numbers.p + 4, 4);
+	out->mean = stored_little(numbers.p + 8, 4);
+	return true;
+}
+
+static bool read_fenced(struct view *v, const struct fence *fence, const struct fence *next,
+	struct stored_totals *run, uint64_t *date_sum)
+{
+	struct stored_totals found;
 	struct slice data;
 
 	if (!open_item(v, fence->id, fence->check, &data) ||
 		!read_table(v, data, fence, next, &found))
 		return false;
+	if (fence->totals.first > found.first)
+		return wrong(v, "a date before the first one of its index");
+	found.first = fence->totals.first;
 	if (memcmp(&found, &fence->totals, sizeof(found)) != 0)
 		return wrong(v, "a table is another than its index says");
+	run->dated += found.dated;
+	*date_sum += found.dated * found.mean;
 	run->tables++;
 	run->entries += found.entries;
 	run->removals += found.removals;
@@ -616,26 +436,37 @@ static bool read_fenced(
 	return true;
 }
 
-static bool read_index(struct view *v, struct slice data, struct totals *found)
+static bool next_dated_fence(struct slice *rest, struct slice *dates, bool dated, struct fence *out)
+{
+	out->totals = (struct stored_totals){ 0 };
+	return next_fence(rest, out) && (!dated || take_fence_dates(dates, &out->totals));
+}
+
+static bool read_index(struct view *v, struct slice data, struct stored_totals *found)
 {
 	struct fence fence, next = { .first = { "", 0 } };
-	bool more = true;
+	struct slice dates;
+	bool more = begin_index(&data, &dates), dated = dates.n;
+	uint64_t date_sum = 0;
 
-	*found = (struct totals){ 0 };
-	if (!begin_index(&data) || !next_fence(&data, &next))
+	*found = (struct stored_totals){ 0 };
+	if (!more || !next_dated_fence(&data, &dates, dated, &next))
 		return wrong(v, "an index that is none");
 	if (next.first.n)
 		return wrong(v, "the first fence of an index is not empty");
 	while (more) {
 		fence = next;
 		more = data.n > 0;
-		if (more && !next_fence(&data, &next))
+		if (more && !next_dated_fence(&data, &dates, dated, &next))
 			return wrong(v, "an index that ends with no fence");
-		if (more && compare(fence.first, next.first) >= 0)
+		if (more && stored_compare(fence.first, next.first) >= 0)
 			return wrong(v, "fences are out of order");
-		if (!read_fenced(v, &fence, more ? &next : NULL, found))
+		if (!read_fenced(v, &fence, more ? &next : NULL, found, &date_sum))
 			return false;
 	}
+	if (dates.n || dated != (found->dated > 0))
+		return wrong(v, "an index with dates of other tables");
+	found->mean = found->dated ? date_sum / found->dated : 0;
 	return found->tables > 1 || wrong(v, "an index of one table");
 }
 
@@ -643,7 +474,7 @@ static bool read_index(struct view *v, struct slice data, struct totals *found)
 
 static bool read_run(struct view *v, const struct run *run)
 {
-	struct totals found;
+	struct stored_totals found;
 	struct slice data;
 
 	if (!open_item(v, run->id, run->check, &data))
@@ -651,6 +482,7 @@ static bool read_run(struct view *v, const struct run *run)
 	if (run->id.p[0] == 'i' ? !read_index(v, data, &found)
 				: !read_table(v, data, NULL, NULL, &found))
 		return false;
+	found.first = 0;
 	find_item(v, run->id, &data);
 	return memcmp(&found, &run->totals, sizeof(found)) == 0 ||
 		wrong(v, "a run is another than its reference says");
@@ -690,8 +522,8 @@ bool stored_lease_is(struct slice base)
 
 bool stored_set_lease(struct world *w, int key, struct stored_lease *out)
 {
-	struct view words = { .w = w, .key = key, .words = out->words },
-		    loaded = { .w = w, .key = key };
+	struct view words = { .w = w, .key = key, .words = out->words, .dates = out->word_dates },
+		    loaded = { .w = w, .key = key, .dates = out->loaded_dates };
 	struct memcached_item *base = find_base(&words);
 	struct parts parts;
 
@@ -705,12 +537,14 @@ bool stored_set_lease(struct world *w, int key, struct stored_lease *out)
 		read_log(&words, parts.log) && read_runs(&loaded, parts.loaded);
 }
 
-enum stored_state stored_set_read(struct world *w, int key, bool members[SIM_MEMBERS])
+enum stored_state stored_set_read(
+	struct world *w, int key, bool members[SIM_MEMBERS], uint32_t dates[SIM_MEMBERS])
 {
-	struct view v = { .w = w, .key = key, .members = members };
+	struct view v = { .w = w, .key = key, .members = members, .dates = dates };
 	struct memcached_item *base = find_base(&v);
 
 	memset(members, 0, SIM_MEMBERS * sizeof(*members));
+	memset(dates, 0, SIM_MEMBERS * sizeof(*dates));
 	if (base && stored_lease_is(buf_slice(&base->value)))
 		return STORED_LOADING;
 	if (!base || !read_base(&v, buf_slice(&base->value)))
@@ -725,13 +559,14 @@ static void add_key(struct view *v, struct slice id, struct buf *out)
 
 static void add_items(struct view *v, struct slice refs, struct buf *out)
 {
-	struct slice index;
+	struct slice index, dates;
 	struct run run;
 	struct fence fence;
 
 	while (next_run(&refs, &run)) {
 		add_key(v, run.id, out);
-		if (run.id.p[0] != 'i' || !find_item(v, run.id, &index) || !begin_index(&index))
+		if (run.id.p[0] != 'i' || !find_item(v, run.id, &index) ||
+			!begin_index(&index, &dates))
 			continue;
 		while (next_fence(&index, &fence))
 			add_key(v, fence.id, out);

@@ -34,24 +34,26 @@ struct slice stored_set_refs(struct slice base);
 
 /*
  * The state of a set that is being loaded, by its base: the last word on each member, 1 or -1, or
- * 0 for none; and the loaded members.
+ * 0 for none; the loaded members; and the dates of both, 0 for none.
  */
 struct stored_lease {
 	char token[STORED_TOKEN];
 	uint64_t deadline;
 	signed char words[SIM_MEMBERS];
 	bool loaded[SIM_MEMBERS];
+	uint32_t word_dates[SIM_MEMBERS], loaded_dates[SIM_MEMBERS];
 };
 
 /* Return whether such a base has the key; whether this is one. */
 bool stored_set_lease(struct world *w, int key, struct stored_lease *out);
 bool stored_lease_is(struct slice base);
 
-/* Returns the members of set `key`. */
-/* Makes the first removal of a packed table an addition. Returns false if it has none. */
-bool stored_lose_removal(struct slice table);
+/* Removes the date, and its mark, from the end of a word. Returns 0 if it has none. */
+uint32_t stored_take_date(struct slice *word);
 
-enum stored_state stored_set_read(struct world *w, int key, bool members[SIM_MEMBERS]);
+/* Stores the members of set `key`, whether they have expired or not, and their dates or 0. */
+enum stored_state stored_set_read(
+	struct world *w, int key, bool members[SIM_MEMBERS], uint32_t dates[SIM_MEMBERS]);
 
 /*
  * Called after an item other than a base was written. It never changes, so a proxy that has read

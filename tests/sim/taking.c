@@ -391,6 +391,22 @@ static void tear_down(struct taking *w)
 	lan_fini(&w->lan);
 }
 
+/* Members that are moved or stored get dates as those that are added. */
+static void add_rules(struct taking *w, uint64_t seed)
+{
+	static const struct slice prefixes[] = { { "s", 1 }, { "t", 1 } };
+
+	w->expires = seed / 3 % 3 == 1 || w->mutation == TAKING_SMOVE_DATE;
+	if (!w->expires)
+		return;
+	for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++) {
+		w->own_rules[i] = rules_default_collection;
+		w->own_rules[i].prefix = prefixes[i];
+		w->own_rules[i].member_ttl = TAKING_LIFE;
+	}
+	w->rules = (struct rules){ .collections = w->own_rules, .collection_count = 2 };
+}
+
 static void run_world(struct taking *w, uint64_t seed, enum taking_mutation mutation, bool verbose)
 {
 	memset(w, 0, sizeof(*w));
@@ -410,6 +426,7 @@ static void run_world(struct taking *w, uint64_t seed, enum taking_mutation muta
 	w->has_plain = seed / TAKING_KINDS % 3 == 1;
 	w->mutation = mutation;
 	w->lan.gentle = mutation == TAKING_LATE_CALL;
+	add_rules(w, seed);
 	TAILQ_INIT(&w->ops);
 	for (int i = 0; i < TAKING_PROXIES; i++)
 		start_proxy(w, i);

@@ -16,6 +16,9 @@
  * In some histories connections stall: calls that time out must not be executed after the client has been answered. In some histories
  * only a few keys may wait at once. Clients may leave while they wait: they get nothing that is pushed later, and stop waiting.
  *
+ * In some histories the rules of sets make members expire long after the last command: the sets that
+ * are read then must be empty.
+ *
  * In some histories clients also name a plain item as a target of moves: they must receive an
  * error, and it must not change.
  */
@@ -47,6 +50,7 @@ enum {
 	TAKING_STABLE = 96,   /* members of the sources of stores, which are never removed */
 	TAKING_VOLATILE = 16, /* and members that are added and removed */
 	TAKING_BESIDE = 1000, /* milliseconds that a client may wait although there is an element */
+	TAKING_LIFE = 1000,   /* seconds after which members expire, more than a history has */
 	/* milliseconds that a pop in flight may take after its client has disconnected */
 	TAKING_GONE = 500
 };
@@ -129,6 +133,8 @@ struct taking {
 	struct push_board board,
 		own_board; /* Of the proxies that are workers of one process, and of the other proxy. */
 	struct rules rules;
+	struct collection_rule own_rules[2];
+	bool expires; /* members of sets do so, after the history */
 	const struct collection_options *options;
 	enum taking_kind kind;
 	enum taking_mutation mutation;

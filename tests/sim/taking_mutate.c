@@ -1,4 +1,5 @@
 /* The bugs of takings.def. */
+#include "expiring.h"
 #include "taking.h"
 
 /* Whether there is an addition of a member that moves. */
@@ -30,6 +31,10 @@ void taking_mutate_sent(struct lan *lan, struct message *m)
 	case TAKING_REMOVE_FIRST:
 		if (adds_moved(&m->call) && lan_find(lan, m->call.key))
 			lan_acknowledge(lan, m, later(w));
+		break;
+	case TAKING_SMOVE_DATE:
+		if (adds_moved(&m->call))
+			expiring_postpone(m->call.value);
 		break;
 	case TAKING_EARLY_STORE:
 		if (is_part_of_target(&m->call))

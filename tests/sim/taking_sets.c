@@ -371,12 +371,20 @@ static void check_union(struct taking *w)
 			(unsigned long long)w->last_number);
 }
 
-void taking_check_sets(struct taking *w)
+/* Long after the last command. */
+static void check_expired(struct taking *w)
 {
-	if (w->kind == TAKING_SMOVES) {
-		check_members(w);
-		return;
+	taking_run_until(w, taking_now(w) + TAKING_LIFE * 1000);
+	for (int set = 0; set < TAKING_SETS && !w->violation; set++) {
+		struct taking_set left = read_set(w, set % TAKING_PROXIES, set);
+		if (left.count)
+			taking_fail(
+				w, "members have not expired", "%u of %s", left.count, keys[set]);
 	}
+}
+
+static void check_stores(struct taking *w)
+{
 	for (int client = 0; client < TAKING_PROXIES && !w->violation; client++) {
 		size_t at = begin(w, true);
 		struct taking_set set = read_set(w, client, TAKING_TARGET);
@@ -388,4 +396,11 @@ void taking_check_sets(struct taking *w)
 		check_order(w);
 	if (!w->violation)
 		check_union(w);
+}
+
+void taking_check_sets(struct taking *w)
+{
+	(w->kind == TAKING_SMOVES ? check_members : check_stores)(w);
+	if (w->expires && !w->violation)
+		check_expired(w);
 }

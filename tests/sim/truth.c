@@ -5,13 +5,13 @@
 
 #include "util/alloc.h"
 
-static void change(struct truth *truth, struct history *h, bool value)
+static void change(struct truth *truth, struct history *h, bool value, uint32_t date)
 {
 	if (h->count == h->capacity) {
 		h->capacity = h->capacity ? h->capacity * 2 : 8;
 		h->changes = xrealloc(h->changes, h->capacity * sizeof(*h->changes));
 	}
-	h->changes[h->count++] = (struct change){ truth->tick, value };
+	h->changes[h->count++] = (struct change){ truth->tick, value, date };
 }
 
 void truth_init(struct truth *truth)
@@ -19,9 +19,9 @@ void truth_init(struct truth *truth)
 	*truth = (struct truth){ .tick = 1 };
 	for (int key = 0; key < SIM_KEYS; key++) {
 		for (int m = 0; m < SIM_MEMBERS; m++)
-			change(truth, &truth->sets[key].members[m], false);
-		change(truth, &truth->sets[key].absent, true);
-		change(truth, &truth->sets[key].gone, true);
+			change(truth, &truth->sets[key].members[m], false, 0);
+		change(truth, &truth->sets[key].absent, true, 0);
+		change(truth, &truth->sets[key].gone, true, 0);
 	}
 }
 
@@ -33,16 +33,57 @@ void truth_fini(struct truth *truth)
 		free(truth->sets[key].absent.changes);
 		free(truth->sets[key].gone.changes);
 	}
+	free(truth->moments);
+}
+
+void truth_begin_tick(struct truth *truth, uint64_t time)
+{
+	size_t n = truth->moment_count;
+
+	truth->tick++;
+	if (n && truth->moments[n - 1].time == time)
+		return;
+	if (n == truth->moment_capacity) {
+		truth->moment_capacity = n ? n * 2 : 64;
+		truth->moments =
+			xrealloc(truth->moments, truth->moment_capacity * sizeof(*truth->moments));
+	}
+	truth->moments[truth->moment_count++] = (struct moment){ truth->tick, time };
+}
+
+uint64_t truth_time(const struct truth *truth, uint64_t tick)
+{
+	size_t from = 0, to = truth->moment_count;
+
+	while (to - from > 1) {
+		size_t middle = from + (to - from) / 2;
+		if (truth->moments[middle].tick <= tick)
+			from = middle;
+		else
+			to = middle;
+	}
+	return to ? truth->moments[from].time : 0;
+}
+
+static void set_member(struct truth *truth, int key, int member, bool in, uint32_t date)
+{
+	struct truth_set *set = &truth->sets[key];
+
+	if (set->in[member] == in && set->dates[member] == date)
+		return;
+	set->in[member] = in;
+	set->dates[member] = date;
+	change(truth, &set->members[member], in, date);
+}
+
+void truth_add_dated(struct truth *truth, int key, int member, uint32_t date)
+{
+	set_member(truth, key, member, true, date);
 }
 
 void truth_set_member(struct truth *truth, int key, int member, bool in)
 {
-	struct truth_set *set = &truth->sets[key];
-
-	if (set->in[member] == in)
-		return;
-	set->in[member] = in;
-	change(truth, &set->members[member], in);
+	set_member(truth, key, member, in, 0);
 }
 
 void truth_wipe(struct truth *truth, int key)
@@ -56,7 +97,7 @@ void truth_wipe(struct truth *truth, int key)
 static void set(struct truth *truth, struct history *h, bool value)
 {
 	if (h->changes[h->count - 1].value != value)
-		change(truth, h, value);
+		change(truth, h, value, 0);
 }
 
 void truth_set_absent(struct truth *truth, int key, bool absent)
@@ -80,13 +121,18 @@ bool truth_was(const struct history *h, uint64_t from, bool value)
 	return false;
 }
 
-bool truth_at(const struct history *h, uint64_t tick)
+const struct change *truth_change(const struct history *h, uint64_t tick)
 {
 	size_t i = h->count - 1;
 
 	while (i > 0 && h->changes[i].tick > tick)
 		i--;
-	return h->changes[i].value;
+	return &h->changes[i];
+}
+
+bool truth_at(const struct history *h, uint64_t tick)
+{
+	return truth_change(h, tick)->value;
 }
 
 int truth_member(struct slice name)

@@ -177,10 +177,11 @@ static void add_argument(struct slice element, struct buf *out)
 	BUF_ADD(out, "\"");
 }
 
-/* Returns the number of words before the elements of a request: a token may look like a name. */
+/* Returns the number of words before the elements of a request: a token, and seconds, may look like a name. */
 static size_t words_before(struct slice line)
 {
-	static const char *const loads[] = { "sload ", "sfill ", "lload ", "lfill " };
+	static const char *const loads[] = { "sload ", "sfill ", "lload ", "lfill ", "saddex ",
+		"sexpire " };
 	size_t n = 2;
 
 	for (size_t i = 0; i < sizeof(loads) / sizeof(*loads); i++)

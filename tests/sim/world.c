@@ -184,7 +184,7 @@ static uint64_t time_that_passes(struct world *w)
 	return world_random(w, is_long && (w->form || is_quiet(w)) ? LONG_TIME : 1500);
 }
 
-static void settle(struct world *w)
+void world_settle(struct world *w)
 {
 	pipeline_run(w);
 	for (int events = 0; !is_quiet(w) && !w->violation; events++) {
@@ -200,11 +200,11 @@ static void final_reads(struct world *w)
 	for (int i = 0; i < SIM_PROXIES; i++) {
 		for (int key = 0; key < SIM_KEYS; key++) {
 			clients_issue(w, w->proxies[i], 0, key, COMMAND_SMEMBERS);
-			settle(w);
+			world_settle(w);
 		}
 		for (int list = 0; list < SIM_LISTS && !w->form; list++) {
 			clients_issue(w, w->proxies[i], 0, list, COMMAND_LRANGE);
-			settle(w);
+			world_settle(w);
 		}
 	}
 	lists_end(w);
@@ -260,6 +260,7 @@ void world_run(struct world *w, const struct form *form, uint64_t seed, enum mut
 	pipeline_init(w);
 	if (!form)
 		lives_init(w, seed);
+	expiring_init(w, seed);
 	for (int step = 0; step < STEPS && !w->violation; step++) {
 		clients_act(w);
 		for (uint64_t n = world_random(w, 27); n > 0 && !is_quiet(w) && !w->violation; n--)
@@ -270,8 +271,9 @@ void world_run(struct world *w, const struct form *form, uint64_t seed, enum mut
 		pipeline_run(w);
 		if (world_chance(w, w->mutation == MUTATION_NO_MARGIN ? 20 : 3))
 			w->lan.now += time_that_passes(w) * 1000;
+		expiring_act(w);
 	}
-	settle(w);
+	world_settle(w);
 	if (!w->violation)
 		final_reads(w);
 	tear_down(w);

@@ -10,6 +10,7 @@
 
 #include "collection/lane/lanes.h"
 #include "command/task.h"
+#include "expiring.h"
 #include "form.h"
 #include "lan.h"
 #include "leases.h"
@@ -61,6 +62,7 @@ struct note {
 	uint64_t asked;
 	/* it may also be an earlier command, which touches again since a part was missing */
 	bool unclear;
+	bool expires, claims; /* a sexpire, or a sclaim, has sent it; if members expire */
 };
 
 static inline struct note *note(const struct message *m)
@@ -107,7 +109,10 @@ struct sim_op {
 	size_t before[SIM_MEMBERS];   /* this client's last earlier command on each, 0 for none */
 	size_t before_any;
 	struct buf line, reply;
-	struct buf log; /* members that an addition or removal writes */
+	uint64_t seconds; /* of a saddex or sexpire */
+	uint32_t date;    /* when the members that it writes expire; 0 for never */
+	int expired;      /* number of members that a sexpire has written */
+	struct buf log;   /* members that an addition or removal writes */
 	bool log_executed;
 	struct sim_list_op *list; /* of a command on a list, otherwise NULL */
 	struct sim_many *many;    /* of a command with several keys, otherwise NULL */
@@ -120,6 +125,8 @@ struct sim_op {
 struct sim_past {
 	int client, key;
 	uint64_t members; /* members that it names */
+	bool adds;        /* it does not remove them */
+	uint32_t date;    /* when they expire; 0 for never */
 	bool done;        /* it was acknowledged, and `executed` has its tick */
 };
 
@@ -183,6 +190,7 @@ struct world {
 	unsigned granted[SIM_KEYS][SIM_MEMBERS]; /* claims without a reply to a client yet */
 	struct sim_stakes {
 		unsigned taken[SIM_MEMBERS]; /* by stakes without a reply yet */
+		unsigned maybe[SIM_MEMBERS]; /* the same, unless it had expired then */
 		bool unsure;                 /* some of them may never be in a reply */
 	} stakes[SIM_PROXIES][SIM_KEYS];     /* stakes.c */
 	/* number of removals by calls of a delete that have not been acknowledged yet */
@@ -198,6 +206,16 @@ struct world {
 	int stray;   /* the proxy with another list of servers; -1 for none */
 	bool skewed; /* the clocks of proxies differ by a second */
 	bool dated;  /* clients touch sets with dates */
+	/* expiring.c: members expire; errors of estimates in milliseconds; the last dates */
+	bool expiring;
+	int64_t clock_errors[SIM_PROXIES][SIM_SERVERS];
+	struct expiring_date {
+		int key;
+		uint32_t date;
+	} last_dates[EXPIRING_DATES];
+	size_t date_count;
+	bool starting;                              /* a command is being started */
+	uint64_t full_reads[SIM_PROXIES][SIM_KEYS]; /* MUTATION_OLD_MOMENT: the last, by proxies */
 	/* dates.c: this date is no longer checked */
 	bool date_lost[SIM_KEYS];
 	int64_t dates; /* dates.c: number of chosen dates */
@@ -224,6 +242,7 @@ struct world {
 	uint64_t commands, failures, compactions, merges, incomplete;
 	/* lives.c, dates.c: touches that a correction has undone, and may not have detected */
 	uint64_t undone;
+	uint64_t expired; /* members that rewrites dropped */
 };
 
 /* Runs one history. If a check failed, `violation` and `detail` describe it. */
@@ -239,6 +258,7 @@ void world_fail(struct world *world, const char *what, const char *format, ...)
 uint64_t world_random(struct world *world, uint64_t below);
 bool world_chance(struct world *world, unsigned percent);
 uint64_t world_now(const struct world *world); /* milliseconds */
+void world_settle(struct world *world);        /* until nothing is in flight */
 int world_server(struct slice key);
 /* Returns the number of the set whose base has this key; -1 for any other key. */
 int world_set(struct slice key);
@@ -302,8 +322,12 @@ bool check_says(const struct sim_op *op, const char *word);
  */
 uint64_t check_since(const struct sim_op *op, size_t before);
 
-/* check_reads.c: a read has its reply, which is not an error. */
+/*
+ * check_reads.c: a read has its reply, which is not an error; whether some reader since that tick
+ * may have found that a member is in its set, or is not.
+ */
 void check_answer(struct sim_op *op);
+bool check_was(const struct world *world, int key, int member, uint64_t since, bool in);
 
 /*
  * check_form.c: the same for the encodings other than oplog; an operation is issued, a message
@@ -355,6 +379,16 @@ void mutate_stakes_executed(struct world *world, struct message *message);
  */
 void mutate_lives_sent(struct world *world, struct message *message);
 void mutate_lives_executed(struct world *world, struct message *message);
+
+/*
+ * mutate_expiring.c: the same for the bugs in members that expire; how much an estimate of a clock
+ * is off; and whether the bug needs such members.
+ */
+void mutate_expiring_sent(struct world *world, struct message *message);
+void mutate_expiring_execute(struct world *world, struct message *message);
+void mutate_expiring_executed(struct world *world, struct message *message);
+int64_t mutate_expiring_clock(const struct lan_proxy *proxy, int server);
+bool mutate_expiring_needed(const struct world *world);
 
 /* mutate_leases.c: the same for the bugs in leases. */
 void mutate_leases_sent(struct world *world, struct message *message);

@@ -5,6 +5,7 @@
  * array.
  */
 #include "collection/set/answer.h"
+#include "collection/set/moment.h"
 #include "collection/text/fences.h"
 #include "input.h"
 #include "set_model.h"

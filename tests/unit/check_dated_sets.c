@@ -4,6 +4,7 @@
  * as nothing expires.
  */
 #include "collection/set/answer.h"
+#include "collection/set/moment.h"
 
 #include "dated.h"
 #include "unit.h"

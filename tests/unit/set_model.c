@@ -1,4 +1,5 @@
 #include "set_model.h"
+#include "collection/set/moment.h"
 
 #include <fnmatch.h>
 #include <stdio.h>

@@ -4,6 +4,7 @@
 
 #include "collection/set/count.h"
 #include "collection/set/match.h"
+#include "collection/set/moment.h"
 #include "collection/set/walk.h"
 #include "util/glob.h"
 #include "util/random.h"

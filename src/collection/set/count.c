@@ -1,5 +1,6 @@
 #include "collection/set/count.h"
 
+#include "collection/set/moment.h"
 #include "collection/set/walk.h"
 #include "util/alloc.h"
 

@@ -40,7 +40,7 @@ static void end_expire(struct lane *lane, enum outcome_status status, const stru
 	lane_next(lane);
 }
 
-static struct set_request question(const struct expire *e)
+static struct set_request test_of(const struct expire *e)
 {
 	return (struct set_request){ .verb = SET_TEST, .members = buf_slice(&e->members) };
 }
@@ -65,7 +65,7 @@ static void expire_list_members(struct lane *lane, const struct result *r)
 		if (lane_pauses(lane, TOKEN_STEPS, expire_list_members))
 			return;
 	}
-	e->asked = question(e);
+	e->asked = test_of(e);
 	fetch_begin(&e->fetch, lane, &e->asked, true, expire_on_tested);
 }
 
@@ -89,7 +89,7 @@ static void expire_on_tested(
 	expire_choose(lane, NULL);
 }
 
-static void store(struct lane *lane)
+static void store_additions(struct lane *lane)
 {
 	struct expire *e = lane->work;
 	const struct opening *open = &e->fetch.open;
@@ -128,7 +128,7 @@ static void expire_choose(struct lane *lane, const struct result *r)
 	else if (open->date == KEEP_UNKNOWN)
 		end_expire(lane, OUTCOME_BUSY, NULL);
 	else
-		store(lane);
+		store_additions(lane);
 }
 
 static void expire_on_stored(struct lane *lane, const struct result *r)
@@ -141,7 +141,7 @@ static void expire_on_stored(struct lane *lane, const struct result *r)
 		end_expire(lane, OUTCOME_FAILED, r);
 	} else {
 		set_request_free(&e->asked);
-		e->asked = question(e);
+		e->asked = test_of(e);
 		opening_lost(&e->fetch.open);
 	}
 }

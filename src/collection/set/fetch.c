@@ -28,6 +28,7 @@
 #include "collection/rewrite/ahead.h"
 #include "collection/rewrite/parts.h"
 #include "collection/set/answer.h"
+#include "collection/set/moment.h"
 #include "util/alloc.h"
 #include "util/check.h"
 
@@ -135,7 +136,7 @@ static void saw(struct lane *lane, const struct result *r, struct slice base)
  * The answers are those of the moment at which the base was read. Elements of a list stay: its view
  * is at no moment.
  */
-static void advance(struct lane *lane)
+static void pass_dates(struct lane *lane)
 {
 	struct fetch *f = lane->work;
 	struct set_view *view = &f->entry->view;
@@ -158,7 +159,7 @@ static void fetch_on_token_read(struct lane *lane, const struct result *r)
 		lane->lanes->stats.cache_hits++;
 		opening_keep(&f->open, r, buf_slice(&f->entry->view.base));
 		saw(lane, r, buf_slice(&f->entry->view.base));
-		advance(lane);
+		pass_dates(lane);
 		fetch_answer(lane, NULL);
 	} else {
 		f->entry->churning = CALM;
@@ -196,7 +197,7 @@ static void fetch_on_view_updated(struct lane *lane, const struct result *r)
 	/* After a lost race the key may hold a different collection. */
 	f->may_have_long = lane_is_list(lane, &view->split);
 	f->is_list = f->may_have_long && (view->split.ref_count || lane->rule->max);
-	advance(lane);
+	pass_dates(lane);
 	if (is_broken(f) && (!f->open.missing_on || f->open.missing_on == r->connection)) {
 		f->stays = !f->open.missing_on;
 		f->entry->suspect |= f->stays;

@@ -6,7 +6,7 @@
  *     overlay   the log after the references, folded
  *
  * It is the set at one moment, v->now: members whose date has passed by then are not in it. That
- * moves on with set_view_advance, which drops what was computed once a member may have expired.
+ * moves on with set_view_advance (moment.h), which drops what was computed once a member may have expired.
  *
  * set_view_update applies a new version of the base. If the base only grew, the added bytes are
  * folded in. If its references changed, the remaining runs keep their tables. A lookup that needs a
@@ -100,27 +100,10 @@ static inline bool set_view_has_long(const struct set_view *v)
 }
 
 /*
- * Moves the view to a later moment by the clock of the set's server, if it has members that expire.
- * An answer in progress that depends on one that has expired begins again.
+ * Drops what was computed from the members, after some of the overlay have expired; if `lower`, also
+ * what depends on those of the layers below it.
  */
-void set_view_advance(struct set_view *v, int64_t now);
-static inline bool set_view_is_dated(const struct set_view *v)
-{
-	return v->overlay.dated || v->head.dated || v->dated_runs;
-}
-
-/* Returns whether about half of a run has expired, so that a merge would make the set smaller. */
-bool set_view_is_spent(const struct set_view *v);
-
-/*
- * Stores the number of members of a run that have expired. Returns false if that needs parts which
- * are not in memory; then they are wanted.
- */
-bool set_view_expired(struct set_view *v, size_t run, uint64_t *out)
-	__attribute__((warn_unused_result));
-
-/* Stores the date of a member in `date`; EXPIRY_NONE if it does not expire. */
-enum set_found set_view_date(struct set_view *v, struct slice member, uint32_t *date);
+void set_view_forget(struct set_view *v, bool lower);
 
 /* Returns whether everything in the view is derived from this base. */
 bool set_view_is_of(const struct set_view *v, struct slice base);

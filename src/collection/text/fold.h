@@ -52,8 +52,8 @@ void fold_free(struct fold *f);
 
 /*
  * Reads a log: tokens `+member` and `-member`, each followed by one space. Dates of the base
- * (date.h) are skipped. Returns false if the log is malformed, or a word is too long; then the fold may only be
- * passed to fold_reset or fold_free.
+ * (date.h) are skipped. Returns false if the log is malformed, or a word is too long; then the fold
+ * may only be passed to fold_reset or fold_free.
  */
 bool fold_log(struct fold *f, struct slice log) __attribute__((warn_unused_result));
 

@@ -23,8 +23,8 @@
  * that item is an index (fences.h), which lists the tables. The check is that of the item's value
  * (util/check.h), 16 hexadecimal digits. Entries, removals among them, and bytes are totals of the
  * run's tables. The second form is that of a run with members that expire: their number, and the
- * mean of their dates. Removals in the oldest run have no effect; it has some only if all older runs were
- * merged to nothing.
+ * mean of their dates. Removals in the oldest run have no effect; it has some only if all older
+ * runs were merged to nothing.
  *
  * Words of the log of a set may have dates: see expiry.h. The log may also have dates at which the
  * base expires: see date.h. That of a list may have elements

@@ -221,7 +221,7 @@ TEST(newer_runs_remove_what_has_expired)
 	asks_and_hears("sismember k x\r\n", "1\r\n");
 	ck_assert_uint_eq(merges(), 1);
 	ck_assert_str_eq(strchr(stored_show(&server), ']'),
-		"] @[-m0001 -m0002 +m0003^9 +m0004 +m0005|+m0006 +x^5 -x2 +x3 +x4 +y|+z] ");
+		"] @[-m0001 -m0002 +m0003^9 +m0004 +m0005|+m0006 +x^5 -x2 +x3 +x4|+y +z] ");
 	asks_and_hears("scard k\r\nsttl k m0003\r\nsttl k m0001\r\n", "303\r\n9\r\nNOT_FOUND\r\n");
 	buf_free(&log);
 }

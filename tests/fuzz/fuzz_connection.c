@@ -394,9 +394,7 @@ static const char *const requests[] = {
 	"set q|lpush1|l 0 0 6\r\nget k\n\r\n",
 	"set q|smismember|k 0 0 5\r\na b\na\r\n",
 	"ms q|sclaim1|k 2 q\r\n\r\n\r\n",
-	"saddex k 5 a b\r\n",
-	"sexpire k 0 a\r\n",
-	"sttl k a\r\n",
+	"saddex k 5 a b\r\nsexpire k 0 a\r\nsttl k a\r\n",
 	"nonsense\r\n",
 	"get\r\n",
 };

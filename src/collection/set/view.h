@@ -6,7 +6,8 @@
  *     overlay   the log after the references, folded
  *
  * It is the set at one moment, v->now: members whose date has passed by then are not in it. That
- * moves on with set_view_advance (moment.h), which drops what was computed once a member may have expired.
+ * moves on with set_view_advance (moment.h), which drops what was computed once a member may have
+ * expired.
  *
  * set_view_update applies a new version of the base. If the base only grew, the added bytes are
  * folded in. If its references changed, the remaining runs keep their tables. A lookup that needs a
@@ -100,8 +101,8 @@ static inline bool set_view_has_long(const struct set_view *v)
 }
 
 /*
- * Drops what was computed from the members, after some of the overlay have expired; if `lower`, also
- * what depends on those of the layers below it.
+ * Drops what was computed from the members, after some of the overlay have expired; if `lower`,
+ * also what depends on those of the layers below it.
  */
 void set_view_forget(struct set_view *v, bool lower);
 

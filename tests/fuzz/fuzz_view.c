@@ -11,7 +11,7 @@
 #include "set_model.h"
 #include "util/check.h"
 
-enum { RUNS_MAX = 5, TABLES_MAX = 6, MEMBERS_MAX = 40, CHANGES_MAX = 40, ROUNDS_MAX = 100 };
+enum { RUNS_MAX = 5, TABLES_MAX = 6, MEMBERS_MAX = 40, CHANGES_MAX = 12, ROUNDS_MAX = 100 };
 
 static struct set_store store;
 static struct set_view view;

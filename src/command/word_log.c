@@ -190,7 +190,7 @@ static size_t log_of_elements(const struct word_text *text)
 /* Returns the bytes of the dates of a text, or a few more. */
 static size_t log_of_dates(const struct word_text *text)
 {
-	return (count_special(text) + 1) * EXPIRY_SIZE;
+	return text->rest.n ? (count_special(text) + 1) * EXPIRY_SIZE : 0;
 }
 
 static size_t log_max(const struct word_log *w)

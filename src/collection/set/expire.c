@@ -1,5 +1,5 @@
 /*
- * Sets when members expire, of those that are in the set:
+ * Sets the date at which members expire. Those that are not in the set are skipped:
  *
  *     read -> choose -> none: done
  *                    -> CAS of the base with their additions after its log

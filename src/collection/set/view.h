@@ -101,8 +101,8 @@ static inline bool set_view_has_long(const struct set_view *v)
 }
 
 /*
- * Drops what was computed from the members, after some of the overlay have expired; if `lower`,
- * also what depends on those of the layers below it.
+ * Drops what was computed from the overlay, because members in it have expired. With `lower`,
+ * members of the head or the runs have, and all that depends on these is dropped, too.
  */
 void set_view_forget(struct set_view *v, bool lower);
 

@@ -10,17 +10,10 @@
 #ifndef SIM_HOLDING_H
 #define SIM_HOLDING_H
 
-#include <sys/queue.h>
-
-#include "command/task.h"
-#include "histories.h"
-#include "lan.h"
-#include "waiting/push_board.h"
-#include "waiting/waiting.h"
+#include "stage.h"
 
 enum {
 	HOLDING_SERVERS = 2,
-	HOLDING_PROXIES = 3,
 	HOLDING_CLIENTS = 8,
 	HOLDING_LISTS = 3,
 	HOLDING_BURIES = 1, /* j1 */
@@ -73,41 +66,26 @@ struct holding;
 
 /* A command of a client. */
 struct holding_op {
-	TAILQ_ENTRY(holding_op) link;
+	struct stage_op stage;
 	struct holding *world;
-	struct holding_proxy *proxy;
-	int client, list, job; /* the job whose ticket it has, or -1 */
-	command_id command;
+	int list, job; /* the job whose ticket it has, or -1 */
 	char ticket[HOLDING_TICKET + 1];
 	char overdue[HOLDING_TICKET + 1]; /* of a job that was due when the command was sent */
 	size_t version;                   /* of the list when it was sent */
-	uint64_t issued, deadline;
-	struct task *task;
-	struct account account;
-	struct buf line, reply;
-};
-
-struct holding_proxy {
-	struct lan_proxy lan; /* first, since its host is the first one of the lan_proxy */
-	struct holding *world;
-	uint64_t kill_at; /* the call after which it is killed; 0 for none */
 };
 
 struct holding {
-	struct lan lan;
-	struct holding_proxy proxies[HOLDING_PROXIES];
-	struct push_board boards[HOLDING_PROXIES];
-	struct rules rules;
-	const struct collection_options *options;
+	struct stage stage;
+	struct stage_proxy proxies[STAGE_PROXIES];
+	struct push_board boards[STAGE_PROXIES];
 	enum holding_mutation mutation;
-	bool trouble, restarts, ending;
+	bool restarts;
 	bool scarce; /* most clients find no job */
 	struct holding_client {
 		bool busy;
 		int job; /* that it may hold, or -1 */
 		char ticket[HOLDING_TICKET + 1];
 	} clients[HOLDING_CLIENTS];
-	TAILQ_HEAD(, holding_op) ops;
 	struct holding_state lists[HOLDING_LISTS];
 	struct holding_job jobs[HOLDING_JOBS];
 	int job_count;
@@ -118,24 +96,17 @@ struct holding {
 	size_t version_count[HOLDING_LISTS];
 	/* since when a client could have a job, in milliseconds; UINT64_MAX: there is none */
 	uint64_t filled[HOLDING_LISTS];
-	const char *violation;
-	char detail[400];
-	uint64_t commands, failures, kills, held, returned, dead;
+	uint64_t held, returned, dead;
 };
 
 /* For histories_main. */
 extern const struct histories holding_histories;
 
-void holding_fail(struct holding *world, const char *what, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-bool holding_chance(struct holding *world, unsigned percent);
-/* Milliseconds; seconds of the clock of a list's server. */
-uint64_t holding_now(const struct holding *world);
+/* Seconds of the clock of a list's server. */
 int64_t holding_clock(struct holding *world, int list);
 /* Returns the list whose base has this key, or -1; the key, of two characters. */
 int holding_list(struct slice key);
 const char *holding_key(int list);
-void holding_settle(struct holding *world);
 
 /* --- holding_model.c --- */
 
@@ -145,7 +116,8 @@ void holding_read(struct holding *world, int list, struct slice base, struct hol
 void holding_executed(struct holding *world, const struct message *message, int list);
 /* Its server has restarted: its jobs are lost. */
 void holding_lost(struct holding *world, int list);
-void holding_answered(struct holding_op *op);
+/* As in stage_hooks. */
+void holding_answered(struct stage_op *op);
 void holding_check_waiters(struct holding *world);
 void holding_check_end(struct holding *world);
 /* Returns whether a job with this ticket is held in a list; its number. */
@@ -155,8 +127,6 @@ bool holding_is_held(const struct holding *world, int list, const char *ticket, 
 
 void holding_act(struct holding *world);
 void holding_drain(struct holding *world);
-void holding_free_op(struct holding_op *op);
-void holding_replied(struct holding_op *op);
 
 /* --- holding_mutate.c --- */
 

@@ -121,7 +121,7 @@ static void mutate_cas(struct lan *lan, struct message *m)
 			omit(m, "~h", HOLDING_JOBS);
 		break;
 	case HOLDING_REWRITE:
-		omit(m, "~h", holding_chance(w, 5));
+		omit(m, "~h", stage_chance(&w->stage, 5));
 		break;
 	case HOLDING_COUNTS:
 		omit(m, "~d", 1);

@@ -16,7 +16,7 @@ static bool is_part_of_target(const struct call *call)
 
 static uint64_t later(struct taking *w)
 {
-	return 5000 + taking_random(w, 20000);
+	return 5000 + stage_random(&w->stage, 20000);
 }
 
 void taking_mutate_sent(struct lan *lan, struct message *m)
@@ -70,7 +70,7 @@ static int count(struct slice base)
  */
 static bool takes_back(struct taking *w, const struct message *m)
 {
-	const struct memcached_item *item = lan_find(&w->lan, m->call.key);
+	const struct memcached_item *item = lan_find(&w->stage.lan, m->call.key);
 	int list = taking_list(m->call.key), before = item ? count(buf_slice(&item->value)) : -1;
 	const struct taking_op *op;
 	bool moves = false;
@@ -78,7 +78,7 @@ static bool takes_back(struct taking *w, const struct message *m)
 	if (m->call.verb != CALL_CAS || list < TAKING_SHARES || before < 1 ||
 		count(m->call.value) != before - 1)
 		return false;
-	TAILQ_FOREACH(op, &w->ops, link) {
+	STAGE_FOREACH(op, w) {
 		if (op->from == list)
 			return false;
 		moves |= op->to == list;
@@ -117,8 +117,8 @@ void taking_mutate_executed(struct taking *w, struct message *m)
 			m->result.status = RESULT_DONE;
 		break;
 	case TAKING_EARLY_DELETE:
-		if (is_part_of_target(&m->call) && lan_find(&w->lan, SLICE("t0")))
-			memcached_remove(lan_find(&w->lan, SLICE("t0")));
+		if (is_part_of_target(&m->call) && lan_find(&w->stage.lan, SLICE("t0")))
+			memcached_remove(lan_find(&w->stage.lan, SLICE("t0")));
 		break;
 	case TAKING_NOT_WOKEN:
 		if (asks(m))

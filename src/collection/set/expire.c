@@ -93,22 +93,20 @@ static void store_additions(struct lane *lane)
 {
 	struct expire *e = lane->work;
 	const struct opening *open = &e->fetch.open;
-	struct buf value = BUF_EMPTY;
-	struct call call;
+	struct slice base = fetch_base(&e->fetch), words = buf_slice(&e->chosen);
+	enum outcome_status may = keep_check(&open->read, open->date);
 
-	buf_add_slice(&value, fetch_base(&e->fetch));
-	buf_add_slice(&value, buf_slice(&e->chosen));
-	lane_grew(lane, buf_size(&value));
-	call = keep_cas(&value, &open->read, open->date);
-	lane_charge(lane, call.value.n);
-	lane_call(lane, call, expire_on_stored);
-	buf_free(&value);
+	if (may != OUTCOME_DONE) {
+		end_expire(lane, may, NULL);
+		return;
+	}
+	lane_grew(lane, base.n + words.n);
+	keep_append(lane, &open->read, base, open->date, words, expire_on_stored);
 }
 
 static void expire_choose(struct lane *lane, const struct result *r)
 {
 	struct expire *e = lane->work;
-	const struct opening *open = &e->fetch.open;
 	struct slice token;
 
 	(void)r;
@@ -123,10 +121,6 @@ static void expire_choose(struct lane *lane, const struct result *r)
 	}
 	if (e->number == 0)
 		end_expire(lane, OUTCOME_DONE, NULL);
-	else if (open->read.cas == 0)
-		end_expire(lane, OUTCOME_NO_CAS, NULL);
-	else if (open->date == KEEP_UNKNOWN)
-		end_expire(lane, OUTCOME_BUSY, NULL);
 	else
 		store_additions(lane);
 }

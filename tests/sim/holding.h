@@ -5,6 +5,10 @@
  * place; it leaves the place where it is held only by its ticket, or when its time is over by the
  * clock of the server. In the end all jobs are done, or among the dead ones.
  *
+ * In some histories all lists move to other servers, whose clocks differ: the list is what its
+ * former server has, and otherwise what the new one has. A proxy reads the clock of the new server
+ * from a moment before the move on, which is another one for each proxy.
+ *
  * The lists are j0, and j1, whose jobs go to d0 when they were delivered too often.
  */
 #ifndef SIM_HOLDING_H
@@ -13,7 +17,8 @@
 #include "stage.h"
 
 enum {
-	HOLDING_SERVERS = 2,
+	HOLDING_SERVERS = 3,
+	HOLDING_FORMER = 2, /* the first of them, on which all lists are at first */
 	HOLDING_CLIENTS = 8,
 	HOLDING_LISTS = 3,
 	HOLDING_BURIES = 1, /* j1 */
@@ -24,7 +29,8 @@ enum {
 	HOLDING_TICKET = 12,
 	HOLDING_SECONDS = 3,       /* of a hold, at most */
 	HOLDING_DEAD_SECONDS = 60, /* of the hold before a job is moved to the dead ones */
-	HOLDING_BESIDE = 2500      /* milliseconds that a client may wait although there is a job */
+	HOLDING_BESIDE = 2500,     /* milliseconds that a client may wait although there is a job */
+	HOLDING_MARGIN = 2         /* seconds, of a move */
 };
 
 /* Bugs that are inserted on purpose. The checks must find each of them. */
@@ -74,13 +80,23 @@ struct holding_op {
 	size_t version;                   /* of the list when it was sent */
 };
 
+struct holding_proxy {
+	struct stage_proxy stage;
+	struct lan_host inner; /* the env for calls of moves, which name their server */
+	struct moves *moves;   /* NULL if the lists do not move */
+};
+
 struct holding {
 	struct stage stage;
-	struct stage_proxy proxies[STAGE_PROXIES];
+	struct holding_proxy proxies[STAGE_PROXIES];
 	struct push_board boards[STAGE_PROXIES];
 	enum holding_mutation mutation;
 	bool restarts;
 	bool scarce; /* most clients find no job */
+	/* If the lists move: the time in seconds, else 0; the new ring; the moments in milliseconds. */
+	int64_t at;
+	unsigned turn;
+	uint64_t reloads[STAGE_PROXIES];
 	struct holding_client {
 		bool busy;
 		int job; /* that it may hold, or -1 */
@@ -96,22 +112,26 @@ struct holding {
 	size_t version_count[HOLDING_LISTS];
 	/* since when a client could have a job, in milliseconds; UINT64_MAX: there is none */
 	uint64_t filled[HOLDING_LISTS];
-	uint64_t held, returned, dead;
+	uint64_t held, returned, dead, moved;
 };
 
 /* For histories_main. */
 extern const struct histories holding_histories;
 
-/* Seconds of the clock of a list's server. */
-int64_t holding_clock(struct holding *world, int list);
+/*
+ * Return the seconds of the clock of a list's server: proxies may read two clocks until the list
+ * moves.
+ */
+int64_t holding_least(const struct holding *world, int list);
+int64_t holding_most(const struct holding *world, int list);
+/* Returns the item of a key on its server, or on the former one; NULL if that has none. */
+const struct memcached_item *holding_item(struct holding *world, struct slice key, bool former);
 /* Returns the list whose base has this key, or -1; the key, of two characters. */
 int holding_list(struct slice key);
 const char *holding_key(int list);
 
 /* --- holding_model.c --- */
 
-/* Reads a base, without the code under test. */
-void holding_read(struct holding *world, int list, struct slice base, struct holding_state *out);
 /* Compares the stored list with that before the call. */
 void holding_executed(struct holding *world, const struct message *message, int list);
 /* Its server has restarted: its jobs are lost. */

@@ -24,7 +24,7 @@ static void note_overdue(struct holding_op *op)
 	const struct holding_state *s = &w->lists[op->list];
 
 	for (int i = 0; i < w->job_count; i++) {
-		if (s->jobs[i].held && s->jobs[i].date <= holding_clock(w, op->list))
+		if (s->jobs[i].held && s->jobs[i].date <= holding_least(w, op->list))
 			memcpy(op->overdue, s->jobs[i].ticket, sizeof(op->overdue));
 	}
 }

@@ -1,6 +1,7 @@
 /* The jobs of holding.h: where each one is, and how it may get from one place to another. */
 #include <stdlib.h>
 
+#include "collection/move/mark.h"
 #include "holding.h"
 #include "protocol/commands.h"
 #include "util/num.h"
@@ -64,7 +65,9 @@ static void add_segment(struct holding *w, int list, struct slice token, struct 
 
 	id = slice_skip(slice_of(id.p, id.n - CHECK), 1);
 	buf_printf(&key, "%s.%.*s", holding_key(list), (int)id.n, id.p);
-	item = lan_find(&w->stage.lan, buf_slice(&key));
+	item = holding_item(w, buf_slice(&key), false);
+	if (!item)
+		item = holding_item(w, buf_slice(&key), true);
 	buf_free(&key);
 	if (window.n) {
 		(void)num_parse_u64(slice_cut(&window, ':'), &skip);
@@ -81,12 +84,10 @@ static void add_segment(struct holding *w, int list, struct slice token, struct 
 	}
 }
 
-void holding_read(struct holding *w, int list, struct slice base, struct holding_state *s)
+static void read_base(struct holding *w, int list, struct slice base, struct holding_state *s)
 {
 	struct slice token;
 
-	memset(s, 0, sizeof(*s));
-	s->due = INT64_MAX;
 	while ((token = slice_token(&base)).n) {
 		if (token.p[0] == '+')
 			add_listed(w, s, slice_skip(token, 1));
@@ -118,7 +119,7 @@ static void wrong(const struct change *c, const char *what)
 /* Returns whether it may leave the place where it was held, and be delivered again. */
 static bool is_free(const struct change *c)
 {
-	return c->old->date <= holding_clock(c->w, c->list) || c->w->jobs[c->job].fail_sent;
+	return c->old->date <= holding_most(c->w, c->list) || c->w->jobs[c->job].fail_sent;
 }
 
 /* The clock was read before the call was sent: up to a second, and the delay of a call, earlier. */
@@ -126,7 +127,8 @@ static void check_held(const struct change *c)
 {
 	enum { LATE = 1 };
 	struct holding_job *job = &c->w->jobs[c->job];
-	int64_t now = holding_clock(c->w, c->list), date = c->new->date;
+	int64_t least = holding_least(c->w, c->list), most = holding_most(c->w, c->list);
+	int64_t date = c->new->date;
 	bool dies = c->list == HOLDING_BURIES && job->holds >= HOLDING_AFTER;
 	int64_t seconds = dies ? HOLDING_DEAD_SECONDS : HOLDING_SECONDS;
 
@@ -138,16 +140,16 @@ static void check_held(const struct change *c)
 	memcpy(job->ticket, c->new->ticket, sizeof(job->ticket));
 	if (c->new->deliveries != job->holds)
 		wrong(c, "a job with another number of deliveries");
-	if (date < now + 2 - LATE || date > now + seconds + 1)
+	if (date < least + 2 - LATE || date > most + seconds + 1)
 		stage_fail(&c->w->stage, "a job is held for another time", "e%d: %lld seconds",
-			c->job, (long long)(date - now));
+			c->job, (long long)(date - least));
 }
 
 /* It is next again: no job that was in the list is before it; or if it has failed, the last. */
 static void check_end(const struct change *c, const struct holding_state *now)
 {
 	const struct holding_state *before = &c->w->lists[c->list];
-	bool right = c->old->date <= holding_clock(c->w, c->list) ? c->old->right : !c->old->right;
+	bool right = c->old->right;
 
 	c->w->returned++;
 	/* Both may be so. */
@@ -234,11 +236,23 @@ static void remember(struct holding *w, int list)
 		(struct holding_version){ w->lists[list].count, w->lists[list].hash };
 }
 
+/* Of a copy that is about to become the item, others may have prepended and appended to the mark. */
 static void read_stored(struct holding *w, int list, struct holding_state *out)
 {
-	const struct memcached_item *item = lan_find(&w->stage.lan, slice_of(holding_key(list), 2));
+	struct slice key = slice_of(holding_key(list), 2);
+	const struct memcached_item *former = holding_item(w, key, true),
+				    *item = former ? former : holding_item(w, key, false);
+	struct mark mark = { .kind = MARK_CLAIM };
 
-	holding_read(w, list, item ? buf_slice(&item->value) : slice_of("", 0), out);
+	memset(out, 0, sizeof(*out));
+	out->due = INT64_MAX;
+	if (item)
+		mark = mark_read(key, item->flags, buf_slice(&item->value));
+	if (mark.kind == MARK_CLAIM)
+		return;
+	read_base(w, list, mark.before, out);
+	read_base(w, list, mark.value, out);
+	read_base(w, list, mark.behind, out);
 }
 
 void holding_executed(struct holding *w, const struct message *m, int list)
@@ -405,11 +419,12 @@ void holding_answered(struct stage_op *answered)
 
 void holding_check_waiters(struct holding *w)
 {
-	uint64_t now = stage_now(&w->stage);
+	/* Before a move, the clock of another server may show that a job is due. */
+	uint64_t now = stage_now(&w->stage), moves = w->at ? ((uint64_t)w->at + 1) * 1000 : 0;
 	const struct holding_op *op;
 
 	for (int i = 0; i < HOLDING_DEAD; i++) {
-		if (w->lists[i].count == 0 && w->lists[i].due > holding_clock(w, i))
+		if (w->lists[i].count == 0 && w->lists[i].due > holding_least(w, i))
 			w->filled[i] = UINT64_MAX;
 		else if (w->filled[i] == UINT64_MAX)
 			w->filled[i] = now;
@@ -419,6 +434,7 @@ void holding_check_waiters(struct holding *w)
 		if (op->stage.command != COMMAND_BLHOLD || since == UINT64_MAX || w->stage.trouble)
 			continue;
 		since = since < op->stage.issued ? op->stage.issued : since;
+		since = since < moves ? moves : since;
 		if (now > since + HOLDING_BESIDE)
 			stage_fail(&w->stage, "a client waits beside a list with a job", "%.*s",
 				STAGE_LINE(op));

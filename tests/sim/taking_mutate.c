@@ -34,7 +34,7 @@ void taking_mutate_sent(struct lan *lan, struct message *m)
 		break;
 	case TAKING_SMOVE_DATE:
 		if (adds_moved(&m->call))
-			expiring_postpone(m->call.value);
+			expiring_change_dates(m->call.value, false);
 		break;
 	case TAKING_EARLY_STORE:
 		if (is_part_of_target(&m->call))

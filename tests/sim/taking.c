@@ -238,13 +238,15 @@ static void add_rules(struct taking *w, uint64_t seed)
 {
 	static const struct slice prefixes[] = { { "s", 1 }, { "t", 1 } };
 
-	w->expires = seed / 3 % 3 == 1 || w->mutation == TAKING_SMOVE_DATE;
-	if (!w->expires)
+	bool expired = w->mutation == TAKING_SEES_EXPIRED;
+
+	if (seed / 3 % 3 != 1 && w->mutation != TAKING_SMOVE_DATE && !expired)
 		return;
+	w->life = w->kind == TAKING_SMOVES && (seed % 2 || expired) ? TAKING_SHORT : TAKING_LIFE;
 	for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++) {
 		w->own_rules[i] = rules_default_collection;
 		w->own_rules[i].prefix = prefixes[i];
-		w->own_rules[i].member_ttl = TAKING_LIFE;
+		w->own_rules[i].member_ttl = (int64_t)w->life;
 	}
 	w->stage.rules = (struct rules){ .collections = w->own_rules, .collection_count = 2 };
 }

@@ -17,7 +17,8 @@
  * only a few keys may wait at once. Clients may leave while they wait: they get nothing that is pushed later, and stop waiting.
  *
  * In some histories the rules of sets make members expire long after the last command: the sets that
- * are read then must be empty.
+ * are read then must be empty. In some of those of members they expire within seconds: none is found
+ * after its date, or missing before it.
  *
  * In some histories clients also name a plain item as a target of moves: they must receive an
  * error, and it must not change.
@@ -44,6 +45,7 @@ enum {
 	TAKING_VOLATILE = 16, /* and members that are added and removed */
 	TAKING_BESIDE = 1000, /* milliseconds that a client may wait although there is an element */
 	TAKING_LIFE = 1000,   /* seconds after which members expire, more than a history has */
+	TAKING_SHORT = 3,     /* the same in some histories */
 	/* milliseconds that a pop in flight may take after its client has disconnected */
 	TAKING_GONE = 500
 };
@@ -87,6 +89,11 @@ struct taking_set {
 	unsigned count;
 };
 
+/* The date of a member that expires is between these. */
+struct taking_date {
+	uint64_t least, most;
+};
+
 struct taking;
 
 /* A command of a client. */
@@ -117,7 +124,7 @@ struct taking {
 	struct push_board board,
 		own_board; /* Of the proxies that are workers of one process, and of the other proxy. */
 	struct collection_rule own_rules[2];
-	bool expires; /* members of sets do so, after the history */
+	uint64_t life; /* seconds after which members of sets expire; 0: never */
 	enum taking_kind kind;
 	enum taking_mutation mutation;
 	bool breaks, stalls; /* connections do so */
@@ -148,6 +155,7 @@ struct taking {
 	struct taking_member {
 		int set; /* its set, or -1 if its client does not know */
 		int failed;
+		struct taking_date date;
 	} members[TAKING_MEMBERS];
 	struct taking_set sources[TAKING_SHARES]; /* members that were loaded into them */
 	struct taking_store {
@@ -159,8 +167,9 @@ struct taking {
 	/* members that any source ever had */
 	uint32_t ever_loose;
 	enum taking_place loose[TAKING_SHARES][TAKING_VOLATILE]; /* according to the last replies */
-	struct taking_set last_read;                             /* by smembers */
-	uint64_t last_number;                                    /* the reply to the last store */
+	struct taking_date loose_dates[TAKING_SHARES][TAKING_VOLATILE];
+	struct taking_set last_read; /* by smembers */
+	uint64_t last_number;        /* the reply to the last store */
 	/* for a mutation: the first result of a poll */
 	uint64_t polls[STAGE_PROXIES][TAKING_LISTS];
 	/* Totals over the histories. */

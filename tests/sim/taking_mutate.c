@@ -102,6 +102,16 @@ static bool asks(const struct message *m)
 		taking_list(m->call.key) >= 0;
 }
 
+static void show_expired(struct message *m)
+{
+	if (m->call.verb != CALL_GET || taking_set_number(m->call.key) < 0 ||
+		m->result.status != RESULT_HIT || m->result.value.n == 0)
+		return;
+	buf_add_slice(&m->value, m->result.value);
+	m->result.value = buf_slice(&m->value);
+	expiring_change_dates(m->result.value, false);
+}
+
 void taking_mutate_executed(struct taking *w, struct message *m)
 {
 	bool lost = m->call.verb == CALL_CAS && m->result.status == RESULT_EXISTS;
@@ -111,6 +121,9 @@ void taking_mutate_executed(struct taking *w, struct message *m)
 	case TAKING_PLAIN_TARGET:
 		if (m->call.verb == CALL_GET && slice_equal(m->call.key, taking_plain))
 			m->result = (struct result){ .status = RESULT_MISS };
+		break;
+	case TAKING_SEES_EXPIRED:
+		show_expired(m);
 		break;
 	case TAKING_LOST_CAS:
 		if (lost && taking_list(m->call.key) >= 0)

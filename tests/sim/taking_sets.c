@@ -47,6 +47,43 @@ static struct taking_set read_reply(struct taking_op *op)
 	return set;
 }
 
+/* --- members that expire --- */
+
+/* All servers have the same clock. */
+static uint64_t second(const struct taking *w)
+{
+	return stage_now(&w->stage) / 1000;
+}
+
+/* Returns the date of a member that was added since then. */
+static struct taking_date date_since(const struct taking *w, uint64_t since)
+{
+	return (struct taking_date){ since / 1000 + w->life, second(w) + w->life };
+}
+
+/* Return whether a member must still be there; must have been gone at that time. */
+static bool must_be_there(const struct taking *w, const struct taking_date *date)
+{
+	return w->life != TAKING_SHORT || date->least > second(w);
+}
+
+static bool must_be_gone(const struct taking *w, const struct taking_date *date, uint64_t time)
+{
+	return w->life == TAKING_SHORT && date->most <= time / 1000;
+}
+
+/*
+ * Returns whether a read that was sent at that time shows a member as it cannot be. Of a place that
+ * is not known nothing is expected.
+ */
+static bool contradicts(const struct taking *w, enum taking_place place, enum taking_place is,
+	const struct taking_date *date, uint64_t time)
+{
+	if (place == TAKING_IN)
+		return is == TAKING_IN ? must_be_gone(w, date, time) : must_be_there(w, date);
+	return place == TAKING_OUT && is == TAKING_IN;
+}
+
 /* --- at first --- */
 
 static void load_source(struct taking *w, int set)
@@ -69,6 +106,7 @@ void taking_sets_init(struct taking *w)
 {
 	char line[256];
 	int n = snprintf(line, sizeof(line), "sadd s0");
+	uint64_t begun;
 
 	for (int set = 0; set < TAKING_SHARES && w->kind == TAKING_STORES; set++)
 		load_source(w, set);
@@ -76,8 +114,11 @@ void taking_sets_init(struct taking *w)
 		return;
 	for (int i = 0; i < TAKING_MEMBERS; i++)
 		n += snprintf(line + n, sizeof(line) - (size_t)n, " m%d", 10 + i);
+	begun = stage_now(&w->stage);
 	taking_ask(w, 0, COMMAND_SADD, line);
 	stage_settle(&w->stage);
+	for (int i = 0; i < TAKING_MEMBERS; i++)
+		w->members[i].date = date_since(w, begun);
 }
 
 /* --- commands of clients --- */
@@ -192,6 +233,7 @@ static void smove_answered(struct taking_op *op)
 {
 	struct taking *w = op->world;
 	struct taking_member *m = &w->members[op->member];
+	struct taking_date date = date_since(w, op->stage.issued);
 	struct slice reply = buf_slice(&op->stage.reply);
 
 	if (taking_is_unknown(op)) {
@@ -201,8 +243,14 @@ static void smove_answered(struct taking_op *op)
 		if (!m->failed && m->set != op->from)
 			stage_fail(&w->stage, "a member was moved from where it was not", "m%d",
 				10 + op->member);
+		if (!m->failed && must_be_gone(w, &m->date, op->stage.issued))
+			stage_fail(&w->stage, "a member was moved that had expired", "m%d",
+				10 + op->member);
+		/* A member that stays where it is may keep its date. */
+		m->date = (struct taking_date){ op->from == op->to ? m->date.least : date.least,
+			date.most };
 		m->set = op->to;
-	} else if (!m->failed && m->set == op->from) {
+	} else if (!m->failed && m->set == op->from && must_be_there(w, &m->date)) {
 		stage_fail(
 			&w->stage, "a member was not found where it was", "m%d", 10 + op->member);
 	}
@@ -216,6 +264,7 @@ static void loose_answered(struct taking_op *op)
 {
 	struct taking *w = op->world;
 	struct taking_client *c = &w->clients[op->stage.client];
+	struct taking_date *date = &w->loose_dates[op->from][op->member];
 	enum taking_place *place = &w->loose[op->from][op->member],
 			  is = op->stage.command == COMMAND_SADD ||
 			slice_starts(buf_slice(&op->stage.reply), SLICE("1"))
@@ -224,9 +273,14 @@ static void loose_answered(struct taking_op *op)
 
 	if (op->stage.command == COMMAND_SISMEMBER && taking_is_unknown(op))
 		return;
-	if (op->stage.command == COMMAND_SISMEMBER && *place && *place != is)
+	if (op->stage.command == COMMAND_SISMEMBER &&
+		contradicts(w, *place, is, date, op->stage.issued))
 		stage_fail(&w->stage, "a member is not as its client left it", "%.*s: %.*s",
 			STAGE_LINE(op), (int)buf_size(&op->stage.reply), op->stage.reply.data);
+	if (op->stage.command == COMMAND_SADD)
+		*date = date_since(w, op->stage.issued);
+	else if (*place == TAKING_SOMEWHERE)
+		*date = (struct taking_date){ 0, UINT64_MAX };
 	*place = taking_is_unknown(op) ? TAKING_SOMEWHERE : is;
 	if (!taking_is_unknown(op))
 		return;
@@ -284,12 +338,13 @@ static struct taking_set read_set(struct taking *w, int client, int set)
 	return w->last_read;
 }
 
-static void check_loose(struct taking *w, const struct taking_set *set, int number)
+/* The set was read since then. */
+static void check_loose(struct taking *w, const struct taking_set *set, int number, uint64_t time)
 {
 	for (int i = 0; i < TAKING_VOLATILE; i++) {
 		enum taking_place place = w->loose[number][i],
 				  is = set->loose >> i & 1 ? TAKING_IN : TAKING_OUT;
-		if (place && place != is)
+		if (contradicts(w, place, is, &w->loose_dates[number][i], time))
 			stage_fail(&w->stage, "a member is not as its client left it",
 				"%s k%d at the end", keys[number], 100 + loose_number(i));
 	}
@@ -298,19 +353,25 @@ static void check_loose(struct taking *w, const struct taking_set *set, int numb
 static void check_members(struct taking *w)
 {
 	struct taking_set sets[TAKING_SHARES];
+	uint64_t time = stage_now(&w->stage);
 
 	for (int set = 0; set < TAKING_SHARES; set++) {
 		sets[set] = read_set(w, set, set);
-		check_loose(w, &sets[set], set);
+		check_loose(w, &sets[set], set, time);
 	}
 	for (int i = 0; i < TAKING_MEMBERS && !w->stage.violation; i++) {
 		const struct taking_member *m = &w->members[i];
 		int count = 0;
 		for (int set = 0; set < TAKING_SHARES; set++)
 			count += sets[set].moved >> i & 1;
-		if (count == 0)
-			stage_fail(&w->stage, "a member was lost", "m%d", 10 + i);
-		else if (count > 1 + m->failed)
+		if (count == 0) {
+			if (must_be_there(w, &m->date) && !(m->failed && w->life == TAKING_SHORT))
+				stage_fail(&w->stage, "a member was lost", "m%d", 10 + i);
+			continue;
+		}
+		if (!m->failed && must_be_gone(w, &m->date, time))
+			stage_fail(&w->stage, "members have not expired", "m%d", 10 + i);
+		if (count > 1 + m->failed)
 			stage_fail(&w->stage, "a member is in more than one set", "m%d is in %d",
 				10 + i, count);
 		else if (!m->failed && !(sets[m->set].moved >> i & 1))
@@ -360,7 +421,7 @@ static void check_union(struct taking *w)
 	stage_settle(&w->stage);
 	for (int set = 0; set < TAKING_SHARES; set++) {
 		struct taking_set source = read_set(w, set, set);
-		check_loose(w, &source, set);
+		check_loose(w, &source, set, 0);
 		if (memcmp(source.stable, w->sources[set].stable, sizeof(source.stable)) != 0)
 			stage_fail(&w->stage, "a source has other members than before", "%s",
 				keys[set]);
@@ -379,7 +440,7 @@ static void check_union(struct taking *w)
 /* Long after the last command. */
 static void check_expired(struct taking *w)
 {
-	stage_run_until(&w->stage, stage_now(&w->stage) + TAKING_LIFE * 1000);
+	stage_run_until(&w->stage, stage_now(&w->stage) + w->life * 1000);
 	for (int set = 0; set < TAKING_SETS && !w->stage.violation; set++) {
 		struct taking_set left = read_set(w, set % STAGE_PROXIES, set);
 		if (left.count)
@@ -406,6 +467,6 @@ static void check_stores(struct taking *w)
 void taking_check_sets(struct taking *w)
 {
 	(w->kind == TAKING_SMOVES ? check_members : check_stores)(w);
-	if (w->expires && !w->stage.violation)
+	if (w->life && !w->stage.violation)
 		check_expired(w);
 }

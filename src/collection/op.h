@@ -26,7 +26,7 @@ enum op_kind {
 	OP_COMMIT,  /* replace `prefix` at the head of the base by `log` */
 	OP_LIST,    /* read or rewrite a list: see `list` */
 	OP_CLAIM,   /* add the member of `log`; the `number` is 1 if it was added, else 0 */
-	OP_EXPIRE,  /* append the additions of members in `log`; the `number` is how many */
+	OP_EXPIRE,  /* append the additions in `log`, a member once; the `number` is how many */
 	OP_LEASE,   /* take the lease of a missing set or list for `count` seconds */
 	OP_LOAD,  /* add `log` to the load with the lease `token`; if it `completes`, complete it */
 	OP_TOUCH, /* set the time to live of a collection and all its parts to `ttl` */

@@ -248,11 +248,14 @@ void expiring_check_date(struct world *w, int key, int member, uint32_t date)
 			"key %d member %d expires %u", key, member, (unsigned)date);
 }
 
-void expiring_postpone(struct slice log)
+void expiring_change_dates(struct slice log, bool past)
 {
-	static const char date[] = "\x02"
-				   "4000000000";
-	enum { DATE_SIZE = sizeof(date) - 1 };
+	static const char dates[][12] = { "\x02"
+					  "4000000000",
+		"\x02"
+		"0000000001" };
+	enum { DATE_SIZE = sizeof(dates[0]) - 1 };
+	const char *date = dates[past];
 
 	for (size_t i = 0; i + DATE_SIZE < log.n; i++) {
 		if (log.p[i] == date[0] && log.p[i + DATE_SIZE] == ' ')

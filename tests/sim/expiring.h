@@ -59,7 +59,7 @@ void expiring_sent(struct message *m);
 void expiring_executed(struct world *w, const struct message *m, int key, struct slice words);
 void expiring_reply(struct sim_op *op);
 
-/* Writes a date far in the future over each date of a log. */
-void expiring_postpone(struct slice log);
+/* For mutations: writes a date far in the future or the past over each date of a log. */
+void expiring_change_dates(struct slice log, bool past);
 
 #endif

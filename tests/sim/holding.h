@@ -5,22 +5,20 @@
  * place; it leaves the place where it is held only by its ticket, or when its time is over by the
  * clock of the server. In the end all jobs are done, or among the dead ones.
  *
+ * In some histories all lists move to other servers, whose clocks differ: the list is what its
+ * former server has, and otherwise what the new one has. A proxy reads the clock of the new server
+ * from a moment before the move on, which is another one for each proxy.
+ *
  * The lists are j0, and j1, whose jobs go to d0 when they were delivered too often.
  */
 #ifndef SIM_HOLDING_H
 #define SIM_HOLDING_H
 
-#include <sys/queue.h>
-
-#include "command/task.h"
-#include "histories.h"
-#include "lan.h"
-#include "waiting/push_board.h"
-#include "waiting/waiting.h"
+#include "stage.h"
 
 enum {
-	HOLDING_SERVERS = 2,
-	HOLDING_PROXIES = 3,
+	HOLDING_SERVERS = 3,
+	HOLDING_FORMER = 2, /* the first of them, on which all lists are at first */
 	HOLDING_CLIENTS = 8,
 	HOLDING_LISTS = 3,
 	HOLDING_BURIES = 1, /* j1 */
@@ -31,7 +29,8 @@ enum {
 	HOLDING_TICKET = 12,
 	HOLDING_SECONDS = 3,       /* of a hold, at most */
 	HOLDING_DEAD_SECONDS = 60, /* of the hold before a job is moved to the dead ones */
-	HOLDING_BESIDE = 2500      /* milliseconds that a client may wait although there is a job */
+	HOLDING_BESIDE = 2500,     /* milliseconds that a client may wait although there is a job */
+	HOLDING_MARGIN = 2         /* seconds, of a move */
 };
 
 /* Bugs that are inserted on purpose. The checks must find each of them. */
@@ -73,41 +72,36 @@ struct holding;
 
 /* A command of a client. */
 struct holding_op {
-	TAILQ_ENTRY(holding_op) link;
+	struct stage_op stage;
 	struct holding *world;
-	struct holding_proxy *proxy;
-	int client, list, job; /* the job whose ticket it has, or -1 */
-	command_id command;
+	int list, job; /* the job whose ticket it has, or -1 */
 	char ticket[HOLDING_TICKET + 1];
 	char overdue[HOLDING_TICKET + 1]; /* of a job that was due when the command was sent */
 	size_t version;                   /* of the list when it was sent */
-	uint64_t issued, deadline;
-	struct task *task;
-	struct account account;
-	struct buf line, reply;
 };
 
 struct holding_proxy {
-	struct lan_proxy lan; /* first, since its host is the first one of the lan_proxy */
-	struct holding *world;
-	uint64_t kill_at; /* the call after which it is killed; 0 for none */
+	struct stage_proxy stage;
+	struct lan_host inner; /* the env for calls of moves, which name their server */
+	struct moves *moves;   /* NULL if the lists do not move */
 };
 
 struct holding {
-	struct lan lan;
-	struct holding_proxy proxies[HOLDING_PROXIES];
-	struct push_board boards[HOLDING_PROXIES];
-	struct rules rules;
-	const struct collection_options *options;
+	struct stage stage;
+	struct holding_proxy proxies[STAGE_PROXIES];
+	struct push_board boards[STAGE_PROXIES];
 	enum holding_mutation mutation;
-	bool trouble, restarts, ending;
+	bool restarts;
 	bool scarce; /* most clients find no job */
+	/* If the lists move: the time in seconds, else 0; the new ring; the moments in milliseconds. */
+	int64_t at;
+	unsigned turn;
+	uint64_t reloads[STAGE_PROXIES];
 	struct holding_client {
 		bool busy;
 		int job; /* that it may hold, or -1 */
 		char ticket[HOLDING_TICKET + 1];
 	} clients[HOLDING_CLIENTS];
-	TAILQ_HEAD(, holding_op) ops;
 	struct holding_state lists[HOLDING_LISTS];
 	struct holding_job jobs[HOLDING_JOBS];
 	int job_count;
@@ -118,34 +112,32 @@ struct holding {
 	size_t version_count[HOLDING_LISTS];
 	/* since when a client could have a job, in milliseconds; UINT64_MAX: there is none */
 	uint64_t filled[HOLDING_LISTS];
-	const char *violation;
-	char detail[400];
-	uint64_t commands, failures, kills, held, returned, dead;
+	uint64_t held, returned, dead, moved;
 };
 
 /* For histories_main. */
 extern const struct histories holding_histories;
 
-void holding_fail(struct holding *world, const char *what, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-bool holding_chance(struct holding *world, unsigned percent);
-/* Milliseconds; seconds of the clock of a list's server. */
-uint64_t holding_now(const struct holding *world);
-int64_t holding_clock(struct holding *world, int list);
+/*
+ * Return the seconds of the clock of a list's server: proxies may read two clocks until the list
+ * moves.
+ */
+int64_t holding_least(const struct holding *world, int list);
+int64_t holding_most(const struct holding *world, int list);
+/* Returns the item of a key on its server, or on the former one; NULL if that has none. */
+const struct memcached_item *holding_item(struct holding *world, struct slice key, bool former);
 /* Returns the list whose base has this key, or -1; the key, of two characters. */
 int holding_list(struct slice key);
 const char *holding_key(int list);
-void holding_settle(struct holding *world);
 
 /* --- holding_model.c --- */
 
-/* Reads a base, without the code under test. */
-void holding_read(struct holding *world, int list, struct slice base, struct holding_state *out);
 /* Compares the stored list with that before the call. */
 void holding_executed(struct holding *world, const struct message *message, int list);
 /* Its server has restarted: its jobs are lost. */
 void holding_lost(struct holding *world, int list);
-void holding_answered(struct holding_op *op);
+/* As in stage_hooks. */
+void holding_answered(struct stage_op *op);
 void holding_check_waiters(struct holding *world);
 void holding_check_end(struct holding *world);
 /* Returns whether a job with this ticket is held in a list; its number. */
@@ -155,8 +147,6 @@ bool holding_is_held(const struct holding *world, int list, const char *ticket, 
 
 void holding_act(struct holding *world);
 void holding_drain(struct holding *world);
-void holding_free_op(struct holding_op *op);
-void holding_replied(struct holding_op *op);
 
 /* --- holding_mutate.c --- */
 

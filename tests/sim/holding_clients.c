@@ -4,30 +4,16 @@
 
 #include "holding.h"
 #include "protocol/commands.h"
-#include "util/alloc.h"
-#include "wording.h"
-
-void holding_free_op(struct holding_op *op)
-{
-	TAILQ_REMOVE(&op->world->ops, op, link);
-	buf_free(&op->line);
-	buf_free(&op->reply);
-	free(op);
-}
 
 static struct holding_op *new_op(struct holding *w, int client, int list)
 {
-	struct holding_op *op = xcalloc(1, sizeof(*op));
+	struct holding_op *op =
+		stage_new_op(&w->stage, sizeof(*op), client, client % STAGE_PROXIES);
 
 	op->world = w;
-	op->client = client;
-	op->proxy = &w->proxies[client % HOLDING_PROXIES];
 	op->list = list;
 	op->job = -1;
-	op->issued = holding_now(w);
-	op->deadline = UINT64_MAX;
 	op->version = w->version_count[list];
-	TAILQ_INSERT_TAIL(&w->ops, op, link);
 	return op;
 }
 
@@ -38,22 +24,16 @@ static void note_overdue(struct holding_op *op)
 	const struct holding_state *s = &w->lists[op->list];
 
 	for (int i = 0; i < w->job_count; i++) {
-		if (s->jobs[i].held && s->jobs[i].date <= holding_clock(w, op->list))
+		if (s->jobs[i].held && s->jobs[i].date <= holding_least(w, op->list))
 			memcpy(op->overdue, s->jobs[i].ticket, sizeof(op->overdue));
 	}
 }
 
 static void send(struct holding_op *op)
 {
-	struct holding *w = op->world;
-
-	w->commands++;
-	w->clients[op->client].busy = true;
+	op->world->clients[op->stage.client].busy = true;
 	note_overdue(op);
-	BUF_ADD(&op->line, "\r\n");
-	if (!lan_ask(&op->proxy->lan.first, op->client, buf_slice(&op->line), op))
-		holding_fail(w, "a request was refused", "%.*s", (int)buf_size(&op->line),
-			op->line.data);
+	stage_send(&op->stage);
 }
 
 /* --- commands --- */
@@ -61,14 +41,14 @@ static void send(struct holding_op *op)
 static void write_push(struct holding_op *op)
 {
 	struct holding *w = op->world;
-	uint64_t count = 1 + lan_random(&w->lan, 3);
+	uint64_t count = 1 + stage_random(&w->stage, 3);
 
-	op->command = holding_chance(w, 70) ? COMMAND_RPUSH : COMMAND_LPUSH;
-	buf_printf(&op->line, "%s %s", op->command == COMMAND_RPUSH ? "rpush" : "lpush",
+	op->stage.command = stage_chance(&w->stage, 70) ? COMMAND_RPUSH : COMMAND_LPUSH;
+	buf_printf(&op->stage.line, "%s %s", op->stage.command == COMMAND_RPUSH ? "rpush" : "lpush",
 		holding_key(op->list));
 	for (; count > 0; count--) {
 		w->jobs[w->job_count].list = op->list;
-		buf_printf(&op->line, " e%d", w->job_count++);
+		buf_printf(&op->stage.line, " e%d", w->job_count++);
 	}
 }
 
@@ -76,43 +56,43 @@ static const char *some_end(struct holding *w)
 {
 	static const char *const ends[] = { "", " left", " right" };
 
-	return ends[lan_random(&w->lan, 3)];
+	return ends[stage_random(&w->stage, 3)];
 }
 
 static void write_hold(struct holding_op *op)
 {
 	struct holding *w = op->world;
-	unsigned seconds = 1 + (unsigned)lan_random(&w->lan, HOLDING_SECONDS), ms;
+	unsigned seconds = 1 + (unsigned)stage_random(&w->stage, HOLDING_SECONDS), ms;
 
-	if (holding_chance(w, 70)) {
-		op->command = COMMAND_LHOLD;
-		buf_printf(&op->line, "lhold %s", holding_key(op->list));
+	if (stage_chance(&w->stage, 70)) {
+		op->stage.command = COMMAND_LHOLD;
+		buf_printf(&op->stage.line, "lhold %s", holding_key(op->list));
 	} else {
-		op->command = COMMAND_BLHOLD;
-		ms = holding_chance(w, 40) ? 0 : 20 + (unsigned)lan_random(&w->lan, 4000);
-		op->deadline = ms ? op->issued + ms : UINT64_MAX;
-		buf_printf(&op->line, "blhold %u.%03u %s", ms / 1000, ms % 1000,
+		op->stage.command = COMMAND_BLHOLD;
+		ms = stage_chance(&w->stage, 40) ? 0 : 20 + (unsigned)stage_random(&w->stage, 4000);
+		op->stage.deadline = ms ? op->stage.issued + ms : UINT64_MAX;
+		buf_printf(&op->stage.line, "blhold %u.%03u %s", ms / 1000, ms % 1000,
 			holding_key(op->list));
 	}
-	buf_printf(&op->line, " %u%s", seconds, some_end(w));
+	buf_printf(&op->stage.line, " %u%s", seconds, some_end(w));
 }
 
 /* A client ends its hold, or that of another client whose ticket it has seen, or none. */
 static void write_end(struct holding_op *op, const struct holding_client *c)
 {
 	struct holding *w = op->world;
-	bool fails = holding_chance(w, 30), guesses = holding_chance(w, 10);
+	bool fails = stage_chance(&w->stage, 30), guesses = stage_chance(&w->stage, 10);
 	struct holding_job *job = guesses ? NULL : &w->jobs[c->job];
 
-	op->command = fails ? COMMAND_LFAIL : COMMAND_LACK;
+	op->stage.command = fails ? COMMAND_LFAIL : COMMAND_LACK;
 	memcpy(op->ticket, guesses ? "0123456789ab" : c->ticket, sizeof(op->ticket));
 	if (job && strcmp(job->ticket, op->ticket) == 0) {
 		job->ack_sent |= !fails;
 		job->fail_sent |= fails;
 	}
 	op->job = guesses ? -1 : c->job;
-	buf_printf(
-		&op->line, "%s %s %s", fails ? "lfail" : "lack", holding_key(op->list), op->ticket);
+	buf_printf(&op->stage.line, "%s %s %s", fails ? "lfail" : "lack", holding_key(op->list),
+		op->ticket);
 }
 
 static void write_other(struct holding_op *op)
@@ -123,18 +103,19 @@ static void write_other(struct holding_op *op)
 	} others[] = { { COMMAND_LRANGE, "lrange", " 0 -1" }, { COMMAND_LLEN, "llen", "" },
 		{ COMMAND_LRANGE, "lrange", " 0 -1" }, { COMMAND_SCOMPACT, "scompact", "" },
 		{ COMMAND_TOUCH, "touch", " 100000" } };
-	uint64_t i = lan_random(&op->world->lan, sizeof(others) / sizeof(others[0]));
+	uint64_t i = stage_random(&op->world->stage, sizeof(others) / sizeof(others[0]));
 
-	op->command = others[i].command;
-	buf_printf(&op->line, "%s %s%s", others[i].name, holding_key(op->list), others[i].more);
+	op->stage.command = others[i].command;
+	buf_printf(
+		&op->stage.line, "%s %s%s", others[i].name, holding_key(op->list), others[i].more);
 }
 
 void holding_act(struct holding *w)
 {
-	int client = (int)lan_random(&w->lan, HOLDING_CLIENTS);
+	int client = (int)stage_random(&w->stage, HOLDING_CLIENTS);
 	struct holding_client *c = &w->clients[client];
 	struct holding_op *op;
-	uint64_t dice = lan_random(&w->lan, 100);
+	uint64_t dice = stage_random(&w->stage, 100);
 
 	if (c->busy)
 		return;
@@ -156,22 +137,22 @@ static void ask(struct holding *w, int list, command_id command, const char *lin
 {
 	struct holding_op *op = new_op(w, 1, list);
 
-	op->command = command;
-	buf_printf(&op->line, "%s", line);
+	op->stage.command = command;
+	buf_printf(&op->stage.line, "%s", line);
 	if (command == COMMAND_LACK) {
 		op->job = w->clients[1].job;
 		memcpy(op->ticket, w->clients[1].ticket, sizeof(op->ticket));
 		w->jobs[op->job].ack_sent = true;
 	}
 	send(op);
-	holding_settle(w);
+	stage_settle(&w->stage);
 }
 
 /* One client after the other takes all jobs. */
 void holding_drain(struct holding *w)
 {
-	for (int list = 0; list < HOLDING_DEAD && !w->violation; list++) {
-		for (int i = 0; i < 2 * HOLDING_JOBS && !w->violation; i++) {
+	for (int list = 0; list < HOLDING_DEAD && !w->stage.violation; list++) {
+		for (int i = 0; i < 2 * HOLDING_JOBS && !w->stage.violation; i++) {
 			char line[64];
 			w->clients[1].job = -1;
 			snprintf(line, sizeof(line), "lhold %s 1000", holding_key(list));
@@ -183,20 +164,4 @@ void holding_drain(struct holding *w)
 			ask(w, list, COMMAND_LACK, line);
 		}
 	}
-}
-
-void holding_replied(struct holding_op *op)
-{
-	struct holding *w = op->world;
-
-	wording_reply(&op->reply, false);
-	lan_say(&w->lan, "client %d%s %.*s: %.*s", op->client,
-		op->proxy->lan.dead ? " (killed)" : "", (int)buf_size(&op->line) - 2, op->line.data,
-		(int)buf_size(&op->reply), op->reply.data);
-	w->clients[op->client].busy = false;
-	if (op->proxy->lan.dead || slice_starts(buf_slice(&op->reply), SLICE("SERVER_ERROR")))
-		w->failures++;
-	else
-		holding_answered(op);
-	holding_free_op(op);
 }

@@ -1,6 +1,7 @@
 /* The jobs of holding.h: where each one is, and how it may get from one place to another. */
 #include <stdlib.h>
 
+#include "collection/move/mark.h"
 #include "holding.h"
 #include "protocol/commands.h"
 #include "util/num.h"
@@ -16,7 +17,7 @@ static int job_of(struct holding *w, struct slice word)
 	if (name.n > 1 && name.p[0] == 'e' && num_parse_u32(slice_skip(name, 1), &number) &&
 		(int)number < w->job_count)
 		return (int)number;
-	holding_fail(w, "a job that nobody named", "%.*s", (int)word.n, word.p);
+	stage_fail(&w->stage, "a job that nobody named", "%.*s", (int)word.n, word.p);
 	return 0;
 }
 
@@ -46,7 +47,7 @@ static void add_held(struct holding *w, struct holding_state *s, struct slice to
 	place.right = slice_equal(slice_cut(&rest, '.'), SLICE("r"));
 	to = &s->jobs[job_of(w, rest)];
 	if (to->held)
-		holding_fail(w, "a job is held twice", "%.*s", (int)token.n, token.p);
+		stage_fail(&w->stage, "a job is held twice", "%.*s", (int)token.n, token.p);
 	place.listed = to->listed;
 	place.at = to->at;
 	*to = place;
@@ -64,14 +65,16 @@ static void add_segment(struct holding *w, int list, struct slice token, struct 
 
 	id = slice_skip(slice_of(id.p, id.n - CHECK), 1);
 	buf_printf(&key, "%s.%.*s", holding_key(list), (int)id.n, id.p);
-	item = lan_find(&w->lan, buf_slice(&key));
+	item = holding_item(w, buf_slice(&key), false);
+	if (!item)
+		item = holding_item(w, buf_slice(&key), true);
 	buf_free(&key);
 	if (window.n) {
 		(void)num_parse_u64(slice_cut(&window, ':'), &skip);
 		(void)num_parse_u64(window, &keep);
 	}
 	if (!item) {
-		holding_fail(w, "a segment is missing", "%.*s", (int)token.n, token.p);
+		stage_fail(&w->stage, "a segment is missing", "%.*s", (int)token.n, token.p);
 		return;
 	}
 	rest = buf_slice(&item->value);
@@ -81,12 +84,10 @@ static void add_segment(struct holding *w, int list, struct slice token, struct 
 	}
 }
 
-void holding_read(struct holding *w, int list, struct slice base, struct holding_state *s)
+static void read_base(struct holding *w, int list, struct slice base, struct holding_state *s)
 {
 	struct slice token;
 
-	memset(s, 0, sizeof(*s));
-	s->due = INT64_MAX;
 	while ((token = slice_token(&base)).n) {
 		if (token.p[0] == '+')
 			add_listed(w, s, slice_skip(token, 1));
@@ -96,7 +97,8 @@ void holding_read(struct holding *w, int list, struct slice base, struct holding
 			add_held(w, s, token);
 		else if (!slice_starts(token, SLICE("@list")) &&
 			!slice_starts(token, SLICE("~t")) && !slice_starts(token, SLICE("~d")))
-			holding_fail(w, "a token that nobody wrote", "%.*s", (int)token.n, token.p);
+			stage_fail(&w->stage, "a token that nobody wrote", "%.*s", (int)token.n,
+				token.p);
 	}
 }
 
@@ -111,13 +113,13 @@ struct change {
 
 static void wrong(const struct change *c, const char *what)
 {
-	holding_fail(c->w, what, "e%d in %s", c->job, holding_key(c->list));
+	stage_fail(&c->w->stage, what, "e%d in %s", c->job, holding_key(c->list));
 }
 
 /* Returns whether it may leave the place where it was held, and be delivered again. */
 static bool is_free(const struct change *c)
 {
-	return c->old->date <= holding_clock(c->w, c->list) || c->w->jobs[c->job].fail_sent;
+	return c->old->date <= holding_most(c->w, c->list) || c->w->jobs[c->job].fail_sent;
 }
 
 /* The clock was read before the call was sent: up to a second, and the delay of a call, earlier. */
@@ -125,11 +127,12 @@ static void check_held(const struct change *c)
 {
 	enum { LATE = 1 };
 	struct holding_job *job = &c->w->jobs[c->job];
-	int64_t now = holding_clock(c->w, c->list), date = c->new->date;
+	int64_t least = holding_least(c->w, c->list), most = holding_most(c->w, c->list);
+	int64_t date = c->new->date;
 	bool dies = c->list == HOLDING_BURIES && job->holds >= HOLDING_AFTER;
 	int64_t seconds = dies ? HOLDING_DEAD_SECONDS : HOLDING_SECONDS;
 
-	if (c->w->ending)
+	if (c->w->stage.ending)
 		seconds = 1000;
 	c->w->held++;
 	job->holds++;
@@ -137,16 +140,16 @@ static void check_held(const struct change *c)
 	memcpy(job->ticket, c->new->ticket, sizeof(job->ticket));
 	if (c->new->deliveries != job->holds)
 		wrong(c, "a job with another number of deliveries");
-	if (date < now + 2 - LATE || date > now + seconds + 1)
-		holding_fail(c->w, "a job is held for another time", "e%d: %lld seconds", c->job,
-			(long long)(date - now));
+	if (date < least + 2 - LATE || date > most + seconds + 1)
+		stage_fail(&c->w->stage, "a job is held for another time", "e%d: %lld seconds",
+			c->job, (long long)(date - least));
 }
 
 /* It is next again: no job that was in the list is before it; or if it has failed, the last. */
 static void check_end(const struct change *c, const struct holding_state *now)
 {
 	const struct holding_state *before = &c->w->lists[c->list];
-	bool right = c->old->date <= holding_clock(c->w, c->list) ? c->old->right : !c->old->right;
+	bool right = c->old->right;
 
 	c->w->returned++;
 	/* Both may be so. */
@@ -233,11 +236,23 @@ static void remember(struct holding *w, int list)
 		(struct holding_version){ w->lists[list].count, w->lists[list].hash };
 }
 
+/* Of a copy that is about to become the item, others may have prepended and appended to the mark. */
 static void read_stored(struct holding *w, int list, struct holding_state *out)
 {
-	const struct memcached_item *item = lan_find(&w->lan, slice_of(holding_key(list), 2));
+	struct slice key = slice_of(holding_key(list), 2);
+	const struct memcached_item *former = holding_item(w, key, true),
+				    *item = former ? former : holding_item(w, key, false);
+	struct mark mark = { .kind = MARK_CLAIM };
 
-	holding_read(w, list, item ? buf_slice(&item->value) : slice_of("", 0), out);
+	memset(out, 0, sizeof(*out));
+	out->due = INT64_MAX;
+	if (item)
+		mark = mark_read(key, item->flags, buf_slice(&item->value));
+	if (mark.kind == MARK_CLAIM)
+		return;
+	read_base(w, list, mark.before, out);
+	read_base(w, list, mark.value, out);
+	read_base(w, list, mark.behind, out);
 }
 
 void holding_executed(struct holding *w, const struct message *m, int list)
@@ -245,7 +260,7 @@ void holding_executed(struct holding *w, const struct message *m, int list)
 	static struct holding_state now;
 
 	read_stored(w, list, &now);
-	for (int i = 0; i < w->job_count && !w->violation; i++) {
+	for (int i = 0; i < w->job_count && !w->stage.violation; i++) {
 		const struct change c = { w, list, i, &w->lists[list].jobs[i], &now.jobs[i], m };
 		if (memcmp(c.old, c.new, sizeof(*c.old)) != 0)
 			check_change(&c, &now);
@@ -285,40 +300,25 @@ bool holding_is_held(const struct holding *w, int list, const char *ticket, int 
 
 /* --- replies --- */
 
-static struct slice value_of(struct slice reply)
-{
-	struct slice rest = reply, line;
-	uint64_t size = 0;
-
-	if (!slice_starts(reply, SLICE("VALUE ")))
-		return slice_of("", 0);
-	line = slice_cut(&rest, '\n');
-	line.n--;
-	for (int i = 0; i < 3; i++)
-		(void)slice_token(&line);
-	(void)num_parse_u64(slice_token(&line), &size);
-	return slice_of(rest.p, (size_t)size);
-}
-
 static void got_job(struct holding_op *op, struct slice value)
 {
 	struct holding *w = op->world;
 	struct slice ticket = slice_token(&value), count = slice_token(&value),
 		     name = slice_token(&value);
-	struct holding_client *c = &w->clients[op->client];
+	struct holding_client *c = &w->clients[op->stage.client];
 	uint64_t deliveries = 0;
 	uint32_t job = 0;
 
 	if (!num_parse_u64(count, &deliveries) || name.n < 2 ||
 		!num_parse_u32(slice_skip(name, 1), &job) || (int)job >= w->job_count) {
-		holding_fail(w, "a reply that makes no sense", "%.*s", (int)buf_size(&op->reply),
-			op->reply.data);
+		stage_fail(&w->stage, "a reply that makes no sense", "%.*s",
+			(int)buf_size(&op->stage.reply), op->stage.reply.data);
 		return;
 	}
 	if (deliveries > w->jobs[job].holds && !w->jobs[job].excused)
-		holding_fail(w, "a job was handed out that is not held", "e%u", job);
+		stage_fail(&w->stage, "a job was handed out that is not held", "e%u", job);
 	if (op->list == HOLDING_BURIES && deliveries > HOLDING_AFTER)
-		holding_fail(w, "a dead job was delivered", "e%u", job);
+		stage_fail(&w->stage, "a dead job was delivered", "e%u", job);
 	/* A ticket may look like the name of a job, which wording.c does not leave alone. */
 	if (ticket.n != HOLDING_TICKET)
 		ticket = slice_of(w->jobs[job].ticket, HOLDING_TICKET);
@@ -328,23 +328,25 @@ static void got_job(struct holding_op *op, struct slice value)
 	/* Of several deliveries, the last one counts. */
 	if (deliveries == w->jobs[job].holds && !w->jobs[job].excused &&
 		strcmp(w->jobs[job].ticket, c->ticket) != 0)
-		holding_fail(w, "a job was handed out with another ticket", "e%u", job);
+		stage_fail(&w->stage, "a job was handed out with another ticket", "e%u", job);
 }
 
 static void ended(struct holding_op *op, bool found)
 {
 	struct holding *w = op->world;
-	struct holding_client *c = &w->clients[op->client];
+	struct holding_client *c = &w->clients[op->stage.client];
 	int held;
 
 	if (holding_is_held(w, op->list, op->ticket, &held))
-		holding_fail(w, found ? "a hold was ended that is there" : "a ticket was refused",
-			"e%d %s", held, op->ticket);
+		stage_fail(&w->stage,
+			found ? "a hold was ended that is there" : "a ticket was refused", "e%d %s",
+			held, op->ticket);
 	if (op->job < 0 && found)
-		holding_fail(w, "a ticket that nobody was given was accepted", "%s", op->ticket);
-	if (found && op->job >= 0 && op->command == COMMAND_LACK &&
+		stage_fail(
+			&w->stage, "a ticket that nobody was given was accepted", "%s", op->ticket);
+	if (found && op->job >= 0 && op->stage.command == COMMAND_LACK &&
 		strcmp(w->jobs[op->job].done_by, op->ticket) != 0 && !w->jobs[op->job].excused)
-		holding_fail(w, "a job was acknowledged and not done", "e%d", op->job);
+		stage_fail(&w->stage, "a job was acknowledged and not done", "e%d", op->job);
 	if (strcmp(c->ticket, op->ticket) == 0)
 		c->job = -1;
 }
@@ -365,40 +367,46 @@ static bool was(const struct holding_op *op, int count, const uint64_t *hash)
 static void read_list(struct holding_op *op)
 {
 	struct holding *w = op->world;
-	struct slice rest = value_of(buf_slice(&op->reply)), name, reply = buf_slice(&op->reply);
+	struct slice rest = stage_value(buf_slice(&op->stage.reply)), name,
+		     reply = buf_slice(&op->stage.reply);
 	uint64_t hash = 0, count = 0;
 	uint32_t job;
 	int held;
 
-	if (op->command == COMMAND_LLEN && !slice_starts(reply, SLICE("NOT_FOUND")))
+	if (op->stage.command == COMMAND_LLEN && !slice_starts(reply, SLICE("NOT_FOUND")))
 		(void)num_parse_u64(slice_of(reply.p, reply.n - 2), &count);
-	for (; op->command == COMMAND_LRANGE && (name = slice_token(&rest)).n; count++) {
+	for (; op->stage.command == COMMAND_LRANGE && (name = slice_token(&rest)).n; count++) {
 		if (name.n > 1 && num_parse_u32(slice_skip(name, 1), &job))
 			hash = (hash ^ (uint64_t)(job + 1)) * 0x100000001b3u + 1;
 	}
-	if (!was(op, (int)count, op->command == COMMAND_LRANGE ? &hash : NULL))
-		holding_fail(w, "a read shows what never was", "%.*s: %.*s",
-			(int)buf_size(&op->line) - 2, op->line.data, (int)reply.n, reply.p);
+	if (!was(op, (int)count, op->stage.command == COMMAND_LRANGE ? &hash : NULL))
+		stage_fail(&w->stage, "a read shows what never was", "%.*s: %.*s", STAGE_LINE(op),
+			(int)reply.n, reply.p);
 	if (op->overdue[0] && holding_is_held(w, op->list, op->overdue, &held))
-		holding_fail(w, "a read did not give back a job that is due", "e%d", held);
+		stage_fail(&w->stage, "a read did not give back a job that is due", "e%d", held);
 }
 
-void holding_answered(struct holding_op *op)
+void holding_answered(struct stage_op *answered)
 {
+	struct holding_op *op = (struct holding_op *)answered;
 	struct holding *w = op->world;
-	struct slice reply = buf_slice(&op->reply), value = value_of(reply);
+	struct slice reply = buf_slice(&op->stage.reply), value = stage_value(reply);
 
-	if (slice_starts(reply, SLICE("CLIENT_ERROR")) || slice_starts(reply, SLICE("ERROR")))
-		holding_fail(w, "an error that makes no sense", "%.*s: %.*s",
-			(int)buf_size(&op->line) - 2, op->line.data, (int)reply.n, reply.p);
-	else if (op->command == COMMAND_LHOLD || op->command == COMMAND_BLHOLD)
+	w->clients[op->stage.client].busy = false;
+	if (stage_has_failed(&op->stage))
+		w->stage.failures++;
+	else if (slice_starts(reply, SLICE("CLIENT_ERROR")) || slice_starts(reply, SLICE("ERROR")))
+		stage_fail(&w->stage, "an error that makes no sense", "%.*s: %.*s", STAGE_LINE(op),
+			(int)reply.n, reply.p);
+	else if (op->stage.command == COMMAND_LHOLD || op->stage.command == COMMAND_BLHOLD)
 		(void)(value.n ? got_job(op, value) : (void)0);
-	else if (op->command == COMMAND_LACK || op->command == COMMAND_LFAIL)
+	else if (op->stage.command == COMMAND_LACK || op->stage.command == COMMAND_LFAIL)
 		ended(op, !slice_starts(reply, SLICE("NOT_FOUND")));
-	else if (op->command == COMMAND_LRANGE || op->command == COMMAND_LLEN)
+	else if (op->stage.command == COMMAND_LRANGE || op->stage.command == COMMAND_LLEN)
 		read_list(op);
-	else if (op->command == COMMAND_RPUSH || op->command == COMMAND_LPUSH) {
-		struct slice rest = slice_of(op->line.data, buf_size(&op->line) - 2), name;
+	else if (op->stage.command == COMMAND_RPUSH || op->stage.command == COMMAND_LPUSH) {
+		struct slice rest = slice_of(op->stage.line.data, buf_size(&op->stage.line) - 2),
+			     name;
 		uint32_t job;
 		for (int i = 0; (name = slice_token(&rest)).n; i++) {
 			if (i > 1 && num_parse_u32(slice_skip(name, 1), &job))
@@ -411,23 +419,25 @@ void holding_answered(struct holding_op *op)
 
 void holding_check_waiters(struct holding *w)
 {
-	uint64_t now = holding_now(w);
+	/* Before a move, the clock of another server may show that a job is due. */
+	uint64_t now = stage_now(&w->stage), moves = w->at ? ((uint64_t)w->at + 1) * 1000 : 0;
 	const struct holding_op *op;
 
 	for (int i = 0; i < HOLDING_DEAD; i++) {
-		if (w->lists[i].count == 0 && w->lists[i].due > holding_clock(w, i))
+		if (w->lists[i].count == 0 && w->lists[i].due > holding_least(w, i))
 			w->filled[i] = UINT64_MAX;
 		else if (w->filled[i] == UINT64_MAX)
 			w->filled[i] = now;
 	}
-	TAILQ_FOREACH(op, &w->ops, link) {
+	STAGE_FOREACH(op, w) {
 		uint64_t since = w->filled[op->list];
-		if (op->command != COMMAND_BLHOLD || since == UINT64_MAX || w->trouble)
+		if (op->stage.command != COMMAND_BLHOLD || since == UINT64_MAX || w->stage.trouble)
 			continue;
-		since = since < op->issued ? op->issued : since;
+		since = since < op->stage.issued ? op->stage.issued : since;
+		since = since < moves ? moves : since;
 		if (now > since + HOLDING_BESIDE)
-			holding_fail(w, "a client waits beside a list with a job", "%.*s",
-				(int)buf_size(&op->line) - 2, op->line.data);
+			stage_fail(&w->stage, "a client waits beside a list with a job", "%.*s",
+				STAGE_LINE(op));
 	}
 }
 
@@ -435,15 +445,15 @@ void holding_check_waiters(struct holding *w)
 
 void holding_check_end(struct holding *w)
 {
-	for (int i = 0; i < w->job_count && !w->violation; i++) {
+	for (int i = 0; i < w->job_count && !w->stage.violation; i++) {
 		const struct holding_job *job = &w->jobs[i];
 		if (job->acknowledged && !job->pushed)
-			holding_fail(w, "a push was acknowledged and not executed", "e%d", i);
+			stage_fail(&w->stage, "a push was acknowledged and not executed", "e%d", i);
 		if (!job->pushed || job->excused)
 			continue;
 		if (!job->done && !job->buried)
-			holding_fail(w, "a job was lost", "e%d", i);
-		if (job->buried > 1 && !w->trouble)
-			holding_fail(w, "a job is dead twice", "e%d", i);
+			stage_fail(&w->stage, "a job was lost", "e%d", i);
+		if (job->buried > 1 && !w->stage.trouble)
+			stage_fail(&w->stage, "a job is dead twice", "e%d", i);
 	}
 }

@@ -1,6 +1,7 @@
 /* The bugs of holdings.def. */
 #include <stdlib.h>
 
+#include "collection/move/mark.h"
 #include "holding.h"
 #include "util/alloc.h"
 
@@ -24,7 +25,8 @@ static bool has(struct slice text, struct slice part)
 
 static struct slice stored(struct lan *lan, const struct message *m)
 {
-	const struct memcached_item *item = lan_find(lan, m->call.key);
+	const struct memcached_item *item =
+		memcached_find(&lan->servers[m->server], m->call.key, lan_ms(lan));
 
 	return item ? buf_slice(&item->value) : slice_of("", 0);
 }
@@ -69,16 +71,22 @@ static void bring_back(struct message *m, struct slice token)
 	buf_free(&value);
 }
 
+/* Adds the element of a held one, as it is in a list. */
+static void add_element(struct buf *out, struct slice token)
+{
+	for (int i = 0; i < 4; i++)
+		(void)slice_cut(&token, '.');
+	BUF_ADD(out, "+");
+	buf_add_word(out, token);
+}
+
 /* Returns whether the word of a held element is in the list, which the call writes. */
 static bool is_back(const struct message *m, struct slice token)
 {
 	struct buf word = BUF_EMPTY;
 	bool back;
 
-	for (int i = 0; i < 4; i++)
-		(void)slice_cut(&token, '.');
-	BUF_ADD(&word, "+");
-	buf_add_word(&word, token);
+	add_element(&word, token);
 	back = has(m->call.value, buf_slice(&word));
 	buf_free(&word);
 	return back;
@@ -121,7 +129,7 @@ static void mutate_cas(struct lan *lan, struct message *m)
 			omit(m, "~h", HOLDING_JOBS);
 		break;
 	case HOLDING_REWRITE:
-		omit(m, "~h", holding_chance(w, 5));
+		omit(m, "~h", stage_chance(&w->stage, 5));
 		break;
 	case HOLDING_COUNTS:
 		omit(m, "~d", 1);
@@ -148,13 +156,52 @@ static void mutate_cas(struct lan *lan, struct message *m)
 	}
 }
 
+/* Whether it makes the copy of a list on its new server the item. */
+static bool ends_move(struct lan *lan, const struct message *m)
+{
+	const struct memcached_item *item =
+		memcached_find(&lan->servers[m->server], m->call.key, lan_ms(lan));
+
+	return item && item->flags == MARK_FLAGS && m->call.value.n;
+}
+
+/* Gives back the first held element, which stays held. */
+static void give_back(struct message *m)
+{
+	struct slice rest = m->call.value, token;
+	struct buf value = BUF_EMPTY;
+
+	buf_add_slice(&value, m->call.value);
+	while ((token = slice_token(&rest)).n && !slice_starts(token, SLICE("~h")))
+		;
+	if (token.n)
+		add_element(&value, token);
+	replace(m, buf_slice(&value));
+	buf_free(&value);
+}
+
+static void mutate_move(const struct holding *w, struct message *m)
+{
+	if (w->mutation == HOLDING_MOVE_LOSES)
+		omit(m, "~h", HOLDING_JOBS);
+	if (w->mutation == HOLDING_MOVE_COUNTS)
+		omit(m, "~d", HOLDING_JOBS);
+	if (w->mutation == HOLDING_MOVE_TWICE)
+		give_back(m);
+}
+
 void holding_mutate_sent(struct lan *lan, struct message *m)
 {
 	struct holding *w = lan->arg;
 	int list = holding_list(m->call.key);
 
-	if (m->call.verb == CALL_CAS && list >= 0 && m->call.exptime >= 0)
-		mutate_cas(lan, m);
+	if (m->call.verb == CALL_CAS && list >= 0 && m->call.exptime >= 0 &&
+		m->call.flags != MARK_FLAGS) {
+		if (ends_move(lan, m))
+			mutate_move(w, m);
+		else
+			mutate_cas(lan, m);
+	}
 	if (w->mutation == HOLDING_DEAD_FIRST && list == HOLDING_DEAD &&
 		m->call.verb == CALL_APPEND && stored(lan, m).n)
 		lan_acknowledge(lan, m, 5000 + lan_random(lan, 20000));

@@ -213,12 +213,21 @@ static bool is_over(struct env *env)
 	return random_next(&p->slices) % 2;
 }
 
-/* If the servers of keys change, their clocks are the same. */
+/* Without hooks that choose a server, all have the same clock. */
+static int clock_of(const struct lan_proxy *p, struct slice key)
+{
+	const struct lan_hooks *hooks = p->lan->hooks;
+
+	if (hooks->clock)
+		return hooks->clock(p, key);
+	return hooks->place ? hooks->place(key) : 0;
+}
+
 static int64_t server_time(struct env *env, struct slice key)
 {
 	const struct lan_proxy *p = proxy_of(env);
 	const struct lan *lan = p->lan;
-	int server = lan->hooks->place ? lan->hooks->place(key) : 0;
+	int server = clock_of(p, key);
 	int64_t error = lan->hooks->clock_error ? lan->hooks->clock_error(p, server) : 0;
 
 	if (p->lacks_clock)

@@ -84,6 +84,8 @@ struct lan_hooks {
 	 * has. NULL: it is right.
 	 */
 	int64_t (*clock_error)(const struct lan_proxy *proxy, int server);
+	/* Returns the server whose clock a proxy reads for a key. NULL: that of `place`. */
+	int (*clock)(const struct lan_proxy *proxy, struct slice key);
 	/* Sets the clocks of all hosts of a proxy. NULL: it has one host. */
 	void (*set_clock)(struct lan_proxy *proxy);
 	/*

@@ -53,6 +53,7 @@ static void lose(struct moving *w, int key)
 
 	if (op)
 		op->lost = true;
+	moving_dated_lost(&w->keys[key]);
 }
 
 /*

@@ -4,11 +4,12 @@
  * the whole history.
  *
  * A history has one to three changes of the ring. Each proxy receives each of them at a different
- * time, and its clock differs from the others by less than the margin. In some histories members of
- * sets expire long after the last command: then the sets must be empty. In a history with a proxy
- * that still has the old configuration, or whose clock is wrong, reads may be stale: there only
- * acknowledged writes are checked at the end. If a proxy has the old configuration, all replies
- * about plain items are checked: moving_undone.c.
+ * time, and its clock differs from the others by less than the margin. Members of one set expire
+ * within seconds: moving_dated.c. In some histories those of the others expire long after the last
+ * command: then the sets must be empty. In a history with a proxy that still has the old
+ * configuration, or whose clock is wrong, reads may be stale: there only acknowledged writes are
+ * checked at the end. If a proxy has the old configuration, all replies about plain items are
+ * checked: moving_undone.c.
  */
 #ifndef SIM_MOVING_H
 #define SIM_MOVING_H
@@ -25,7 +26,7 @@ enum {
 	MOVING_SERVERS = 5,
 	MOVING_PROXIES = 3,
 	MOVING_CLIENTS = 6,
-	MOVING_KEYS = 10,
+	MOVING_KEYS = 11,
 	MOVING_MARGIN = 2, /* seconds */
 	MOVING_APART =
 		/*
@@ -48,7 +49,14 @@ enum moving_mutation {
 	MOVING_MUTATIONS
 };
 
-enum moving_kind { MOVING_SET, MOVING_LIST_KEY, MOVING_COUNTER, MOVING_TEXT, MOVING_NUMBER };
+enum moving_kind {
+	MOVING_SET,
+	MOVING_DATED,
+	MOVING_LIST_KEY,
+	MOVING_COUNTER,
+	MOVING_TEXT,
+	MOVING_NUMBER
+};
 
 struct moving_ring {
 	int count, servers[MOVING_RING]; /* a server with a higher weight has more places */
@@ -132,6 +140,11 @@ struct moving_key {
 	bool contested[MOVING_MEMBERS];
 	bool on_new[MOVING_MEMBERS]; /* where its only writer wrote last */
 	uint64_t counted;
+	/* Of members that expire: the least and the greatest date that may count. */
+	struct moving_date {
+		int64_t least, most;
+		bool vague; /* an addition may still be executed */
+	} dates[MOVING_MEMBERS];
 };
 
 struct moving {
@@ -251,6 +264,14 @@ void moving_check_key(struct moving *world, int key);
 
 /* Returns the new state of an item after a command: the number of its text, or 0. */
 enum linear_step moving_step_item(struct moving *world, const struct moving_op *op, uint64_t *item);
+
+/* --- moving_dated.c --- */
+
+/* Writes the arguments of a command on the set whose members expire; reads its reply, or has none. */
+void moving_dated_write(struct moving_op *op);
+void moving_dated_answered(struct moving_op *op);
+/* Its item was lost. */
+void moving_dated_lost(struct moving_key *key);
 
 /* --- moving_undone.c --- */
 

@@ -21,6 +21,7 @@ static const struct {
 	{ MOVING_SET, "s0" },
 	{ MOVING_SET, "s1" },
 	{ MOVING_SET, "s2" },
+	{ MOVING_DATED, "s3" },
 	{ MOVING_LIST_KEY, "l0" },
 	{ MOVING_LIST_KEY, "l1" },
 	{ MOVING_COUNTER, "e0::" BUCKET },
@@ -42,6 +43,8 @@ static const struct weight weights[][20] = {
 		{ COMMAND_SSET, 5 }, { COMMAND_DELETE, 3 }, { COMMAND_TOUCH, 7 },
 		{ COMMAND_SCOMPACT, 4 }, { COMMAND_SMEMBERS, 18 }, { COMMAND_SCARD, 5 },
 		{ COMMAND_SISMEMBER, 5 } },
+	[MOVING_DATED] = { { COMMAND_SADDEX, 45 }, { COMMAND_SMEMBERS, 50 },
+		{ COMMAND_SCOMPACT, 5 } },
 	[MOVING_LIST_KEY] = { { COMMAND_RPUSH, 17 }, { COMMAND_LPUSH, 12 }, { COMMAND_RPUSHX, 3 },
 		{ COMMAND_LPUSHX, 3 }, { COMMAND_LPOP, 9 }, { COMMAND_RPOP, 7 },
 		{ COMMAND_LSET, 4 }, { COMMAND_LREM, 4 }, { COMMAND_LTRIM, 3 }, { COMMAND_LLEN, 5 },
@@ -64,6 +67,7 @@ static const struct weight weights[][20] = {
  */
 static const struct weight stale_weights[][8] = {
 	[MOVING_SET] = { { COMMAND_SADD, 50 }, { COMMAND_SREM, 30 }, { COMMAND_SMEMBERS, 20 } },
+	[MOVING_DATED] = { { COMMAND_SADDEX, 50 }, { COMMAND_SMEMBERS, 50 } },
 	[MOVING_LIST_KEY] = { { COMMAND_RPUSH, 50 }, { COMMAND_LPUSH, 30 },
 		{ COMMAND_LRANGE, 20 } },
 	[MOVING_COUNTER] = { { COMMAND_EVINCR, 80 }, { COMMAND_EVCOUNT, 20 } },
@@ -325,6 +329,8 @@ static void write_line(struct moving_op *op)
 		add_exptime(op);
 	} else if (key->kind == MOVING_SET) {
 		write_set(op);
+	} else if (key->kind == MOVING_DATED) {
+		moving_dated_write(op);
 	} else if (key->kind == MOVING_LIST_KEY) {
 		write_list(op);
 	} else {
@@ -384,6 +390,9 @@ static void ask(struct moving *w, int client, int key, command_id command)
 
 	op->command = command;
 	w->commands++;
+	/* Its commands are checked at once. */
+	if (k->kind == MOVING_DATED)
+		k->count = 0;
 	write_line(op);
 	k->ops[k->count++] = op;
 	w->clients[client].busy = true;
@@ -403,6 +412,7 @@ void moving_act(struct moving *w, int client)
 void moving_read(struct moving *w, int client, int key)
 {
 	static const command_id reads[] = { [MOVING_SET] = COMMAND_SMEMBERS,
+		[MOVING_DATED] = COMMAND_SMEMBERS,
 		[MOVING_LIST_KEY] = COMMAND_LRANGE,
 		[MOVING_COUNTER] = COMMAND_EVCOUNT,
 		[MOVING_TEXT] = COMMAND_GET,
@@ -498,6 +508,7 @@ static void read_value(struct moving_op *op, struct slice line, struct slice res
 	op->got.value = slice_of(rest.p, bytes);
 	switch (op->world->keys[op->key].kind) {
 	case MOVING_SET:
+	case MOVING_DATED:
 		read_members(op);
 		break;
 	case MOVING_LIST_KEY:
@@ -581,6 +592,8 @@ void moving_answered(struct moving_op *op)
 		op->replied = ++w->tick;
 		read_reply(op);
 	}
-	if (w->stale)
+	if (w->keys[op->key].kind == MOVING_DATED)
+		moving_dated_answered(op);
+	else if (w->stale)
 		follow(op);
 }

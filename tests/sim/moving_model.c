@@ -577,6 +577,8 @@ void moving_check_key(struct moving *w, int key)
 	struct linear linear = { .ops = h.times, .step = step_of, .arg = &h };
 	enum linear_result result;
 
+	if (k->kind == MOVING_DATED)
+		return;
 	for (size_t i = 0; i < k->count; i++) {
 		struct moving_op *op = k->ops[i];
 		bool reads = only_reads(op);

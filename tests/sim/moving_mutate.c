@@ -97,8 +97,9 @@ void moving_mutate_sent(struct moving *w, struct message *m)
 			m->call.exptime = 0;
 		break;
 	case MOVING_MEMBER_DATES:
+	case MOVING_PAST_DATES:
 		if (begins(m, CALL_CAS, SLICE("@copy.")))
-			expiring_postpone(m->call.value);
+			expiring_change_dates(m->call.value, w->mutation == MOVING_PAST_DATES);
 		break;
 	case MOVING_BLIND_DELETION:
 		if (is_deletion(m) && is_to_former(w, m))

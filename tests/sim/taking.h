@@ -17,7 +17,8 @@
  * only a few keys may wait at once. Clients may leave while they wait: they get nothing that is pushed later, and stop waiting.
  *
  * In some histories the rules of sets make members expire long after the last command: the sets that
- * are read then must be empty.
+ * are read then must be empty. In some of those of members they expire within seconds: none is found
+ * after its date, or missing before it.
  *
  * In some histories clients also name a plain item as a target of moves: they must receive an
  * error, and it must not change.
@@ -25,18 +26,11 @@
 #ifndef SIM_TAKING_H
 #define SIM_TAKING_H
 
-#include <sys/queue.h>
-
-#include "command/task.h"
-#include "histories.h"
-#include "lan.h"
 #include "linear.h"
-#include "waiting/push_board.h"
-#include "waiting/waiting.h"
+#include "stage.h"
 
 enum {
 	TAKING_SERVERS = 2,
-	TAKING_PROXIES = 3,
 	TAKING_WORKERS = 2, /* of one process, the first of the proxies */
 	TAKING_CLIENTS = 9,
 	TAKING_LISTS = 4 + TAKING_CLIENTS, /* l0 to l2, d0, and one of each client */
@@ -51,6 +45,7 @@ enum {
 	TAKING_VOLATILE = 16, /* and members that are added and removed */
 	TAKING_BESIDE = 1000, /* milliseconds that a client may wait although there is an element */
 	TAKING_LIFE = 1000,   /* seconds after which members expire, more than a history has */
+	TAKING_SHORT = 3,     /* the same in some histories */
 	/* milliseconds that a pop in flight may take after its client has disconnected */
 	TAKING_GONE = 500
 };
@@ -94,54 +89,47 @@ struct taking_set {
 	unsigned count;
 };
 
+/* The date of a member that expires is between these. */
+struct taking_date {
+	uint64_t least, most;
+};
+
 struct taking;
 
 /* A command of a client. */
 struct taking_op {
-	TAILQ_ENTRY(taking_op) link;
+	struct stage_op stage;
 	struct taking *world;
-	struct taking_proxy *proxy;
-	int client;
-	command_id command;
 	int from, to;                   /* lists or sets; -1 for none */
 	int keys[TAKING_SHARES], count; /* of a blocking command: its lists */
 	int member;
-	uint64_t issued, deadline; /* milliseconds; the end of its wait */
-	size_t linear;             /* of the target: its position in the history */
-	enum taking_way way;       /* how its client has disconnected, if it has */
-	uint64_t left;             /* when it did, in milliseconds */
-	struct task *task;
-	struct account account;
-	bool is_popping; /* a pop was in flight when the task was abandoned */
-	bool is_refused; /* its target is the plain item */
-	struct buf line, reply;
+	size_t linear;       /* of the target: its position in the history */
+	enum taking_way way; /* how its client has disconnected, if it has */
+	uint64_t left;       /* when it did, in milliseconds */
+	bool is_popping;     /* a pop was in flight when the task was abandoned */
+	bool is_refused;     /* its target is the plain item */
 };
 
 struct taking_proxy {
-	struct lan_proxy lan; /* first, since its host is the first one of the lan_proxy */
-	struct taking *world;
+	struct stage_proxy stage;
 	void (*later)(struct env *env, struct waiter *waiter, unsigned ms); /* of the network */
-	uint64_t kill_at;    /* the call after which it is killed; 0 for none */
 	uint64_t works;      /* when its calls on a stalled connection are over, in milliseconds */
 	struct waiter looks; /* at the board, soon */
 	bool asked_to_look;
 };
 
 struct taking {
-	struct lan lan;
-	struct taking_proxy proxies[TAKING_PROXIES];
+	struct stage stage;
+	struct taking_proxy proxies[STAGE_PROXIES];
 	struct push_board board,
 		own_board; /* Of the proxies that are workers of one process, and of the other proxy. */
-	struct rules rules;
 	struct collection_rule own_rules[2];
-	bool expires; /* members of sets do so, after the history */
-	const struct collection_options *options;
+	uint64_t life; /* seconds after which members of sets expire; 0: never */
 	enum taking_kind kind;
 	enum taking_mutation mutation;
-	bool trouble, breaks, stalls, ending; /* proxies are killed; connections break, or stall */
-	uint64_t last_arrival; /* of the calls of the proxy that was killed last, in milliseconds */
-	size_t waiting_max;    /* max_waiting of each process, in keys */
-	bool has_plain;        /* there is a plain item */
+	bool breaks, stalls; /* connections do so */
+	size_t waiting_max;  /* max_waiting of each process, in keys */
+	bool has_plain;      /* there is a plain item */
 	struct taking_client {
 		int proxy;
 		bool busy;
@@ -150,7 +138,6 @@ struct taking {
 		command_id failed;
 		int set, loose;
 	} clients[TAKING_CLIENTS];
-	TAILQ_HEAD(, taking_op) ops; /* in flight */
 	/* Elements of lists, by their numbers. */
 	struct taking_element {
 		bool acknowledged, executed;
@@ -168,6 +155,7 @@ struct taking {
 	struct taking_member {
 		int set; /* its set, or -1 if its client does not know */
 		int failed;
+		struct taking_date date;
 	} members[TAKING_MEMBERS];
 	struct taking_set sources[TAKING_SHARES]; /* members that were loaded into them */
 	struct taking_store {
@@ -179,24 +167,17 @@ struct taking {
 	/* members that any source ever had */
 	uint32_t ever_loose;
 	enum taking_place loose[TAKING_SHARES][TAKING_VOLATILE]; /* according to the last replies */
-	struct taking_set last_read;                             /* by smembers */
-	uint64_t last_number;                                    /* the reply to the last store */
+	struct taking_date loose_dates[TAKING_SHARES][TAKING_VOLATILE];
+	struct taking_set last_read; /* by smembers */
+	uint64_t last_number;        /* the reply to the last store */
 	/* for a mutation: the first result of a poll */
-	uint64_t polls[TAKING_PROXIES][TAKING_LISTS];
-	const char *violation;
-	char detail[400];
+	uint64_t polls[STAGE_PROXIES][TAKING_LISTS];
 	/* Totals over the histories. */
-	uint64_t commands, failures, busy, kills, taken, left;
+	uint64_t busy, taken, left;
 };
 
 /* For histories_main. */
 extern const struct histories taking_histories;
-
-void taking_fail(struct taking *world, const char *what, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-uint64_t taking_random(struct taking *world, uint64_t below);
-bool taking_chance(struct taking *world, unsigned percent);
-uint64_t taking_now(const struct taking *world); /* milliseconds */
 
 /* Return the list, or the set, whose base has this key, or -1; the key, of two characters. */
 int taking_list(struct slice key);
@@ -211,12 +192,7 @@ extern const struct slice taking_plain;
 bool taking_refuses(struct taking_op *op);
 
 /* Returns whether both are workers of one process, which have a common limit of waiting clients. */
-bool taking_is_same_process(const struct taking_proxy *a, const struct taking_proxy *b);
-
-/* Delivers everything that arrives until then, in milliseconds. Proxies are killed meanwhile. */
-void taking_run_until(struct taking *world, uint64_t time);
-/* Runs until nothing is in flight. */
-void taking_settle(struct taking *world);
+bool taking_is_same_process(const struct stage_proxy *a, const struct stage_proxy *b);
 
 /* --- taking_clients.c --- */
 
@@ -224,11 +200,8 @@ void taking_settle(struct taking *world);
 void taking_act(struct taking *world);
 /* Sends this line from a client. */
 void taking_ask(struct taking *world, int client, command_id command, const char *line);
-/* Called when the reply is complete, or the proxy was killed. */
-void taking_answered(struct taking_op *op);
-void taking_free_op(struct taking_op *op);
-/* Returns the words of the value in a reply; none if it has no value. */
-struct slice taking_value(struct slice reply);
+/* As in stage_hooks. */
+void taking_answered(struct stage_op *op);
 /* Returns whether the reply is an unknown outcome. */
 bool taking_is_unknown(const struct taking_op *op);
 

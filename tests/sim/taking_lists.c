@@ -28,7 +28,7 @@ int taking_element(struct taking *w, struct slice name)
 	if (name.n > 1 && name.p[0] == 'e' && num_parse_u32(slice_skip(name, 1), &number) &&
 		number > 0 && (int)number <= w->element_count)
 		return (int)number;
-	taking_fail(w, "an element that nobody named", "%.*s", (int)name.n, name.p);
+	stage_fail(&w->stage, "an element that nobody named", "%.*s", (int)name.n, name.p);
 	return 0;
 }
 
@@ -69,7 +69,7 @@ static bool has_elements(struct slice base)
 
 void taking_list_executed(struct taking *w, const struct message *m, int list)
 {
-	const struct memcached_item *item = lan_find(&w->lan, m->call.key);
+	const struct memcached_item *item = lan_find(&w->stage.lan, m->call.key);
 	struct slice rest = m->call.value, token;
 
 	while (pushes(&m->call) && m->result.status == RESULT_DONE &&
@@ -81,26 +81,26 @@ void taking_list_executed(struct taking *w, const struct message *m, int list)
 		if (e->executed)
 			e->copies++;
 		else
-			e->pushed = taking_now(w);
+			e->pushed = stage_now(&w->stage);
 		e->executed = true;
 	}
 	if (!item || !has_elements(buf_slice(&item->value)))
 		w->filled[list] = UINT64_MAX;
 	else if (w->filled[list] == UINT64_MAX)
-		w->filled[list] = taking_now(w);
+		w->filled[list] = stage_now(&w->stage);
 }
 
 /* --- replies --- */
 
 static bool is_pop(const struct taking_op *op)
 {
-	return op->command == COMMAND_LPOP || op->command == COMMAND_RPOP ||
-		op->command == COMMAND_BLPOP || op->command == COMMAND_BRPOP;
+	return op->stage.command == COMMAND_LPOP || op->stage.command == COMMAND_RPOP ||
+		op->stage.command == COMMAND_BLPOP || op->stage.command == COMMAND_BRPOP;
 }
 
 static bool is_push(const struct taking_op *op)
 {
-	return op->command == COMMAND_LPUSH || op->command == COMMAND_RPUSH;
+	return op->stage.command == COMMAND_LPUSH || op->stage.command == COMMAND_RPUSH;
 }
 
 /*
@@ -113,14 +113,15 @@ static void check_line(const struct taking_op *op)
 	struct taking *w = op->world;
 	struct taking_op *other;
 
-	if (op->count != 1 || w->trouble)
+	if (op->count != 1 || w->stage.trouble)
 		return;
-	TAILQ_FOREACH(other, &w->ops, link) {
-		if (other != op && other->proxy == op->proxy && other->count == 1 &&
+	STAGE_FOREACH(other, w) {
+		if (other != op && other->stage.proxy == op->stage.proxy && other->count == 1 &&
 			other->keys[0] == op->keys[0] && other->way == TAKING_STAYS &&
-			other->deadline > taking_now(w) && other->issued + APART < op->issued)
-			taking_fail(w, "who came later was served first", "%.*s",
-				(int)buf_size(&op->line) - 2, op->line.data);
+			other->stage.deadline > stage_now(&w->stage) &&
+			other->stage.issued + APART < op->stage.issued)
+			stage_fail(&w->stage, "who came later was served first", "%.*s",
+				STAGE_LINE(op));
 	}
 }
 
@@ -131,9 +132,8 @@ static void got_element(struct taking_op *op, struct slice name)
 
 	w->taken++;
 	if (op->way != TAKING_STAYS && e->pushed > op->left + TAKING_GONE)
-		taking_fail(w, "a client got an element that was pushed after it had left",
-			"%.*s: %.*s", (int)buf_size(&op->line) - 2, op->line.data, (int)name.n,
-			name.p);
+		stage_fail(&w->stage, "a client got an element that was pushed after it had left",
+			"%.*s: %.*s", STAGE_LINE(op), (int)name.n, name.p);
 	if (is_pop(op))
 		e->delivered++;
 	else if (op->from != op->to)
@@ -143,7 +143,7 @@ static void got_element(struct taking_op *op, struct slice name)
 
 static void acknowledged(struct taking_op *op)
 {
-	struct slice rest = buf_slice(&op->line), token;
+	struct slice rest = buf_slice(&op->stage.line), token;
 
 	(void)slice_token(&rest);
 	(void)slice_token(&rest);
@@ -156,21 +156,21 @@ static void acknowledged(struct taking_op *op)
 static void read_list(struct taking_op *op)
 {
 	struct taking *w = op->world;
-	struct slice rest = taking_value(buf_slice(&op->reply)), token;
+	struct slice rest = stage_value(buf_slice(&op->stage.reply)), token;
 
-	while (op->client == 0 && (token = slice_token(&rest)).n)
+	while (op->stage.client == 0 && (token = slice_token(&rest)).n)
 		w->elements[taking_element(w, token)].stored++;
 }
 
 void taking_list_answered(struct taking_op *op)
 {
 	struct taking *w = op->world;
-	struct slice reply = buf_slice(&op->reply), value = taking_value(reply);
+	struct slice reply = buf_slice(&op->stage.reply), value = stage_value(reply);
 
 	if (taking_is_unknown(op)) {
 		w->failed_pops += is_pop(op);
 		w->failed_moves += !is_pop(op) && !is_push(op);
-	} else if (op->command == COMMAND_LRANGE) {
+	} else if (op->stage.command == COMMAND_LRANGE) {
 		read_list(op);
 	} else if (is_push(op)) {
 		acknowledged(op);
@@ -185,10 +185,11 @@ void taking_list_answered(struct taking_op *op)
 static uint64_t works_since(const struct taking_op *op)
 {
 	const struct taking_proxy *proxies = op->world->proxies;
-	uint64_t since = op->issued;
+	uint64_t since = op->stage.issued;
 
-	for (int i = 0; i < TAKING_PROXIES; i++) {
-		if (taking_is_same_process(&proxies[i], op->proxy) && proxies[i].works > since)
+	for (int i = 0; i < STAGE_PROXIES; i++) {
+		if (taking_is_same_process(&proxies[i].stage, op->stage.proxy) &&
+			proxies[i].works > since)
 			since = proxies[i].works;
 	}
 	return since;
@@ -197,7 +198,7 @@ static uint64_t works_since(const struct taking_op *op)
 static void check_waiter(const struct taking_op *op)
 {
 	struct taking *w = op->world;
-	uint64_t now = taking_now(w), works = works_since(op);
+	uint64_t now = stage_now(&w->stage), works = works_since(op);
 
 	for (int i = 0; i < op->count; i++) {
 		uint64_t since = w->filled[op->keys[i]];
@@ -205,18 +206,17 @@ static void check_waiter(const struct taking_op *op)
 			continue;
 		since = since < works ? works : since;
 		if (now > since + TAKING_BESIDE)
-			taking_fail(w, "a client waits beside a list that has elements",
-				"client %d for %llu ms: %.*s", op->client,
-				(unsigned long long)(now - since), (int)buf_size(&op->line) - 2,
-				op->line.data);
+			stage_fail(&w->stage, "a client waits beside a list that has elements",
+				"client %d for %llu ms: %.*s", op->stage.client,
+				(unsigned long long)(now - since), STAGE_LINE(op));
 	}
 }
 
 static void check_has_left(const struct taking_op *op)
 {
-	if (taking_now(op->world) > op->left + TAKING_GONE)
-		taking_fail(op->world, "a client still waits after it has left", "client %d: %.*s",
-			op->client, (int)buf_size(&op->line) - 2, op->line.data);
+	if (stage_now(&op->world->stage) > op->left + TAKING_GONE)
+		stage_fail(&op->world->stage, "a client still waits after it has left",
+			"client %d: %.*s", op->stage.client, STAGE_LINE(op));
 }
 
 /* The keys of all clients of the same process that have waited, or tried to pop, since then. */
@@ -225,9 +225,9 @@ static size_t waiting_since(const struct taking_op *asked, uint64_t since)
 	const struct taking_op *op;
 	size_t count = 0;
 
-	TAILQ_FOREACH(op, &asked->world->ops, link) {
-		if (op->count && op->issued <= since &&
-			taking_is_same_process(op->proxy, asked->proxy))
+	STAGE_FOREACH(op, asked->world) {
+		if (op->count && op->stage.issued <= since &&
+			taking_is_same_process(op->stage.proxy, asked->stage.proxy))
 			count += (size_t)op->count;
 	}
 	return count;
@@ -237,7 +237,7 @@ void taking_check_waiters(struct taking *w)
 {
 	const struct taking_op *op;
 
-	TAILQ_FOREACH(op, &w->ops, link) {
+	STAGE_FOREACH(op, w) {
 		if (!op->count)
 			continue;
 		if (op->way == TAKING_STAYS)
@@ -245,32 +245,32 @@ void taking_check_waiters(struct taking *w)
 		else if (op->way == TAKING_ENDS)
 			check_has_left(op);
 		/* By then it has tried all its lists, so it waits. */
-		if (op->issued + TAKING_BESIDE < taking_now(w) &&
-			waiting_since(op, taking_now(w) - TAKING_BESIDE) > w->waiting_max)
-			taking_fail(w, "more keys wait than may",
+		if (op->stage.issued + TAKING_BESIDE < stage_now(&w->stage) &&
+			waiting_since(op, stage_now(&w->stage) - TAKING_BESIDE) > w->waiting_max)
+			stage_fail(&w->stage, "more keys wait than may",
 				"%zu may, as those of this client: %.*s", w->waiting_max,
-				(int)buf_size(&op->line) - 2, op->line.data);
+				STAGE_LINE(op));
 	}
 }
 
 void taking_may_not_wait(const struct taking_op *op)
 {
-	if (waiting_since(op, taking_now(op->world)) <= op->world->waiting_max)
-		taking_fail(op->world, "a client may not wait, although fewer keys wait than may",
-			"%zu may: %.*s", op->world->waiting_max, (int)buf_size(&op->line) - 2,
-			op->line.data);
+	if (waiting_since(op, stage_now(&op->world->stage)) <= op->world->waiting_max)
+		stage_fail(&op->world->stage,
+			"a client may not wait, although fewer keys wait than may", "%zu may: %.*s",
+			op->world->waiting_max, STAGE_LINE(op));
 }
 
 /* --- when all is over --- */
 
 static void read_all(struct taking *w)
 {
-	for (int client = 0; client < TAKING_PROXIES && !w->violation; client++) {
-		for (int list = 0; list < TAKING_LISTS && !w->violation; list++) {
+	for (int client = 0; client < STAGE_PROXIES && !w->stage.violation; client++) {
+		for (int list = 0; list < TAKING_LISTS && !w->stage.violation; list++) {
 			char line[32];
 			snprintf(line, sizeof(line), "lrange %s 0 -1", taking_list_key(list));
 			taking_ask(w, client, COMMAND_LRANGE, line);
-			taking_settle(w);
+			stage_settle(&w->stage);
 		}
 	}
 }
@@ -282,19 +282,19 @@ static uint64_t check_element(struct taking *w, int number, uint64_t *missing)
 	int total = e->stored + e->delivered, left = e->copies - e->moved;
 
 	if (e->acknowledged && !e->executed)
-		taking_fail(w, "a push was acknowledged and not executed", "e%d", number);
+		stage_fail(&w->stage, "a push was acknowledged and not executed", "e%d", number);
 	if (!e->executed && total)
-		taking_fail(w, "an element is there that was not pushed", "e%d", number);
+		stage_fail(&w->stage, "an element is there that was not pushed", "e%d", number);
 	if (!e->executed)
 		return 0;
 	if (total == 0) {
 		++*missing;
 		if (*missing > w->failed_pops)
-			taking_fail(w, "an element was lost", "e%d", number);
+			stage_fail(&w->stage, "an element was lost", "e%d", number);
 		return 0;
 	}
 	if (total - 1 > (left > 0 ? left : 0))
-		taking_fail(w, "an element was handed out more than once",
+		stage_fail(&w->stage, "an element was handed out more than once",
 			"e%d: %d in lists, %d popped; %d copies, %d moves of it were answered",
 			number, e->stored, e->delivered, e->copies, e->moved);
 	return (uint64_t)total - 1;
@@ -302,14 +302,14 @@ static uint64_t check_element(struct taking *w, int number, uint64_t *missing)
 
 void taking_check_lists(struct taking *w)
 {
-	uint64_t missing = 0, extra = 0, most = w->trouble ? w->failed_moves : 0;
+	uint64_t missing = 0, extra = 0, most = w->stage.trouble ? w->failed_moves : 0;
 
 	read_all(w);
-	for (int e = 1; e <= w->element_count && !w->violation; e++) {
+	for (int e = 1; e <= w->element_count && !w->stage.violation; e++) {
 		uint64_t before = extra;
 		extra += check_element(w, e, &missing);
 		if (extra > most && extra > before && w->kind != TAKING_SHARED)
-			taking_fail(w, "an element is there twice",
+			stage_fail(&w->stage, "an element is there twice",
 				"e%d, and %llu commands have failed", e,
 				(unsigned long long)w->failed_moves);
 	}

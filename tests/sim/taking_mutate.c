@@ -16,7 +16,7 @@ static bool is_part_of_target(const struct call *call)
 
 static uint64_t later(struct taking *w)
 {
-	return 5000 + taking_random(w, 20000);
+	return 5000 + stage_random(&w->stage, 20000);
 }
 
 void taking_mutate_sent(struct lan *lan, struct message *m)
@@ -34,7 +34,7 @@ void taking_mutate_sent(struct lan *lan, struct message *m)
 		break;
 	case TAKING_SMOVE_DATE:
 		if (adds_moved(&m->call))
-			expiring_postpone(m->call.value);
+			expiring_change_dates(m->call.value, false);
 		break;
 	case TAKING_EARLY_STORE:
 		if (is_part_of_target(&m->call))
@@ -70,7 +70,7 @@ static int count(struct slice base)
  */
 static bool takes_back(struct taking *w, const struct message *m)
 {
-	const struct memcached_item *item = lan_find(&w->lan, m->call.key);
+	const struct memcached_item *item = lan_find(&w->stage.lan, m->call.key);
 	int list = taking_list(m->call.key), before = item ? count(buf_slice(&item->value)) : -1;
 	const struct taking_op *op;
 	bool moves = false;
@@ -78,7 +78,7 @@ static bool takes_back(struct taking *w, const struct message *m)
 	if (m->call.verb != CALL_CAS || list < TAKING_SHARES || before < 1 ||
 		count(m->call.value) != before - 1)
 		return false;
-	TAILQ_FOREACH(op, &w->ops, link) {
+	STAGE_FOREACH(op, w) {
 		if (op->from == list)
 			return false;
 		moves |= op->to == list;
@@ -102,6 +102,16 @@ static bool asks(const struct message *m)
 		taking_list(m->call.key) >= 0;
 }
 
+static void show_expired(struct message *m)
+{
+	if (m->call.verb != CALL_GET || taking_set_number(m->call.key) < 0 ||
+		m->result.status != RESULT_HIT || m->result.value.n == 0)
+		return;
+	buf_add_slice(&m->value, m->result.value);
+	m->result.value = buf_slice(&m->value);
+	expiring_change_dates(m->result.value, false);
+}
+
 void taking_mutate_executed(struct taking *w, struct message *m)
 {
 	bool lost = m->call.verb == CALL_CAS && m->result.status == RESULT_EXISTS;
@@ -112,13 +122,16 @@ void taking_mutate_executed(struct taking *w, struct message *m)
 		if (m->call.verb == CALL_GET && slice_equal(m->call.key, taking_plain))
 			m->result = (struct result){ .status = RESULT_MISS };
 		break;
+	case TAKING_SEES_EXPIRED:
+		show_expired(m);
+		break;
 	case TAKING_LOST_CAS:
 		if (lost && taking_list(m->call.key) >= 0)
 			m->result.status = RESULT_DONE;
 		break;
 	case TAKING_EARLY_DELETE:
-		if (is_part_of_target(&m->call) && lan_find(&w->lan, SLICE("t0")))
-			memcached_remove(lan_find(&w->lan, SLICE("t0")));
+		if (is_part_of_target(&m->call) && lan_find(&w->stage.lan, SLICE("t0")))
+			memcached_remove(lan_find(&w->stage.lan, SLICE("t0")));
 		break;
 	case TAKING_NOT_WOKEN:
 		if (asks(m))

@@ -23,7 +23,7 @@ static void add_name(struct taking *w, struct taking_set *set, struct slice name
 	uint32_t number;
 
 	if (name.n < 2 || !num_parse_u32(slice_skip(name, 1), &number)) {
-		taking_fail(w, "a member that nobody named", "%.*s", (int)name.n, name.p);
+		stage_fail(&w->stage, "a member that nobody named", "%.*s", (int)name.n, name.p);
 		return;
 	}
 	set->count++;
@@ -39,12 +39,49 @@ static void add_name(struct taking *w, struct taking_set *set, struct slice name
 
 static struct taking_set read_reply(struct taking_op *op)
 {
-	struct slice rest = taking_value(buf_slice(&op->reply)), name;
+	struct slice rest = stage_value(buf_slice(&op->stage.reply)), name;
 	struct taking_set set = { .count = 0 };
 
 	while ((name = slice_token(&rest)).n)
 		add_name(op->world, &set, name);
 	return set;
+}
+
+/* --- members that expire --- */
+
+/* All servers have the same clock. */
+static uint64_t second(const struct taking *w)
+{
+	return stage_now(&w->stage) / 1000;
+}
+
+/* Returns the date of a member that was added since then. */
+static struct taking_date date_since(const struct taking *w, uint64_t since)
+{
+	return (struct taking_date){ since / 1000 + w->life, second(w) + w->life };
+}
+
+/* Return whether a member must still be there; must have been gone at that time. */
+static bool must_be_there(const struct taking *w, const struct taking_date *date)
+{
+	return w->life != TAKING_SHORT || date->least > second(w);
+}
+
+static bool must_be_gone(const struct taking *w, const struct taking_date *date, uint64_t time)
+{
+	return w->life == TAKING_SHORT && date->most <= time / 1000;
+}
+
+/*
+ * Returns whether a read that was sent at that time shows a member as it cannot be. Of a place that
+ * is not known nothing is expected.
+ */
+static bool contradicts(const struct taking *w, enum taking_place place, enum taking_place is,
+	const struct taking_date *date, uint64_t time)
+{
+	if (place == TAKING_IN)
+		return is == TAKING_IN ? must_be_gone(w, date, time) : must_be_there(w, date);
+	return place == TAKING_OUT && is == TAKING_IN;
 }
 
 /* --- at first --- */
@@ -56,19 +93,20 @@ static void load_source(struct taking *w, int set)
 	int n = snprintf(line, sizeof(line), "sadd %s", keys[set]);
 
 	for (int i = 0; i < TAKING_STABLE; i++) {
-		if (!taking_chance(w, 75))
+		if (!stage_chance(&w->stage, 75))
 			continue;
 		source->stable[i / 64] |= UINT64_C(1) << i % 64;
 		n += snprintf(line + n, sizeof(line) - (size_t)n, " k%d", 100 + 2 * i);
 	}
 	taking_ask(w, 0, COMMAND_SADD, line);
-	taking_settle(w);
+	stage_settle(&w->stage);
 }
 
 void taking_sets_init(struct taking *w)
 {
 	char line[256];
 	int n = snprintf(line, sizeof(line), "sadd s0");
+	uint64_t begun;
 
 	for (int set = 0; set < TAKING_SHARES && w->kind == TAKING_STORES; set++)
 		load_source(w, set);
@@ -76,8 +114,11 @@ void taking_sets_init(struct taking *w)
 		return;
 	for (int i = 0; i < TAKING_MEMBERS; i++)
 		n += snprintf(line + n, sizeof(line) - (size_t)n, " m%d", 10 + i);
+	begun = stage_now(&w->stage);
 	taking_ask(w, 0, COMMAND_SADD, line);
-	taking_settle(w);
+	stage_settle(&w->stage);
+	for (int i = 0; i < TAKING_MEMBERS; i++)
+		w->members[i].date = date_since(w, begun);
 }
 
 /* --- commands of clients --- */
@@ -87,27 +128,28 @@ void taking_write_smove(struct taking_op *op)
 {
 	struct taking *w = op->world;
 
-	op->member = op->client + WORKERS * (int)taking_random(w, TAKING_MEMBERS / WORKERS);
-	op->command = COMMAND_SMOVE;
+	op->member =
+		op->stage.client + WORKERS * (int)stage_random(&w->stage, TAKING_MEMBERS / WORKERS);
+	op->stage.command = COMMAND_SMOVE;
 	op->from = w->members[op->member].set;
-	if (op->from < 0 || taking_chance(w, 15))
-		op->from = (int)taking_random(w, TAKING_SHARES);
-	op->to = (int)taking_random(w, TAKING_SHARES);
-	buf_printf(&op->line, "smove %s %s m%d", keys[op->from],
+	if (op->from < 0 || stage_chance(&w->stage, 15))
+		op->from = (int)stage_random(&w->stage, TAKING_SHARES);
+	op->to = (int)stage_random(&w->stage, TAKING_SHARES);
+	buf_printf(&op->stage.line, "smove %s %s m%d", keys[op->from],
 		taking_refuses(op) ? taking_plain.p : keys[op->to], 10 + op->member);
 }
 
 /* Undoes the command that has failed, and then reads the member: that shows if the command is executed after all. */
 static void write_undo(struct taking_op *op)
 {
-	const struct taking_client *c = &op->world->clients[op->client];
+	const struct taking_client *c = &op->world->clients[op->stage.client];
 
 	op->from = c->set;
 	op->member = c->loose;
 	if (op->world->loose[c->set][c->loose])
-		op->command = COMMAND_SISMEMBER;
+		op->stage.command = COMMAND_SISMEMBER;
 	else
-		op->command = c->failed == COMMAND_SADD ? COMMAND_SREM : COMMAND_SADD;
+		op->stage.command = c->failed == COMMAND_SADD ? COMMAND_SREM : COMMAND_SADD;
 }
 
 /*
@@ -117,20 +159,20 @@ static void write_undo(struct taking_op *op)
 void taking_write_loose(struct taking_op *op)
 {
 	struct taking *w = op->world;
-	const struct taking_client *c = &w->clients[op->client];
+	const struct taking_client *c = &w->clients[op->stage.client];
 
-	op->command = taking_chance(w, 20) ? COMMAND_SISMEMBER
-		: taking_chance(w, 60)     ? COMMAND_SADD
-					   : COMMAND_SREM;
-	op->from = (int)taking_random(w, TAKING_SHARES);
-	op->member = OTHERS * (int)taking_random(w, TAKING_VOLATILE / OTHERS) +
-		(op->client - WORKERS) % OTHERS;
-	if (c->failed && taking_chance(w, 60))
+	op->stage.command = stage_chance(&w->stage, 20) ? COMMAND_SISMEMBER
+		: stage_chance(&w->stage, 60)           ? COMMAND_SADD
+							: COMMAND_SREM;
+	op->from = (int)stage_random(&w->stage, TAKING_SHARES);
+	op->member = OTHERS * (int)stage_random(&w->stage, TAKING_VOLATILE / OTHERS) +
+		(op->stage.client - WORKERS) % OTHERS;
+	if (c->failed && stage_chance(&w->stage, 60))
 		write_undo(op);
-	if (op->command == COMMAND_SADD)
+	if (op->stage.command == COMMAND_SADD)
 		w->ever_loose |= UINT32_C(1) << op->member;
-	buf_printf(&op->line, "%s %s k%d", command_get(op->command)->name.p, keys[op->from],
-		100 + loose_number(op->member));
+	buf_printf(&op->stage.line, "%s %s k%d", command_get(op->stage.command)->name.p,
+		keys[op->from], 100 + loose_number(op->member));
 }
 
 /* One of the permanent members of the sources. */
@@ -165,23 +207,24 @@ void taking_write_store(struct taking_op *op)
 	} stores[] = { { COMMAND_SUNIONSTORE, "sunionstore" },
 		{ COMMAND_SINTERSTORE, "sinterstore" }, { COMMAND_SDIFFSTORE, "sdiffstore" } };
 	struct taking *w = op->world;
-	int which = (int)taking_random(w, 3), first = (int)taking_random(w, TAKING_SHARES),
-	    count = 1 + (int)taking_random(w, TAKING_SHARES);
+	int which = (int)stage_random(&w->stage, 3),
+	    first = (int)stage_random(&w->stage, TAKING_SHARES),
+	    count = 1 + (int)stage_random(&w->stage, TAKING_SHARES);
 
 	if (w->store_count >= STORES_MAX)
 		return;
 	op->to = TAKING_TARGET;
-	op->linear = begin(w, op->client >= WRITERS);
-	if (op->client >= WRITERS) {
-		op->command = COMMAND_SMEMBERS;
-		BUF_ADD(&op->line, "smembers t0");
+	op->linear = begin(w, op->stage.client >= WRITERS);
+	if (op->stage.client >= WRITERS) {
+		op->stage.command = COMMAND_SMEMBERS;
+		BUF_ADD(&op->stage.line, "smembers t0");
 		return;
 	}
-	op->command = stores[which].id;
-	buf_printf(&op->line, "%s t0", stores[which].name);
+	op->stage.command = stores[which].id;
+	buf_printf(&op->stage.line, "%s t0", stores[which].name);
 	for (int i = 0; i < count; i++)
-		buf_printf(&op->line, " %s", keys[(first + i) % TAKING_SHARES]);
-	expect(w, &w->stores[op->linear], op->command, first, count);
+		buf_printf(&op->stage.line, " %s", keys[(first + i) % TAKING_SHARES]);
+	expect(w, &w->stores[op->linear], op->stage.command, first, count);
 }
 
 /* --- replies --- */
@@ -190,18 +233,26 @@ static void smove_answered(struct taking_op *op)
 {
 	struct taking *w = op->world;
 	struct taking_member *m = &w->members[op->member];
-	struct slice reply = buf_slice(&op->reply);
+	struct taking_date date = date_since(w, op->stage.issued);
+	struct slice reply = buf_slice(&op->stage.reply);
 
 	if (taking_is_unknown(op)) {
 		m->failed++;
 		m->set = -1;
 	} else if (slice_equal(reply, SLICE("STORED\r\n"))) {
 		if (!m->failed && m->set != op->from)
-			taking_fail(w, "a member was moved from where it was not", "m%d",
+			stage_fail(&w->stage, "a member was moved from where it was not", "m%d",
 				10 + op->member);
+		if (!m->failed && must_be_gone(w, &m->date, op->stage.issued))
+			stage_fail(&w->stage, "a member was moved that had expired", "m%d",
+				10 + op->member);
+		/* A member that stays where it is may keep its date. */
+		m->date = (struct taking_date){ op->from == op->to ? m->date.least : date.least,
+			date.most };
 		m->set = op->to;
-	} else if (!m->failed && m->set == op->from) {
-		taking_fail(w, "a member was not found where it was", "m%d", 10 + op->member);
+	} else if (!m->failed && m->set == op->from && must_be_there(w, &m->date)) {
+		stage_fail(
+			&w->stage, "a member was not found where it was", "m%d", 10 + op->member);
 	}
 }
 
@@ -212,23 +263,28 @@ static void smove_answered(struct taking_op *op)
 static void loose_answered(struct taking_op *op)
 {
 	struct taking *w = op->world;
-	struct taking_client *c = &w->clients[op->client];
+	struct taking_client *c = &w->clients[op->stage.client];
+	struct taking_date *date = &w->loose_dates[op->from][op->member];
 	enum taking_place *place = &w->loose[op->from][op->member],
-			  is = op->command == COMMAND_SADD ||
-			slice_starts(buf_slice(&op->reply), SLICE("1"))
+			  is = op->stage.command == COMMAND_SADD ||
+			slice_starts(buf_slice(&op->stage.reply), SLICE("1"))
 		? TAKING_IN
 		: TAKING_OUT;
 
-	if (op->command == COMMAND_SISMEMBER && taking_is_unknown(op))
+	if (op->stage.command == COMMAND_SISMEMBER && taking_is_unknown(op))
 		return;
-	if (op->command == COMMAND_SISMEMBER && *place && *place != is)
-		taking_fail(w, "a member is not as its client left it", "%.*s: %.*s",
-			(int)buf_size(&op->line) - 2, op->line.data, (int)buf_size(&op->reply),
-			op->reply.data);
+	if (op->stage.command == COMMAND_SISMEMBER &&
+		contradicts(w, *place, is, date, op->stage.issued))
+		stage_fail(&w->stage, "a member is not as its client left it", "%.*s: %.*s",
+			STAGE_LINE(op), (int)buf_size(&op->stage.reply), op->stage.reply.data);
+	if (op->stage.command == COMMAND_SADD)
+		*date = date_since(w, op->stage.issued);
+	else if (*place == TAKING_SOMEWHERE)
+		*date = (struct taking_date){ 0, UINT64_MAX };
 	*place = taking_is_unknown(op) ? TAKING_SOMEWHERE : is;
 	if (!taking_is_unknown(op))
 		return;
-	c->failed = op->command;
+	c->failed = op->stage.command;
 	c->set = op->from;
 	c->loose = op->member;
 }
@@ -247,7 +303,7 @@ static void store_answered(struct taking_op *op)
 	w->last_read = read_reply(op);
 	memcpy(s->seen, w->last_read.stable, sizeof(s->seen));
 	if (w->last_read.loose & ~w->ever_loose)
-		taking_fail(w, "a member is stored that no source had", "%x",
+		stage_fail(&w->stage, "a member is stored that no source had", "%x",
 			w->last_read.loose & ~w->ever_loose);
 }
 
@@ -255,18 +311,19 @@ void taking_set_answered(struct taking_op *op)
 {
 	struct taking *w = op->world;
 
-	if (op->command == COMMAND_SMOVE)
+	if (op->stage.command == COMMAND_SMOVE)
 		smove_answered(op);
 	else if (op->to == TAKING_TARGET)
 		store_answered(op);
 	else if (op->member >= 0)
 		loose_answered(op);
-	else if (op->command == COMMAND_SMEMBERS)
+	else if (op->stage.command == COMMAND_SMEMBERS)
 		w->last_read = read_reply(op);
-	else if (op->command == COMMAND_SUNIONSTORE &&
-		!num_parse_u64(slice_of(op->reply.data, buf_size(&op->reply) - 2), &w->last_number))
-		taking_fail(w, "a store has no number", "%.*s", (int)buf_size(&op->reply),
-			op->reply.data);
+	else if (op->stage.command == COMMAND_SUNIONSTORE &&
+		!num_parse_u64(slice_of(op->stage.reply.data, buf_size(&op->stage.reply) - 2),
+			&w->last_number))
+		stage_fail(&w->stage, "a store has no number", "%.*s",
+			(int)buf_size(&op->stage.reply), op->stage.reply.data);
 }
 
 /* --- when all is over --- */
@@ -277,41 +334,49 @@ static struct taking_set read_set(struct taking *w, int client, int set)
 
 	snprintf(line, sizeof(line), "smembers %s", keys[set]);
 	taking_ask(w, client, COMMAND_SMEMBERS, line);
-	taking_settle(w);
+	stage_settle(&w->stage);
 	return w->last_read;
 }
 
-static void check_loose(struct taking *w, const struct taking_set *set, int number)
+/* The set was read since then. */
+static void check_loose(struct taking *w, const struct taking_set *set, int number, uint64_t time)
 {
 	for (int i = 0; i < TAKING_VOLATILE; i++) {
 		enum taking_place place = w->loose[number][i],
 				  is = set->loose >> i & 1 ? TAKING_IN : TAKING_OUT;
-		if (place && place != is)
-			taking_fail(w, "a member is not as its client left it", "%s k%d at the end",
-				keys[number], 100 + loose_number(i));
+		if (contradicts(w, place, is, &w->loose_dates[number][i], time))
+			stage_fail(&w->stage, "a member is not as its client left it",
+				"%s k%d at the end", keys[number], 100 + loose_number(i));
 	}
 }
 
 static void check_members(struct taking *w)
 {
 	struct taking_set sets[TAKING_SHARES];
+	uint64_t time = stage_now(&w->stage);
 
 	for (int set = 0; set < TAKING_SHARES; set++) {
 		sets[set] = read_set(w, set, set);
-		check_loose(w, &sets[set], set);
+		check_loose(w, &sets[set], set, time);
 	}
-	for (int i = 0; i < TAKING_MEMBERS && !w->violation; i++) {
+	for (int i = 0; i < TAKING_MEMBERS && !w->stage.violation; i++) {
 		const struct taking_member *m = &w->members[i];
 		int count = 0;
 		for (int set = 0; set < TAKING_SHARES; set++)
 			count += sets[set].moved >> i & 1;
-		if (count == 0)
-			taking_fail(w, "a member was lost", "m%d", 10 + i);
-		else if (count > 1 + m->failed)
-			taking_fail(w, "a member is in more than one set", "m%d is in %d", 10 + i,
-				count);
+		if (count == 0) {
+			if (must_be_there(w, &m->date) && !(m->failed && w->life == TAKING_SHORT))
+				stage_fail(&w->stage, "a member was lost", "m%d", 10 + i);
+			continue;
+		}
+		if (!m->failed && must_be_gone(w, &m->date, time))
+			stage_fail(&w->stage, "members have not expired", "m%d", 10 + i);
+		if (count > 1 + m->failed)
+			stage_fail(&w->stage, "a member is in more than one set", "m%d is in %d",
+				10 + i, count);
 		else if (!m->failed && !(sets[m->set].moved >> i & 1))
-			taking_fail(w, "a member is not where it was moved to", "m%d", 10 + i);
+			stage_fail(
+				&w->stage, "a member is not where it was moved to", "m%d", 10 + i);
 		w->left += (uint64_t)(count - 1);
 	}
 }
@@ -342,7 +407,7 @@ static void check_order(struct taking *w)
 	for (size_t i = 0; i < w->store_count; i++)
 		ops[i] = w->stores[i].op;
 	if (linear_check(&linear) == LINEAR_NO)
-		taking_fail(w, "no order of the stores explains what was read",
+		stage_fail(&w->stage, "no order of the stores explains what was read",
 			"%zu commands, found %d of them", w->store_count,
 			__builtin_popcountll(linear.furthest));
 }
@@ -353,12 +418,13 @@ static void check_union(struct taking *w)
 	struct taking_set all = { .count = 0 }, stored;
 
 	taking_ask(w, 0, COMMAND_SUNIONSTORE, "sunionstore t0 s0 s1 s2");
-	taking_settle(w);
+	stage_settle(&w->stage);
 	for (int set = 0; set < TAKING_SHARES; set++) {
 		struct taking_set source = read_set(w, set, set);
-		check_loose(w, &source, set);
+		check_loose(w, &source, set, 0);
 		if (memcmp(source.stable, w->sources[set].stable, sizeof(source.stable)) != 0)
-			taking_fail(w, "a source has other members than before", "%s", keys[set]);
+			stage_fail(&w->stage, "a source has other members than before", "%s",
+				keys[set]);
 		all.loose |= source.loose;
 		for (int half = 0; half < 2; half++)
 			all.stable[half] |= source.stable[half];
@@ -366,7 +432,7 @@ static void check_union(struct taking *w)
 	stored = read_set(w, 1, TAKING_TARGET);
 	if (memcmp(stored.stable, all.stable, sizeof(all.stable)) != 0 ||
 		stored.loose != all.loose || stored.count != w->last_number)
-		taking_fail(w, "the stored set is not the union",
+		stage_fail(&w->stage, "the stored set is not the union",
 			"%u members, and the reply was %llu", stored.count,
 			(unsigned long long)w->last_number);
 }
@@ -374,33 +440,33 @@ static void check_union(struct taking *w)
 /* Long after the last command. */
 static void check_expired(struct taking *w)
 {
-	taking_run_until(w, taking_now(w) + TAKING_LIFE * 1000);
-	for (int set = 0; set < TAKING_SETS && !w->violation; set++) {
-		struct taking_set left = read_set(w, set % TAKING_PROXIES, set);
+	stage_run_until(&w->stage, stage_now(&w->stage) + w->life * 1000);
+	for (int set = 0; set < TAKING_SETS && !w->stage.violation; set++) {
+		struct taking_set left = read_set(w, set % STAGE_PROXIES, set);
 		if (left.count)
-			taking_fail(
-				w, "members have not expired", "%u of %s", left.count, keys[set]);
+			stage_fail(&w->stage, "members have not expired", "%u of %s", left.count,
+				keys[set]);
 	}
 }
 
 static void check_stores(struct taking *w)
 {
-	for (int client = 0; client < TAKING_PROXIES && !w->violation; client++) {
+	for (int client = 0; client < STAGE_PROXIES && !w->stage.violation; client++) {
 		size_t at = begin(w, true);
 		struct taking_set set = read_set(w, client, TAKING_TARGET);
 		w->stores[at].op.replied = true;
 		w->stores[at].op.until = ++w->tick;
 		memcpy(w->stores[at].seen, set.stable, sizeof(set.stable));
 	}
-	if (!w->violation)
+	if (!w->stage.violation)
 		check_order(w);
-	if (!w->violation)
+	if (!w->stage.violation)
 		check_union(w);
 }
 
 void taking_check_sets(struct taking *w)
 {
 	(w->kind == TAKING_SMOVES ? check_members : check_stores)(w);
-	if (w->expires && !w->violation)
+	if (w->life && !w->stage.violation)
 		check_expired(w);
 }

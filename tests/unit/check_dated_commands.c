@@ -141,7 +141,8 @@ TEST(setting_dates)
 	has("k", "+a +b^9 +c^-1 -d +e +a^60 +b^60 ");
 	asks_and_hears("sexpire k 0 b\r\nsttl k b\r\n", "1\r\n-1\r\n");
 	asks_and_hears("sexpire k 5 c x\r\n", "0\r\n");
-	has("k", "+a +b^9 +c^-1 -d +e +a^60 +b^60 +b ");
+	asks_and_hears("sexpire k 0 b x b\r\n", "1\r\n");
+	has("k", "+a +b^9 +c^-1 -d +e +a^60 +b^60 +b +b ");
 	asks_and_hears("sexpire none 5 a\r\n", "NOT_FOUND\r\n");
 	ck_assert_ptr_null(server_find(&server, SLICE("none")));
 	later = 60;

@@ -119,6 +119,24 @@ TEST(tickets)
 	ck_assert(memcmp(one, other, HELD_TICKET) != 0);
 }
 
+/* Of each end, the one that was taken first is next again. */
+TEST(order_of_both_ends)
+{
+#define TAKEN(end, word) "~h1424450096.a0b1c2d3e4f5.1." end "." word " "
+	struct list_request all = { .verb = LIST_RANGE, .stop = -1 };
+	struct buf text = BUF_EMPTY;
+	struct segmented_list list;
+
+	ck_assert(segmented_list_read(&list,
+		SLICE("@list +m " TAKEN("r", "z") TAKEN("l", "a") TAKEN("r", "y") TAKEN("l", "b")
+				TAKEN("r", "x") TAKEN("l", "c") TAKEN("r", "w"))));
+	hold_give_back(&list, 1424450096);
+	(void)segmented_list_apply(&list, &all, &text);
+	assert_bytes(buf_slice(&text), "a b c m w x y z");
+	segmented_list_free(&list);
+	buf_free(&text);
+}
+
 /* --- the model: arrays of numbers of elements --- */
 
 enum { ELEMENTS = 400, START = 1500000000 };

@@ -47,17 +47,6 @@ static struct call read_all(void)
 	return (struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_CAS | WANT_TTL };
 }
 
-/*
- * Returns whether the base that was read, with this date, can be rewritten: OUTCOME_DONE,
- * OUTCOME_NO_CAS or OUTCOME_BUSY.
- */
-static enum outcome_status may_rewrite(const struct result *r, int64_t date)
-{
-	if (r->cas == 0)
-		return OUTCOME_NO_CAS;
-	return date == KEEP_UNKNOWN ? OUTCOME_BUSY : OUTCOME_DONE;
-}
-
 static void renew(struct lane *lane, struct lease *lease)
 {
 	lease->deadline = (uint64_t)lane_env(lane)->unix_time + lease->seconds;
@@ -150,7 +139,7 @@ static void take_over(struct lane *lane, const struct result *r, struct lease_ba
 {
 	struct taking *t = lane->work;
 	struct buf value = BUF_EMPTY;
-	enum outcome_status status = may_rewrite(r, t->date);
+	enum outcome_status status = keep_check(r, t->date);
 
 	if (status != OUTCOME_DONE) {
 		end_taking(lane, status, NULL);
@@ -390,7 +379,7 @@ static void lease_on_base_read(struct lane *lane, const struct result *r)
 	} else if (base.kind != BASE_LOADING || base.loading.is_list != op_is_list(op) ||
 		!slice_equal(base.loading.lease.token, op->token)) {
 		end_loading(lane, OUTCOME_MISSING, NULL);
-	} else if ((status = may_rewrite(r, l->date)) != OUTCOME_DONE) {
+	} else if ((status = keep_check(r, l->date)) != OUTCOME_DONE) {
 		end_loading(lane, status, NULL);
 	} else {
 		l->read = result_bare(r);

@@ -425,7 +425,6 @@ static void list_on_segments_written(
 {
 	struct list_work *w = lane->work;
 	struct buf value = BUF_EMPTY;
-	struct call call;
 
 	if (status != OUTCOME_DONE) {
 		list_end(lane, OUTCOME_FAILED, failure);
@@ -433,9 +432,7 @@ static void list_on_segments_written(
 	}
 	segmented_list_encode(
 		&w->store.list, buf_slice(&w->store.refs), w->store.writer.wide, &value);
-	call = keep_cas(&value, &w->store.open.read, w->store.open.date);
-	lane_charge(lane, call.value.n);
-	lane_call(lane, call, list_on_stored);
+	keep_send(lane, &value, &w->store.open.read, w->store.open.date, list_on_stored);
 	ahead_rewrites(lane);
 	buf_free(&value);
 }
@@ -445,12 +442,13 @@ static void rewrite(struct lane *lane)
 	struct list_work *w = lane->work;
 	struct segmented_list *list = &w->store.list;
 	const struct opening *open = &w->store.open;
+	enum outcome_status may = keep_check(&open->read, open->date);
 
-	if (open->read.cas == 0 || open->date == KEEP_UNKNOWN) {
+	if (may != OUTCOME_DONE) {
 		if (w->gives)
 			read_on(w);
 		else
-			list_end(lane, open->read.cas ? OUTCOME_BUSY : OUTCOME_NO_CAS, NULL);
+			list_end(lane, may, NULL);
 		return;
 	}
 	if (list->settled)

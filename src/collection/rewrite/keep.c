@@ -58,3 +58,30 @@ struct call keep_cas(struct buf *value, const struct result *read, int64_t date)
 		.connection = read->connection,
 	};
 }
+
+enum outcome_status keep_check(const struct result *read, int64_t date)
+{
+	if (read->cas == 0)
+		return OUTCOME_NO_CAS;
+	return date == KEEP_UNKNOWN ? OUTCOME_BUSY : OUTCOME_DONE;
+}
+
+void keep_send(struct lane *lane, struct buf *value, const struct result *read, int64_t date,
+	lane_step *done)
+{
+	struct call call = keep_cas(value, read, date);
+
+	lane_charge(lane, call.value.n);
+	lane_call(lane, call, done);
+}
+
+void keep_append(struct lane *lane, const struct result *read, struct slice base, int64_t date,
+	struct slice words, lane_step *done)
+{
+	struct buf value = BUF_EMPTY;
+
+	buf_add_slice(&value, base);
+	buf_add_slice(&value, words);
+	keep_send(lane, &value, read, date, done);
+	buf_free(&value);
+}

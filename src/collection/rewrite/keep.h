@@ -35,4 +35,18 @@ int64_t keep_exptime(const struct lane *lane, int64_t date);
  */
 struct call keep_cas(struct buf *value, const struct result *read, int64_t date);
 
+/*
+ * Returns whether the base which `read` is a reply about can be rewritten: OUTCOME_DONE,
+ * OUTCOME_NO_CAS, or OUTCOME_BUSY if its date is KEEP_UNKNOWN.
+ */
+enum outcome_status keep_check(const struct result *read, int64_t date);
+
+/* Sends that call for the key of the lane, whose batch is charged. The value is borrowed. */
+void keep_send(struct lane *lane, struct buf *value, const struct result *read, int64_t date,
+	lane_step *done);
+
+/* The same with the base, as it was read, and these words after its log as the value. */
+void keep_append(struct lane *lane, const struct result *read, struct slice base, int64_t date,
+	struct slice words, lane_step *done);
+
 #endif

@@ -10,19 +10,19 @@
 #include "collection/lane/batch.h"
 #include "collection/machines.h"
 #include "collection/set_request.h"
-#include "collection/text/expiry.h"
+#include "collection/text/fold.h"
 
 struct expire {
 	struct fetch fetch;
 	struct set_request asked; /* tests the members of the log */
 	struct buf members;
+	struct fold named; /* those of them that are in the set, each once */
 	struct buf chosen; /* their additions with the new date */
 	struct slice rest; /* the tokens that were not copied, or not chosen from */
 	size_t tested;     /* bytes of the answer that were used */
-	uint64_t number;
 };
 
-enum { TOKEN_STEPS = 2 };
+enum { TOKEN_STEPS = 2, CHOICE_STEPS = 3 };
 
 static lane_after expire_on_tested;
 static lane_step expire_list_members, expire_choose, expire_on_stored;
@@ -32,9 +32,10 @@ static void end_expire(struct lane *lane, enum outcome_status status, const stru
 	struct expire *e = lane->work;
 
 	fetch_end(&e->fetch, lane,
-		&(struct outcome){ .status = status, .number = e->number, .result = failure });
+		&(struct outcome){ .status = status, .number = e->named.live, .result = failure });
 	set_request_free(&e->asked);
 	buf_free(&e->members);
+	fold_free(&e->named);
 	buf_free(&e->chosen);
 	pool_put(lane_env(lane)->pool, e, sizeof(*e));
 	lane_next(lane);
@@ -49,7 +50,8 @@ void expire_start(struct lane *lane)
 {
 	struct expire *e = pool_get(lane_env(lane)->pool, sizeof(*e));
 
-	*e = (struct expire){ .rest = lane_first(lane)->log };
+	*e = (struct expire){ .rest = lane_first(lane)->log,
+		.named = { .seed = lane_env(lane)->seed } };
 	lane->work = e;
 	expire_list_members(lane, NULL);
 }
@@ -82,10 +84,10 @@ static void expire_on_tested(
 		end_expire(lane, status, failure);
 		return;
 	}
+	fold_reset(&e->named);
 	buf_consume(&e->chosen, buf_size(&e->chosen));
 	e->rest = lane_first(lane)->log;
 	e->tested = 0;
-	e->number = 0;
 	expire_choose(lane, NULL);
 }
 
@@ -93,40 +95,36 @@ static void store_additions(struct lane *lane)
 {
 	struct expire *e = lane->work;
 	const struct opening *open = &e->fetch.open;
-	struct buf value = BUF_EMPTY;
-	struct call call;
+	struct slice base = fetch_base(&e->fetch), words = buf_slice(&e->chosen);
+	enum outcome_status may = keep_check(&open->read, open->date);
 
-	buf_add_slice(&value, fetch_base(&e->fetch));
-	buf_add_slice(&value, buf_slice(&e->chosen));
-	lane_grew(lane, buf_size(&value));
-	call = keep_cas(&value, &open->read, open->date);
-	lane_charge(lane, call.value.n);
-	lane_call(lane, call, expire_on_stored);
-	buf_free(&value);
+	if (may != OUTCOME_DONE) {
+		end_expire(lane, may, NULL);
+		return;
+	}
+	lane_grew(lane, base.n + words.n);
+	keep_append(lane, &open->read, base, open->date, words, expire_on_stored);
 }
 
 static void expire_choose(struct lane *lane, const struct result *r)
 {
 	struct expire *e = lane->work;
-	const struct opening *open = &e->fetch.open;
 	struct slice token;
 
 	(void)r;
 	while ((token = slice_token(&e->rest)).n) {
-		if (buf_slice(&e->asked.text).p[e->tested] == '1') {
+		struct slice member = expiry_member(slice_skip(token, 1));
+		if (buf_slice(&e->asked.text).p[e->tested] == '1' &&
+			!fold_contains(&e->named, member)) {
+			fold_add(&e->named, member);
 			buf_add_word(&e->chosen, token);
-			e->number++;
 		}
 		e->tested += 2;
-		if (lane_pauses(lane, TOKEN_STEPS, expire_choose))
+		if (lane_pauses(lane, CHOICE_STEPS, expire_choose))
 			return;
 	}
-	if (e->number == 0)
+	if (e->named.live == 0)
 		end_expire(lane, OUTCOME_DONE, NULL);
-	else if (open->read.cas == 0)
-		end_expire(lane, OUTCOME_NO_CAS, NULL);
-	else if (open->date == KEEP_UNKNOWN)
-		end_expire(lane, OUTCOME_BUSY, NULL);
 	else
 		store_additions(lane);
 }

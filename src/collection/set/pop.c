@@ -19,28 +19,6 @@
 #include "collection/text/expiry.h"
 #include "util/random.h"
 
-/* Returns whether a CAS can replace the base that was read, and preserve its time to live. */
-static bool can_rewrite(const struct opening *open)
-{
-	return open->read.cas && open->date != KEEP_UNKNOWN;
-}
-
-/* Replaces the base that was read by itself and `more`. */
-static void append_to_base(struct fetch *fetch, struct slice more, lane_step *done)
-{
-	struct lane *lane = fetch->open.lane;
-	struct buf value = BUF_EMPTY;
-	struct call call;
-
-	buf_add_slice(&value, fetch_base(fetch));
-	buf_add_slice(&value, more);
-	call = keep_cas(&value, &fetch->open.read, fetch->open.date);
-	lane_charge(lane, call.value.n);
-	lane_call(lane, call, done);
-	ahead_rewrites(lane);
-	buf_free(&value);
-}
-
 /* --- popping --- */
 
 struct pop {
@@ -103,17 +81,20 @@ static void pop_on_chosen(
 {
 	struct pop *pop = lane->work;
 	const struct opening *open = &pop->fetch.open;
+	enum outcome_status may = keep_check(&open->read, open->date);
 
-	if (open->ahead && (buf_size(&pop->chosen.text) == 0 || !can_rewrite(open))) {
+	if (open->ahead && (buf_size(&pop->chosen.text) == 0 || may != OUTCOME_DONE)) {
 		choose_others(pop);
 		opening_read(&pop->fetch.open);
 	} else if (status != OUTCOME_DONE || buf_size(&pop->chosen.text) == 0) {
 		end_pop(lane, status, failure);
-	} else if (!can_rewrite(open)) {
-		end_pop(lane, open->read.cas ? OUTCOME_BUSY : OUTCOME_NO_CAS, NULL);
+	} else if (may != OUTCOME_DONE) {
+		end_pop(lane, may, NULL);
 	} else {
 		request_compaction_of_list(lane, pop);
-		append_to_base(&pop->fetch, buf_slice(&pop->chosen.text), pop_on_popped);
+		keep_append(lane, &open->read, fetch_base(&pop->fetch), open->date,
+			buf_slice(&pop->chosen.text), pop_on_popped);
+		ahead_rewrites(lane);
 	}
 }
 
@@ -191,39 +172,31 @@ static void pop_on_claim_end(struct lane *lane, const struct result *r)
 	}
 }
 
-static void add_member(struct lane *lane)
-{
-	struct claim *claim = lane->work;
-	const struct opening *open = &claim->fetch.open;
-
-	if (!can_rewrite(open)) {
-		end_claim(lane, open->read.cas ? OUTCOME_BUSY : OUTCOME_NO_CAS, 0, NULL);
-		return;
-	}
-	lane_grew(lane, fetch_base(&claim->fetch).n + lane_first(lane)->log.n);
-	append_to_base(&claim->fetch, lane_first(lane)->log, pop_on_claimed);
-}
-
 static void pop_on_lookup(
 	struct lane *lane, enum outcome_status status, const struct result *failure)
 {
 	struct claim *claim = lane->work;
+	const struct opening *open = &claim->fetch.open;
 	const struct op *op = lane_first(lane);
 	bool member = slice_starts(buf_slice(&claim->asked.text), SLICE("1"));
+	enum outcome_status may = keep_check(&open->read, open->date);
 
-	if (claim->fetch.open.ahead && (member || !can_rewrite(&claim->fetch.open))) {
+	if (open->ahead && (member || may != OUTCOME_DONE)) {
 		ask_again(claim);
 		opening_read(&claim->fetch.open);
 	} else if (status == OUTCOME_MISSING && !claim->fetch.loading) {
 		lane_call(lane,
 			(struct call){ .verb = CALL_ADD, .value = op->log, .exptime = op->ttl },
 			pop_on_claim_end);
-	} else if (status != OUTCOME_DONE) {
+	} else if (status != OUTCOME_DONE || member) {
 		end_claim(lane, status, 0, failure);
-	} else if (member) {
-		end_claim(lane, OUTCOME_DONE, 0, NULL);
+	} else if (may != OUTCOME_DONE) {
+		end_claim(lane, may, 0, NULL);
 	} else {
-		add_member(lane);
+		struct slice base = fetch_base(&claim->fetch);
+		lane_grew(lane, base.n + op->log.n);
+		keep_append(lane, &open->read, base, open->date, op->log, pop_on_claimed);
+		ahead_rewrites(lane);
 	}
 }
 

@@ -171,13 +171,10 @@ static void store_base(struct lane *lane, const struct fences *fences)
 	struct take *take = lane->work;
 	const struct opening *open = &take->fetch.open;
 	struct buf value = BUF_EMPTY;
-	struct call call;
 
 	write_base(take, fences, &request_of(lane)->counting.at, &value);
-	call = keep_cas(&value, &open->read, open->date);
-	lane_charge(lane, call.value.n);
 	take->sent = true;
-	lane_call(lane, call, take_on_stored);
+	keep_send(lane, &value, &open->read, open->date, take_on_stored);
 	buf_free(&value);
 }
 
@@ -187,15 +184,14 @@ static void take_block(struct lane *lane)
 	const struct set_place *at = &request_of(lane)->counting.at;
 	const struct fences *fences = cut_run(take, at);
 	const struct opening *open = &take->fetch.open;
+	enum outcome_status may = keep_check(&open->read, open->date);
 
 	take->all = at->run == take->fetch.entry->view.run_count + 2;
 	/* Before a lost race, the block may have ended elsewhere. */
 	if (!fences)
 		drop_writer(take);
-	if (open->read.cas == 0)
-		end_take(lane, OUTCOME_NO_CAS, NULL);
-	else if (open->date == KEEP_UNKNOWN)
-		end_take(lane, OUTCOME_BUSY, NULL);
+	if (may != OUTCOME_DONE)
+		end_take(lane, may, NULL);
 	else if (!fences || !write_rest(take, fences, at, keep_exptime(lane, open->date)))
 		store_base(lane, fences);
 }

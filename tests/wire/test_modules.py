@@ -221,8 +221,8 @@ class Modules(ModuleCase):
 
     def test_another_client_loads(self):
         self.serve(2, config='commands = "q|"')
+        driver = self.driver()  # It may be compiled first, for longer than a lease.
         token = self.conn.ask("slease s").split()[1]
-        driver = self.driver()
         with self.assertRaises(Refused) as raised:
             driver.ask("load", "s", ["ann"], "now", 0.05)
         self.assertEqual((raised.exception.kind, self.conn.ask("evincr loads 0")), ("busy", "0"))

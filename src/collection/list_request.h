@@ -6,7 +6,7 @@
 
 enum list_verb {
 	LIST_RANGE,     /* the elements from `start` to `stop` */
-	LIST_LENGTH,    /* the number of elements */
+	LIST_LENGTH,    /* the number of elements; sets `held` and `due` */
 	LIST_POSITION,  /* the index of an `item`, as selected by `find`, or MISSING */
 	LIST_POP_FRONT, /* remove and return the first `count` elements */
 	LIST_POP_BACK,  /* remove and return the last `count` elements, the last one first */
@@ -54,6 +54,8 @@ struct list_request {
 	enum outcome_status status;
 	size_t at, size;
 	uint64_t number;
+	size_t held; /* LENGTH: the number of held elements; 0 in an adopted encoding */
+	int64_t due; /* when the first of them is to be given back, by the server's clock */
 };
 
 #endif

@@ -606,6 +606,15 @@ struct info_task {
 	char key[];
 };
 
+static void describe_held(struct info_task *info, struct buf *out)
+{
+	struct env *env = &info->task.host->env;
+	int64_t left = info->list.due - env_server_time(env, info->read.key);
+
+	reply_add_stat(out, "held", info->list.held);
+	reply_add_stat(out, "due", left > 0 ? (uint64_t)left : 0);
+}
+
 static void describe(struct info_task *info, struct buf *out)
 {
 	const struct set_info *i = &info->request.info;
@@ -617,6 +626,8 @@ static void describe(struct info_task *info, struct buf *out)
 	reply_add_stat(out, "members", i->members);
 	if (info->is_list)
 		reply_add_stat(out, "items", info->items);
+	if (info->is_list && info->list.held)
+		describe_held(info, out);
 	reply_add_stat(out, "bytes", i->base_bytes + i->table_bytes);
 	reply_add_stat(out, "base_bytes", i->base_bytes);
 	reply_add_stat(out, "table_bytes", i->table_bytes);

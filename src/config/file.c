@@ -253,31 +253,6 @@ static const char *rule_error(cfg_t *section)
 	return NULL;
 }
 
-/*
- * Checks all rules, including that no two have the same prefix for removals, since one item
- * would then contain the removals of two sets. At most RULES_MAX texts are compared with each
- * other. Must be called at the end of the file: an option such as
- * collection|encoding changes a section that was complete.
- */
-static void check_rules(cfg_t *cfg)
-{
-	const char *removed[RULES_MAX];
-	unsigned count = cfg_size(cfg, "collection");
-
-	assert(count <= RULES_MAX);
-	for (unsigned i = 0; i < count; i++) {
-		cfg_t *section = cfg_getnsec(cfg, "collection", i);
-		const char *error = rule_error(section);
-		removed[i] = cfg_getstr(section, "removed");
-		for (unsigned k = 0; k < i && *removed[i] && !error; k++) {
-			if (strcmp(removed[k], removed[i]) == 0)
-				error = "another rule has the same `removed`";
-		}
-		if (error)
-			cfg_error(section, "collection \"%s\": %s", cfg_title(section), error);
-	}
-}
-
 /* Returns the section with the longest prefix with which the key of a set begins, or NULL. */
 static cfg_t *collection_of(cfg_t *cfg, struct slice key)
 {
@@ -294,6 +269,56 @@ static cfg_t *collection_of(cfg_t *cfg, struct slice key)
 		}
 	}
 	return best;
+}
+
+/* Returns whether a rule reserves its keys, so that no set or list can have another key. */
+static bool any_reserves(cfg_t *cfg)
+{
+	for (unsigned i = 0; i < cfg_size(cfg, "collection"); i++) {
+		if (cfg_getint(cfg_getnsec(cfg, "collection", i), "only"))
+			return true;
+	}
+	return false;
+}
+
+/* Returns the error of a rule whose dead elements could not be moved to their list, or NULL. */
+static const char *dead_error(cfg_t *cfg, cfg_t *section, bool reserves)
+{
+	const char *dead = cfg_getstr(section, "dead");
+	cfg_t *target = *dead ? collection_of(cfg, slice_of(dead, strlen(dead))) : NULL;
+
+	if (target && cfg_getint(target, "type") != COLLECTION_LIST)
+		return "the rule for the key in `dead` is not for lists";
+	if (*dead && reserves && !(target && cfg_getint(target, "only")))
+		return "the key in `dead` needs a rule with `only`, since others reserve theirs";
+	return NULL;
+}
+
+/*
+ * Checks all rules, including that no two have the same prefix for removals, since one item
+ * would then contain the removals of two sets. At most RULES_MAX texts are compared with each
+ * other. Must be called at the end of the file: an option such as
+ * collection|encoding changes a section that was complete.
+ */
+static void check_rules(cfg_t *cfg)
+{
+	const char *removed[RULES_MAX];
+	unsigned count = cfg_size(cfg, "collection");
+	bool reserves = any_reserves(cfg);
+
+	assert(count <= RULES_MAX);
+	for (unsigned i = 0; i < count; i++) {
+		cfg_t *section = cfg_getnsec(cfg, "collection", i);
+		const char *error = rule_error(section);
+		error = error ? error : dead_error(cfg, section, reserves);
+		removed[i] = cfg_getstr(section, "removed");
+		for (unsigned k = 0; k < i && *removed[i] && !error; k++) {
+			if (strcmp(removed[k], removed[i]) == 0)
+				error = "another rule has the same `removed`";
+		}
+		if (error)
+			cfg_error(section, "collection \"%s\": %s", cfg_title(section), error);
+	}
 }
 
 /* Returns the error of a rule that keeps types, or NULL: their sets are ordinary ones. */

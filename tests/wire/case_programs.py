@@ -7,7 +7,8 @@ import tempfile
 from case import WireTest
 from harness import BUILD_LIMIT, run_program
 from matrix import CLIENTS
-from program import ENVIRONMENT, installed
+from modules import MODULES, PROGRAM_ENVIRONMENT
+from program import installed
 
 TRIES = 8
 PORT = "11311"  # the port in the page
@@ -18,7 +19,7 @@ JS = "(async () => {\n%sc.close();\n})();\n"
 C = "#include <libmemcached/memcached.h>\n#include <stdio.h>\n\nint main(void)\n{\n%sreturn 0;\n}\n"
 LANGUAGES = {
     "python": ("pymemcache", WHOLE, "{python} {source}"),
-    "php": ("php-memcached", WHOLE, "php {source}"),
+    "php": ("php-memcached", WHOLE, "php -d include_path={modules} {source}"),
     "ruby": ("Dalli (Ruby)", WHOLE, "ruby {source}"),
     "perl": ("Cache::Memcached::Fast", "use strict; use warnings;\n%s", "perl {source}"),
     "go": ("gomemcache (Go)", GO, "go run {source}"),
@@ -42,7 +43,8 @@ class ProgramTest(WireTest):
             out.write(around % text.replace(PORT, str(port)))
         # Some clients time out after a second, gomemcache after a tenth. On a machine that stalls, the program is tried again.
         for _ in range(TRIES):
-            done = run_program("sh", "-c", command.format(source=source, python="/usr/bin/python3 -B"), env=ENVIRONMENT, limit=BUILD_LIMIT)
+            done = run_program("sh", "-c", command.format(source=source, python="/usr/bin/python3 -B", modules=f"{MODULES}/php"),
+                               env=PROGRAM_ENVIRONMENT, limit=BUILD_LIMIT)
             if (done.returncode, done.stderr) == (0, ""):
                 break
         self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)

@@ -181,6 +181,28 @@ class AllAtOnce(WireTest):
                              [(2, f'unknown option {name}; a rule is a section: collection "tags-" {{ type = "list" }}')])
         self.assertEqual(self.said(f'{SERVERS}collection "a" {{ rule = 1 }}\n'), [(2, "unknown option rule")])
 
+    def test_the_list_of_dead_elements(self):
+        """It must be one that a push could create."""
+        jobs, types = 'collection "jobs-" { type = "list" dead = "%s" %s }\n', "the rule for the key in `dead` is not for lists"
+        reserved = "the key in `dead` needs a rule with `only`, since others reserve theirs"
+        other = 'collection "%s" { %s }\n'
+        for dead, only, rule, error in (
+                ("failed", "", other % ("f", "ttl = 5"), types), ("failed", "", other % ("", 'type = "set" only = true'), types),
+                ("failed", "", other % ("failed", 'encoding = "flip"'), types), ("failed", "only = true", other % ("failed", "only = true"), types),
+                ("failed", "only = true", "", reserved), ("failed", "only = true", other % ("failed", 'type = "list"'), reserved),
+                ("failed", "", other % ("tags-", "only = true"), reserved), ("jobs-failed", "", other % ("tags-", "only = true"), reserved),
+                ("failed", "", "", None), ("jobs-failed", "", "", None), ("jobs-failed", "only = true", "", None),
+                ("failed", "", other % ("g", "ttl = 5"), None), ("failed", "", other % ("f", 'type = "list" encoding = "csv"'), None),
+                ("failed", "", other % ("f", "ttl = 5") + other % ("fail", 'type = "list"'), None),
+                ("failed", "only = true", other % ("failed", 'type = "list" only = true'), None)):
+            for text in jobs % (dead, only) + rule, rule + jobs % (dead, only):
+                with self.subTest(text):
+                    line = 2 + text[:text.index("dead")].count("\n")
+                    if error:
+                        self.assertEqual(self.said(SERVERS + text), [(line, f'collection "jobs-": {error}')])
+                    else:
+                        self.assert_good(setlistd("-T", "-f", self.private_file(SERVERS + text)), text)
+
     def test_what_a_start_would_find(self):
         """The sockets, the user and the files."""
         found = self.said(f'{SERVERS}listen = {{"unix:/no/such/folder/a",\n"unix:/no/such/folder/b"}}\nuser = "no-such-user-here"\n')

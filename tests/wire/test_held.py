@@ -1,7 +1,4 @@
-"""Held elements: workers and proxies are killed while they hold jobs, and every job is done; what waits for elements that are given back.
-
-HELD_MANY=1 has 10,000 jobs instead of some hundred.
-"""
+"""Held elements: workers and proxies are killed while they hold jobs, and every job is done; what waits for elements that are given back."""
 import collections
 import multiprocessing
 import os
@@ -13,7 +10,6 @@ from harness import PATIENCE, wait_until
 from stored import counter
 from wire import Closed, Conn
 
-JOBS = 10000 if os.environ.get("HELD_MANY") else 600
 SEED = int(os.environ.get("HELD_SEED", 0)) or random.randrange(1, 1 << 30)
 WORKERS, KILLS, SECONDS = 10, 20, 2
 
@@ -62,6 +58,8 @@ class Worker:
 
 
 class Jobs(WireTest):
+    jobs = 600
+
     def start_worker(self, number):
         context = multiprocessing.get_context("fork")
         worker = Worker(self.proxies[number % 2].port, self.log, random.Random(self.dice.random()))
@@ -80,7 +78,7 @@ class Jobs(WireTest):
         path = os.path.join(self.scratch(), "log")
         self.log = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
         self.addCleanup(os.close, self.log)
-        for first in range(0, JOBS, 100):
+        for first in range(0, self.jobs, 100):
             self.assertEqual(self.conn.ask("rpush jobs " + " ".join(map(str, range(first, first + 100)))), "STORED")
         self.children = [self.start_worker(number) for number in range(WORKERS)]
         self.addCleanup(lambda: [self.end_worker(number) for number in range(WORKERS)])
@@ -104,7 +102,7 @@ class Jobs(WireTest):
                 done[job] = int(deliveries)
         self.assertEqual(max(took.values()), 1, "two workers had the same delivery")
         # A worker may be killed, or lose its connection, between the end of a job and its line.
-        lost = [job for job in map(str, range(JOBS)) if job not in done]
+        lost = [job for job in map(str, range(self.jobs)) if job not in done]
         self.assertLessEqual(len(lost), kills, lost[:10])
         # After a job was done, no other worker gets it.
         self.assertEqual([(job, done[job], last[job]) for job in done if done[job] != last[job]], [])
@@ -117,11 +115,17 @@ class Workers(Jobs):
     def test_workers_are_killed(self):
         self.start()
         for kill in range(1, KILLS + 1):
-            wait_until("some jobs are done", lambda: len(self.events("end")) >= kill * JOBS // (2 * KILLS))
+            wait_until("some jobs are done", lambda: len(self.events("end")) >= kill * self.jobs // (2 * KILLS))
             number = self.dice.randrange(WORKERS)
             self.end_worker(number)
             self.children[number] = self.start_worker(number)
         self.finish(KILLS)
+
+
+class ManyJobs(Workers):
+    jobs = 10000
+    smoke = False
+    plain = True
 
 
 class Proxies(Jobs):
@@ -129,7 +133,7 @@ class Proxies(Jobs):
         """All workers of a proxy lose their connections with it."""
         self.start()
         for kill in range(1, 5):
-            wait_until("some jobs are done", lambda: len(self.events("end")) >= kill * JOBS // 8)
+            wait_until("some jobs are done", lambda: len(self.events("end")) >= kill * self.jobs // 8)
             self.replace(self.proxies[kill % 2], 0.05)
         self.finish(4 * WORKERS)
 

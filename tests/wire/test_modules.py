@@ -66,7 +66,7 @@ ERRORS = (
 
 
 # Methods of the class that applications do not call.
-INNER = {"constructor", "shared", "line", "ask", "fill", "bytes", "text"}
+INNER = {"constructor", "store", "ask", "fill", "bytes", "text"}
 NAMES = "console.log(Object.getOwnPropertyNames(require(process.argv[1]).Setlistd.prototype).join(' '))"
 
 
@@ -84,7 +84,7 @@ class Types(WireTest):
         self.assertEqual(set(names) - INNER, typed - INNER)
 
 
-class Modules(WireTest):
+class ModuleCase(WireTest):
     """`module` is set by the subclass of each language."""
     smoke = True
     compiles = True
@@ -108,6 +108,8 @@ class Modules(WireTest):
         self.assertEqual(found, wanted, call)
         self.assertIs(type(found), type(wanted), call)
 
+
+class Modules(ModuleCase):
     def test_length(self):
         with open(self.module.path, encoding="utf-8") as text:
             lines = text.read().splitlines()
@@ -219,8 +221,8 @@ class Modules(WireTest):
 
     def test_another_client_loads(self):
         self.serve(2, config='commands = "q|"')
+        driver = self.driver()  # It may be compiled first, for longer than a lease.
         token = self.conn.ask("slease s").split()[1]
-        driver = self.driver()
         with self.assertRaises(Refused) as raised:
             driver.ask("load", "s", ["ann"], "now", 0.05)
         self.assertEqual((raised.exception.kind, self.conn.ask("evincr loads 0")), ("busy", "0"))
@@ -240,6 +242,88 @@ class Modules(WireTest):
         self.assertEqual(driver.ask("blpop", 0.01, "l"), None)
 
 
+class Tags(ModuleCase):
+    """Go applications use gomemcache for plain items, so its module has no tags."""
+
+    def remember(self, driver, value, mode="now", key="page", ttl=3600, tags=("pages-1", "pages-2")):
+        driver.start("remember", key, tags, ttl, value, mode)
+
+    def remembered(self, driver, *args, **options):
+        self.remember(driver, *args, **options)
+        return driver.finish()
+
+    def tags(self, config=""):
+        self.serve(2, config='commands = "q|"\n' + config)
+        return self.driver()
+
+    def test_tags(self):
+        """A value is rendered once, and again after one of its tags was invalidated."""
+        driver, texts = self.tags(), ["first", "any\xff\0\r\n bytes", '"third"']
+        self.assertEqual(self.remembered(driver, "other", key="other", tags=["pages-3"], ttl=0), "other")
+        for number, (text, tag) in enumerate(zip(texts, ("pages-1", "pages-2", "pages-1")), start=1):
+            for each in text, "another", "":
+                self.assertEqual(self.remembered(driver, each), text)
+            self.assertEqual(self.conn.ask("evincr renderings 0"), str(number + 1))
+            self.assertIsNone(driver.ask("invalidate", tag))
+        self.assertIsNone(driver.ask("invalidate", "pages-none"))
+        self.assertEqual(self.conn.get("page"), None)
+        self.assertEqual(self.remembered(driver, "x", key="other", tags=["pages-3"]), "other")
+
+    def test_times_of_tags(self):
+        """Members of tags expire later than the item, and never if it does not."""
+        driver = self.tags()
+        for ttl, least, most in (3600, 3690, 3720), (0, -1, -1):
+            self.remembered(driver, "text", key=f"page-{ttl}", ttl=ttl)
+            self.assertIn(int(self.conn.ask(f"sttl pages-2 page-{ttl}")), range(least, most + 1))
+            self.assertIn(int(self.conn.ask(f"mg page-{ttl} t").removeprefix("HD t")), range(min(ttl, 1) * 3500 - (not ttl), ttl + 1))
+
+    def test_rendering_during_an_invalidation(self):
+        """What was rendered from former data is returned once, and not kept."""
+        driver, other = self.tags(), self.driver()
+        for tag in "pages-1", "pages-2":
+            self.remember(driver, "old", "wait")
+            wait_until("it renders", lambda: counter(self.conn, "waiting_clients") == 1)
+            other.ask("invalidate", tag)
+            self.assertEqual(self.conn.ask("rpush go 1"), "STORED")
+            self.assertEqual(driver.finish(), "old")
+            self.assertIsNone(self.conn.get("page"))
+            self.assertEqual([self.remembered(each, text) for each, text in ((driver, "new"), (other, "newer"))], ["new", "new"])
+            other.ask("invalidate", tag)
+
+    def test_two_that_render(self):
+        """Each has its value, and the first one that is stored stays."""
+        driver, other = self.tags(), self.driver()
+        self.remember(driver, "slow", "wait")
+        wait_until("it renders", lambda: counter(self.conn, "waiting_clients") == 1)
+        self.assertEqual(self.remembered(other, "quick"), "quick")
+        self.assertEqual(self.conn.ask("rpush go 1"), "STORED")
+        self.assertEqual([driver.finish(), self.remembered(driver, "x")], ["slow", "quick"])
+
+    def test_rendering_that_fails(self):
+        driver = self.tags()
+        for text in "the database has failed", "another time":
+            with self.assertRaisesRegex(Refused, "the database has failed"):
+                self.remembered(driver, text, "fail")
+        self.assertEqual(self.remembered(driver, "text"), "text")
+
+    def test_tag_that_fails(self):
+        """The error is that of the call, and nothing is kept that no tag has."""
+        driver = self.tags('deny = {"saddex"}')
+        with self.assertRaisesRegex(Refused, "saddex is denied here"):
+            self.remembered(driver, "text")
+        self.assertEqual((self.conn.get("page"), self.conn.ask("evincr renderings 0")), (b"", "0"))
+
+    def test_many_tagged(self):
+        driver = self.tags()
+        for number in range(50):
+            self.remembered(driver, "text", key=f"page-{number}", tags=["pages"])
+        driver.ask("invalidate", "pages")
+        self.assertEqual([self.conn.get(f"page-{number}") for number in range(50)], [None] * 50)
+
+
 for each in modules.ALL:
-    globals()[f"Module_{each.language}"] = type(f"Module_{each.language}", (Modules,), {"module": each, "__module__": __name__})
-del Modules
+    cases = (Modules,) if each.language == "go" else (Modules, Tags)
+    for case in cases:
+        name = f"{case.__name__[:-1]}_{each.language}"
+        globals()[name] = type(name, (case,), {"module": each, "__module__": __name__})
+del ModuleCase, Modules, Tags, case

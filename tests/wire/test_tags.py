@@ -1,21 +1,23 @@
-"""The tags of cached pages in setlistd-guide(7): the functions of its programs, in several processes of both languages at once."""
+"""The tags of cached pages of the client modules: several processes of two languages at once."""
 import os
 import subprocess
 
-import manpage
+import modules
 from case import WireTest
-from harness import run_program, wait_until
+from harness import wait_until
 from matrix import CLIENTS
-from program import ENVIRONMENT, installed
+from program import installed
 from wire import Conn
 
 CLIENT = {"python": "pymemcache", "php": "php-memcached"}
-PORT, USE = "11311", {"python": "# An example ", "php": "// An example "}
+BEGIN = {"python": 'from setlistd import Setlistd\nc = Setlistd("127.0.0.1:%d")\n',
+         "php": "<?php require 'Setlistd.php'; $c = new Setlistd('127.0.0.1', %d);\n"}
 TAGS, PAGES, ROUNDS = 4, 6, 300
 # The database is a memcached of its own: tag-N has the version of the data that the tag stands for. done-N is the version before whose
 # invalidation no page may be returned any more. Page N has two tags, and is the versions that it was rendered from.
 PYTHON = r'''
 import random, sys, time
+from pymemcache.client.base import Client
 database = Client("127.0.0.1:" + sys.argv[2], default_noreply=False)
 what, number, rounds, tags, pages = sys.argv[1], *map(int, sys.argv[3:])
 dice, hits = random.Random(number), 0
@@ -30,9 +32,9 @@ def read(page):
         nonlocal hit
         hit, found = False, versions("tag", some)
         time.sleep(dice.choice((0, 0, 0.001, 0.005)))
-        return " ".join(map(str, found)).encode()
+        return " ".join(map(str, found))
     least = versions("done", some)
-    found = remember(f"/page/{page}", map(str, some), 3600, render)
+    found = c.remember(f"/page/{page}", [f"pages-{tag}" for tag in some], 3600, render)
     hits += hit
     if any(int(version) < one for version, one in zip(found.split(), least)):
         sys.exit(f"page {page} is {found}, and its tags {some} were invalidated at {least}")
@@ -47,7 +49,7 @@ if what == "read":
 else:
     for _ in range(rounds):
         version = database.incr(f"tag-{number}", 1)
-        invalidate(str(number))
+        c.invalidate(f"pages-{number}")
         if what == "invalidate":
             database.set(f"done-{number}", str(version))
         time.sleep(dice.choice((0, 0.002, 0.01)))
@@ -67,7 +69,7 @@ if ($what === 'read') {
         $page = $rounds > 0 || $database->get('end') === false ? mt_rand(0, $pages - 1) : array_shift($last);
         [$some, $hit] = [[$page % $tags, ($page + 1) % $tags], true];
         $least = versions($database, 'done', $some);
-        $found = remember($c, "/page/$page", $some, 3600, function () use (&$hit, $database, $some) {
+        $found = $c->remember("/page/$page", array_map(fn($tag) => "pages-$tag", $some), 3600, function () use (&$hit, $database, $some) {
             [$hit, $found] = [false, versions($database, 'tag', $some)];
             usleep([0, 0, 1000, 5000][mt_rand(0, 3)]);
             return implode(' ', $found);
@@ -84,20 +86,13 @@ if ($what === 'read') {
 } else {
     for (; $rounds > 0; $rounds--) {
         $version = $database->increment("tag-$number");
-        if (!invalidate($c, (string)$number))
-            exit('not invalidated');
+        $c->invalidate("pages-$number");
         if ($what === 'invalidate')
             $database->set("done-$number", (string)$version);
         usleep([0, 2000, 10000][mt_rand(0, 2)]);
     }
 }
 '''
-
-
-def functions(language):
-    """Returns the program of the guide up to its example."""
-    text, = [text for name, text in manpage.programs(manpage.GUIDE) if name == language and "function invalidate" in text.replace("def ", "function ")]
-    return text[:text.index(USE[language])]
 
 
 class Tags(WireTest):
@@ -116,10 +111,10 @@ class Tags(WireTest):
     def start(self, language, proxy, *args):
         source = os.path.join(self.folder, f"{len(self.running)}.{language}")
         with open(source, "w", encoding="utf-8") as out:
-            out.write(functions(language).replace(PORT, str(self.proxies[proxy].port)) + (PYTHON if language == "python" else PHP))
-        argv = ["/usr/bin/python3", "-B", source] if language == "python" else ["php", source]
+            out.write(BEGIN[language] % self.proxies[proxy].port + (PYTHON if language == "python" else PHP))
+        module, = [module for module in modules.ALL if module.language == language]
         what, *numbers = map(str, args)
-        child = subprocess.Popen([*argv, what, str(self.port), *numbers], env=ENVIRONMENT, text=True,
+        child = subprocess.Popen([*module.command(source), what, str(self.port), *numbers], env=modules.PROGRAM_ENVIRONMENT, text=True,
                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.running.append(child)
         self.addCleanup(self.end, child)
@@ -177,22 +172,6 @@ class Tags(WireTest):
             if page:
                 self.assertEqual(page.split(), [versions[number % TAGS], versions[(number + 1) % TAGS]], number)
         self.assertTrue(any(pages))
-
-    def test_a_page_that_is_late(self):
-        """It is rendered from old data, and invalidated before it is stored."""
-        self.begin()
-        for language in CLIENT:
-            late = functions(language).replace(PORT, str(self.proxies[0].port))
-            source = os.path.join(self.folder, f"late.{language}")
-            with open(source, "w", encoding="utf-8") as out:
-                if language == "python":
-                    out.write(late + 'def render():\n    invalidate("x")\n    return b"old"\n'
-                                     'print(remember("/late", ["x"], 3600, render), c.get("/late"))\n')
-                else:
-                    out.write(late + '$render = function () use ($c) { invalidate($c, "x"); return "old"; };\n'
-                                     'print(remember($c, "/late", ["x"], 3600, $render));\nvar_dump($c->get("/late"));\n')
-            done = run_program(*(["/usr/bin/python3", "-B"] if language == "python" else ["php"]), source, env=ENVIRONMENT)
-            self.assertEqual(done.stdout.split(), {"python": ["b'old'", "None"], "php": ["oldbool(false)"]}[language], done)
 
     def test_tags_shrink(self):
         """The members of a tag expire, and its set gets smaller without any invalidation."""

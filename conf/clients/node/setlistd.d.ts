@@ -115,6 +115,16 @@ export class Setlistd {
 	set(key: Key, value: Element, ttl?: number): Promise<boolean>;
 	delete(key: Key): Promise<boolean>;
 
+	/*
+	 * The value of the item. If it is missing, it is rendered, and stored for ttl seconds, 0: for
+	 * ever. Each tag is the key of a set, which has the keys of such items.
+	 */
+	remember(
+		key: Key, tags: Key[], ttl: number, render: () => Element | Promise<Element>,
+	): Promise<string>;
+	/* Deletes all items with this tag. Call it after the data have changed. */
+	invalidate(tag: Key): Promise<void>;
+
 	/* The members of the set; if it is missing, one client calls its loader and all others wait. */
 	load(
 		key: Key, loader: () => Iterable<Element> | Promise<Iterable<Element>>,

@@ -1,5 +1,5 @@
 /*
- * A client for setlistd: sets, lists, counters, and loading with leases. It needs no other module.
+ * A client for setlistd: sets, lists, counters, leases, cache tags. It needs no other module.
  *
  *     const { Setlistd } = require("./setlistd");
  *     const c = new Setlistd({ port: 11311 });
@@ -7,22 +7,22 @@
  *     await c.smembers("topic-1");                // Set { "ann", "bob" }
  *     await c.load("topic-2", () => database.members("topic-2"));
  *
- * The methods have the names and arguments of the commands in setlistd-protocol(7), and resolve to
- * sets, arrays, numbers and booleans; to null if the key or an element is missing. They reject with
- * a SetlistdError with the text of setlistd, or with the error of the connection. setlistd.d.ts has
- * the types. Calls share a connection and are pipelined; a call that waits, such as blpop, has its
- * own. Elements are strings, Buffers or numbers, and strings in results. With encoding: "latin1"
- * these have a character for each byte; otherwise an element that is not UTF-8 is an error.
+ * The methods have the names and arguments of the commands in setlistd-protocol(7); setlistd.d.ts
+ * describes them. They resolve to sets, arrays, numbers and booleans, or to null if the key or an
+ * element is missing. They reject with a SetlistdError, which has the text of setlistd, or with the
+ * error of the connection. Calls share a connection and are pipelined; one that waits, such as
+ * blpop, has its own. Elements are strings, Buffers or numbers, and strings in results, which have
+ * a character for each byte with encoding: "latin1"; otherwise only UTF-8 is possible.
  */
 "use strict";
 const net = require("net");
 const tls = require("tls");
 
 class SetlistdError extends Error {}
-
-/* Another client was loading the key for the whole time. */
 class Busy extends SetlistdError {}
 
+const RENDERING = 60; // Seconds within which an item with tags is rendered; later it is not stored.
+const found = (read) => ({ line }) => line === "NOT_FOUND" ? null : read(line);
 const one = ({ values, text }) => values.length ? text(values[0]) : null;
 const list = ({ values, text }) => values.length ? split(values[0]).map(text) : [];
 
@@ -31,12 +31,10 @@ const READERS = {
 	"sadd saddex saddx srem sset smove rpush rpushx lpush lpushx lset lrem ltrim lack lfail delete":
 		({ line }) => line !== "NOT_FOUND",
 	"sclaim": ({ line }) => line === "1",
-	"sexpire sttl scard scount sunioncard sintercard sdiffcard sunionstore sinterstore sdiffstore":
-		({ line }) => line === "NOT_FOUND" ? null : Number(line),
-	"llen lpos linsert evincr evlimit": ({ line }) => line === "NOT_FOUND" ? null : Number(line),
-	"sismember": ({ line }) => line === "NOT_FOUND" ? null : line === "1",
-	"smismember": ({ line }) =>
-		line === "NOT_FOUND" ? null : line.split(" ").map((bit) => bit === "1"),
+	"sexpire sttl scard scount llen lpos linsert evincr evlimit": found(Number),
+	"sunioncard sintercard sdiffcard sunionstore sinterstore sdiffstore": found(Number),
+	"sismember": found((line) => line === "1"),
+	"smismember": found((line) => line.split(" ").map((bit) => bit === "1")),
 	"smembers sunion sinter sdiff": (reply) => reply.values.length ? new Set(list(reply)) : null,
 	"lrange lmpop srange sscan stake": list,
 	"get lindex lmove rpoplpush blpop brpop blmove": one,
@@ -45,7 +43,7 @@ const READERS = {
 		.map(([bucket, count]) => [bucket, Number(count)])),
 };
 /* In these commands, quotes and literals are ordinary bytes. */
-const PLAIN = /^(smembers|s(union|inter|diff)(card|store)?|lmpop|b.*|get|set|delete|ev.*)$/;
+const PLAIN = /^(s(members|et|(union|inter|diff)\w*)|lmpop|b.*|gets?|add|cas|delete|ev.*)$/;
 const UTF8 = new TextDecoder("utf-8", { fatal: true });
 const LETTERS = { n: "\n", r: "\r", t: "\t", b: "\b", a: "\x07" };
 
@@ -53,7 +51,6 @@ const LETTERS = { n: "\n", r: "\r", t: "\t", b: "\b", a: "\x07" };
 function split(text) {
 	const unescape = (_, hex, byte) =>
 		hex ? String.fromCharCode(parseInt(hex, 16)) : LETTERS[byte] ?? byte;
-
 	if (!text.includes('"'))
 		return text === "" ? [] : text.split(" ");
 	return Array.from(text.matchAll(/"((?:[^"\\]|\\.)*)"|[^ ]+/g), ([word, quoted]) =>
@@ -63,7 +60,6 @@ function split(text) {
 /* A long element, or one with other bytes, is sent as a literal: its size, then its bytes. */
 function argument(word, plain) {
 	const isWord = /^[^\0-\x20\x7f]+$/.test(word);
-
 	if (plain && !isWord)
 		throw new SetlistdError("a key is a word");
 	return isWord && (plain || (word.length < 64 && !/^["'{]|^noreply$/.test(word)))
@@ -88,34 +84,32 @@ class Connection {
 
 	/* limit: seconds until the call and the connection fail; 0: never. */
 	send(request, limit) {
-		return new Promise((resolve, reject) => {
-			const late = () => this.fail(new Error("setlistd has not answered in time"));
-			const timer = limit ? setTimeout(late, 1000 * limit) : undefined;
-			this.queue.push({ resolve, reject, timer });
-			this.socket.ref();
-			this.socket.write(request, "latin1");
-		});
+		const late = () => this.fail(new Error("setlistd has not answered in time"));
+		const timer = limit ? setTimeout(late, 1000 * limit) : undefined;
+		this.socket.ref();
+		this.socket.write(request, "latin1");
+		return new Promise((resolve, reject) => this.queue.push({ resolve, reject }))
+			.finally(() => clearTimeout(timer));
 	}
 
 	fail(error) {
 		this.failure ??= error;
-		for (const { reject, timer } of this.queue.splice(0)) {
-			clearTimeout(timer);
-			reject(this.failure);
-		}
+		this.queue.splice(0).forEach(({ reject }) => reject(this.failure));
 		this.socket.destroy();
 	}
 
+	/* The values of a reply are data, each with its cas id if the request was for that. */
 	receive(chunk) {
 		let data = Buffer.concat([this.data, chunk]), end;
 		while ((end = data.indexOf("\r\n")) >= 0) {
 			const line = data.latin1Slice(0, end);
-			const size = line.startsWith("VALUE ") ? Number(line.split(" ")[3]) + 2 : 0;
+			const [word, , , bytes, ...cas] = line.split(" ");
+			const size = word === "VALUE" ? Number(bytes) + 2 : 0;
 			if (end + 2 + size > data.length)
 				break;
 			if (size)
-				this.values.push(data.latin1Slice(end + 2, end + size));
-			else if (line.startsWith("COUNT "))
+				this.values.push(data.latin1Slice(end + 2, end + size), ...cas);
+			else if (word === "COUNT")
 				this.values.push(line);
 			else
 				this.finish(line, this.values.splice(0));
@@ -125,10 +119,8 @@ class Connection {
 	}
 
 	finish(line, values) {
-		const { resolve, reject, timer } = this.queue.shift() ?? {};
+		const { resolve, reject } = this.queue.shift() ?? {};
 		const error = /^(?:CLIENT_|SERVER_)?ERROR ?(.*)/.exec(line);
-
-		clearTimeout(timer);
 		if (error)
 			reject?.(new SetlistdError(error[1] || "no such command"));
 		resolve?.({ line, values });
@@ -138,7 +130,6 @@ class Connection {
 }
 
 class Setlistd {
-	/* host and port, or path; timeout in seconds; login: [user, password]; tls: options of it. */
 	constructor({ encoding = "utf8", ...where } = {}) {
 		this.where = { host: "127.0.0.1", port: 11311, timeout: 3, ...where };
 		this.encoding = encoding;
@@ -146,15 +137,35 @@ class Setlistd {
 	}
 
 	set(key, value, ttl = 0) {
-		const data = this.bytes(value);
-		const line = this.line("set", [key, 0, ttl, data.length]);
-		return this.shared().send(`${line}${data}\r\n`, this.where.timeout).then(() => true);
+		return this.store("set", key, this.bytes(value), ttl).then(() => true);
 	}
 
-	/*
-	 * Resolves to a job, an element that is given back after so many seconds unless it is done; to
-	 * null if there is none within `wait` seconds. `deliveries` is how often it was reserved.
-	 */
+	async remember(key, tags, ttl, render) {
+		const item = async () => (await this.ask("gets", [key])).values;
+		let [value, cas] = await item();
+		if (value === undefined) {
+			await this.store("add", key, "", RENDERING);
+			[value, cas] = await item();
+		}
+		if (value)
+			return this.text(value);
+		// Before it is rendered, so that each later `invalidate` finds it.
+		await Promise.all(tags.map((tag) => this.saddex(tag, ttl && ttl + 2 * RENDERING, key)));
+		value = this.bytes(await render());
+		if (cas) // It is not stored if the empty item was deleted meanwhile.
+			await this.store("cas", key, value, ttl, cas);
+		return this.text(value);
+	}
+
+	async invalidate(tag) {
+		const text = (bytes) => Buffer.from(bytes, "latin1");
+		let keys;
+		do {
+			keys = list({ ...await this.ask("stake", [tag]), text });
+			await Promise.all(keys.map((key) => this.delete(key)));
+		} while (keys.length);
+	}
+
 	async reserve(key, seconds, wait = 0.001) {
 		const { values } = await this.ask("blhold", [wait, key, seconds]);
 		const [ticket, deliveries, element] = values.length ? split(values[0]) : [];
@@ -162,16 +173,9 @@ class Setlistd {
 			? { key, ticket, deliveries: Number(deliveries), element: this.text(element) } : null;
 	}
 
-	/* false: the time of the job is over, and another client may have it. */
 	done({ key, ticket }) { return this.lack(key, ticket); }
-
-	/* Gives the job back at once, to the other end of the list. */
 	fail({ key, ticket }) { return this.lfail(key, ticket); }
 
-	/*
-	 * Resolves to the members of the set. If it is missing, one client calls its loader, which has
-	 * `lease` seconds to return them. All others wait, for at most `timeout` seconds.
-	 */
 	async load(key, loader, { timeout = 10, lease = 60 } = {}) {
 		const end = Date.now() + 1000 * timeout;
 		for (let pause = 10, found; ; pause = Math.min(2 * pause, 100)) {
@@ -200,26 +204,24 @@ class Setlistd {
 		}
 	}
 
-	shared() {
-		if (!this.connection || this.connection.failure)
-			this.connection = new Connection(this.where);
-		return this.connection;
-	}
-
-	line(verb, words) {
-		const plain = PLAIN.test(verb);
-		return `${verb}${words.map((word) => argument(this.bytes(word), plain)).join("")}\r\n`;
+	store(verb, key, data, ttl, ...cas) {
+		return this.ask(verb, [key, 0, ttl, data.length, ...cas], `${data}\r\n`);
 	}
 
 	/* A command that waits, for ever if it is for 0 seconds, has a connection of its own. */
-	async ask(verb, words) {
-		const line = this.line(verb, words);
+	async ask(verb, words, data = "") {
+		const plain = PLAIN.test(verb);
+		const line = verb + words.map((word) => argument(this.bytes(word), plain)).join("");
+		const request = `${line}\r\n${data}`;
 		const limit = this.where.timeout;
-		if (!verb.startsWith("b"))
-			return this.shared().send(line, limit);
+		if (!verb.startsWith("b")) {
+			if (!this.connection || this.connection.failure)
+				this.connection = new Connection(this.where);
+			return this.connection.send(request, limit);
+		}
 		const connection = this.idle.pop() ?? new Connection(this.where);
 		try {
-			return await connection.send(line, words[0] && Number(words[0]) + limit);
+			return await connection.send(request, words[0] && Number(words[0]) + limit);
 		} finally {
 			if (!connection.failure)
 				this.idle.push(connection);
@@ -227,9 +229,8 @@ class Setlistd {
 	}
 
 	bytes(element) {
-		if (!Buffer.isBuffer(element) && this.encoding === "latin1")
-			return String(element);
-		return Buffer.from(Buffer.isBuffer(element) ? element : String(element)).latin1Slice();
+		const bytes = Buffer.isBuffer(element) ? element : Buffer.from(`${element}`, this.encoding);
+		return bytes.latin1Slice();
 	}
 
 	text(bytes) {
@@ -238,13 +239,11 @@ class Setlistd {
 	}
 }
 
-for (const [names, read] of Object.entries(READERS)) {
-	for (const name of names.split(" ")) {
+for (const [names, read] of Object.entries(READERS))
+	for (const name of names.split(" "))
 		Setlistd.prototype[name] = async function (...words) {
 			const reply = await this.ask(name, words);
 			return read({ ...reply, text: (bytes) => this.text(bytes) }, words);
 		};
-	}
-}
 
 module.exports = { Setlistd, SetlistdError, Busy };

@@ -1,6 +1,6 @@
 <?php
 /**
- * A client for setlistd, over php-memcached: sets, lists, counters, and loading with leases.
+ * A client for setlistd, over php-memcached: sets, lists, counters, leases, and cache tags.
  *
  *     $c = new Setlistd('127.0.0.1', 11311);
  *     $c->sadd('topic-1', 'ann', 'bob');      // true
@@ -10,17 +10,14 @@
  * The methods have the names and arguments of the commands in setlistd-protocol(7), and return
  * arrays, numbers and booleans; null if the key or an element is missing. Every error is a
  * SetlistdException with the text of setlistd or php-memcached. Elements are strings of any bytes.
- * setlistd needs the option commands = "q|". A word that is sent in the key, such as the element of
- * lpos, cannot be empty, and all of them together have at most 240 bytes.
+ * setlistd needs the option commands = "q|"; for its limits see setlistd-clients(7).
  *
  * @method bool sadd(string $key, string ...$members) also saddx, srem: false if the set is missing
  * @method bool saddex(string $key, int $seconds, string ...$members) adds members that expire
  * @method ?array smembers(string $key) null if the set is missing
- * @method array stake(string $key) removes all members; repeat it until the result is empty
  * @method bool sclaim(string $key, string $member) whether this call has added it
  * @method string|array|null lpop(string $key, int $count = null) also rpop, spop, srandmember
  * @method ?string blpop(float $seconds, string ...$keys) also brpop; 0 seconds: waits for ever
- * @method int evlimit(string $event, int $limit, int $seconds) 0 if it is above the limit
  */
 class SetlistdException extends RuntimeException {}
 /** Another client was loading the key for the whole time. */
@@ -39,8 +36,7 @@ class Setlistd
         'ask' => 'lindex lmove rpoplpush blpop brpop blmove',
         'oneOrList' => 'lpop rpop spop srandmember',
     ];
-    private const KEY_MAX = 250;
-    private static array $ways = [];
+    private const RENDERING = 60; // Seconds for rendering an item with tags; then it is not stored.
     private Memcached $client;
 
     /** login: [user, password]. persistent: the id of connections that outlive the request. */
@@ -55,17 +51,16 @@ class Setlistd
             Memcached::OPT_COMPRESSION => false,
             Memcached::OPT_TCP_NODELAY => true,
             Memcached::OPT_CONNECT_TIMEOUT => (int) (1000 * $timeout),
-            Memcached::OPT_POLL_TIMEOUT => (int) (1000 * $timeout),
             Memcached::OPT_RETRY_TIMEOUT => 0,
         ]);
-        foreach (self::$ways ? [] : self::WAYS as $way => $names)
-            self::$ways += array_fill_keys(preg_split('/\s+/', $names), $way);
     }
 
     public function __call(string $verb, array $words)
     {
-        $way = self::$ways[$verb] ?? throw new BadMethodCallException("there is no method $verb");
-        return $this->$way($verb, ...$words);
+        foreach (self::WAYS as $way => $names)
+            if (preg_match("/\b$verb\b/", $names))
+                return $this->$way($verb, ...$words);
+        throw new BadMethodCallException("there is no method $verb");
     }
 
     public function sismember(string $key, string $member): ?bool
@@ -77,7 +72,7 @@ class Setlistd
     public function smismember(string $key, string ...$members): ?array
     {
         if (!in_array('', $members, true) &&
-            strlen($this->key('smismember', [$key, ...$members])) <= self::KEY_MAX) {
+            strlen($this->key('smismember', [$key, ...$members])) <= 250) {
             $found = $this->ask('smismember', $key, ...$members);
             return $found === null ? null : array_map('boolval', explode(' ', $found));
         }
@@ -88,31 +83,48 @@ class Setlistd
     /** Returns the counts by their buckets, oldest first. */
     public function evcount(string $event, string $first = 'now', ?string $last = null): array
     {
-        $found = [];
-        foreach (explode("\r\n", $this->ask('evcount', $event, $first, $last ?? $first)) as $line)
-            $found += [explode(' ', $line)[1] => (int) explode(' ', $line)[2]];
-        return $found;
+        $text = $this->ask('evcount', $event, $first, $last ?? $first);
+        preg_match_all('/^COUNT (\S+) (\d+)/m', $text, $found);
+        return array_map('intval', array_combine($found[1], $found[2]));
     }
 
-    public function get(string $key): ?string
-    {
-        return $this->call(fn($client) => $client->get($key));
-    }
+    public function get(string $key): ?string { return $this->call('get', [$key]); }
 
     public function set(string $key, string $value, int $ttl = 0): bool
     {
-        return $this->call(fn($client) => $client->set($key, $value, $ttl));
+        return $this->call('set', [$key, $value, $ttl]);
     }
 
-    public function delete(string $key): bool
+    public function delete(string $key): bool { return $this->call('delete', [$key]) ?? false; }
+
+    /** Returns the value of the item. If missing, it is rendered, and stored for `ttl` seconds,
+     * 0: for ever. Each tag is the key of a set, which has the keys of such items. */
+    public function remember(string $key, array $tags, int $ttl, callable $render): string
     {
-        return $this->call(fn($client) => $client->delete($key)) ?? false;
+        $get = fn() => $this->call('get', [$key, null, Memcached::GET_EXTENDED]);
+        if (!$item = $get()) {
+            $this->call('add', [$key, '', self::RENDERING]);
+            $item = $get();
+        }
+        if ($item && $item['value'] !== '')
+            return $item['value'];
+        foreach ($tags as $tag) // Before it is rendered, so that each later `invalidate` finds it.
+            $this->saddex($tag, $ttl ? $ttl + 2 * self::RENDERING : 0, $key);
+        $value = (string) $render();
+        if ($item) // It is not stored if the empty item was deleted meanwhile.
+            $this->call('cas', [$item['cas'], $key, $value, $ttl]);
+        return $value;
     }
 
-    /**
-     * Returns a job, an element that is given back after so many seconds unless it is done; null if
-     * there is none within `wait` seconds, 0: for ever. `deliveries` is how often it was reserved.
-     */
+    /** Deletes all items with this tag. Call it after the data have changed. */
+    public function invalidate(string $tag): void
+    {
+        while ($keys = $this->stake($tag))
+            array_map([$this, 'delete'], $keys);
+    }
+
+    /** Returns a job, an element that is given back after so many seconds unless it is done; null
+     * if there is none within `wait` seconds (0: no end). `deliveries` counts its reservations. */
     public function reserve(string $key, int $seconds, float $wait = 0.001): ?object
     {
         $found = $this->elements('blhold', $wait, $key, $seconds);
@@ -126,10 +138,8 @@ class Setlistd
     /** Gives the job back at once, to the other end of the list. */
     public function fail(object $job): bool { return $this->lfail($job->key, $job->ticket); }
 
-    /**
-     * Returns the members of the set. If it is missing, one client calls its loader, which has
-     * `lease` seconds to return them. All others wait, for at most `timeout` seconds.
-     */
+    /** Returns the members of the set. If it is missing, one client calls its loader, which has
+     * `lease` seconds to return them. All others wait, for at most `timeout` seconds. */
     public function load(string $key, callable $loader, float $timeout = 10, int $lease = 60): array
     {
         $end = microtime(true) + $timeout;
@@ -158,19 +168,22 @@ class Setlistd
         return $this->smembers($key) ?? $loaded; // Others may have changed it meanwhile.
     }
 
-    /** Runs it, and returns its result; null if it is missing, false if it was not stored. */
-    private function call(callable $action)
+    /** Returns null for a miss, false if not stored. wait: seconds of a command; 0: for ever. */
+    private function call(string $method, array $args, ?float $wait = null)
     {
-        $found = $action($this->client);
+        $limit = $wait === 0.0 ? -1 : (int) (1000 * ($wait + $this->timeout));
+        $this->client->setOption(Memcached::OPT_POLL_TIMEOUT, $limit);
+        $found = $this->client->$method(...$args);
         $code = $this->client->getResultCode();
-        if ($found !== false || $code === Memcached::RES_NOTSTORED)
+        if ($found !== false || $code === Memcached::RES_NOTSTORED ||
+            $code === Memcached::RES_DATA_EXISTS)
             return $found;
         if ($code === Memcached::RES_NOTFOUND && !$this->client->getLastErrorCode())
             return null;
         $text = preg_replace('/^\(0x\w+\) |,  host.*/s', '', $this->client->getLastErrorMessage());
         if ($this->login && $text === 'unauthenticated' &&
             $this->client->set('auth', implode(' ', $this->login)))
-            return $this->call($action);
+            return $this->call($method, $args, $wait);
         $known = $text === 'SUCCESS' ? $this->client->getResultMessage() : $text;
         throw new SetlistdException($known, $code);
     }
@@ -178,32 +191,22 @@ class Setlistd
     /** Returns the key that is this command. */
     private function key(string $verb, array $words): string
     {
-        if (in_array('', array_map('strval', $words), true))
-            throw new SetlistdException('an empty element cannot be a word of a key');
         $words = array_map('rawurlencode', $words);
+        if (in_array('', $words, true))
+            throw new SetlistdException('an empty element cannot be a word of a key');
         return $this->prefix . implode(substr($this->prefix, -1), [$verb, ...$words]);
     }
 
     private function ask(string $verb, ...$words): ?string
     {
-        if ($waits = $verb[0] === 'b') { // The client's timeout is longer than the command.
-            $words[0] = sprintf('%.3F', $words[0]);
-            $limit = $words[0] > 0 ? (int) (1000 * ($words[0] + $this->timeout)) : -1;
-            $this->client->setOption(Memcached::OPT_POLL_TIMEOUT, $limit);
-        }
-        $key = $this->key($verb, $words);
-        try {
-            return $this->call(fn($client) => $client->get($key));
-        } finally {
-            if ($waits)
-                $this->client->setOption(Memcached::OPT_POLL_TIMEOUT, 1000 * $this->timeout);
-        }
+        if ($wait = $verb[0] === 'b' ? (float) $words[0] : null)
+            $words[0] = sprintf('%.3F', $wait);
+        return $this->call('get', [$this->key($verb, $words)], $wait);
     }
 
     private function put(string $verb, array $words, string $data): bool
     {
-        $key = $this->key($verb, $words);
-        return $this->call(fn($client) => $client->set($key, $data));
+        return $this->call('set', [$this->key($verb, $words), $data]);
     }
 
     /** Elements with newlines, which separate the others, take a command each. */
@@ -238,10 +241,7 @@ class Setlistd
         return array_map(fn($m) => isset($m[1]) ? stripcslashes($m[1]) : $m[0], $found);
     }
 
-    private function elements(string $verb, ...$words): array
-    {
-        return $this->members($verb, ...$words) ?? [];
-    }
+    private function elements(...$words): array { return $this->members(...$words) ?? []; }
 
     private function oneOrList(string $verb, string $key, int ...$count): string|array|null
     {

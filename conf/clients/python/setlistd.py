@@ -1,10 +1,9 @@
-"""A client for setlistd, over pymemcache: sets, lists, counters, and loading with leases.
+"""A client for setlistd, over pymemcache: sets, lists, counters, leases, and cache tags.
 
     from setlistd import Setlistd
     c = Setlistd("127.0.0.1:11311")
     c.sadd("topic-1", "ann", "bob")        # True
     c.smembers("topic-1")                  # {'ann', 'bob'}
-    c.smembers("nothing")                  # None
     c.load("topic-2", lambda: database.members("topic-2"))
 
 The methods have the names and arguments of the commands in setlistd-protocol(7), and return sets,
@@ -33,14 +32,12 @@ NUMBERS = """scard scount sunioncard sintercard sdiffcard sunionstore sinterstor
     lpos linsert evincr evlimit sexpire sttl"""
 SETS = "smembers sunion sinter sdiff"
 LISTS = "lrange lmpop srange sscan stake"
-ONE = "lindex lmove rpoplpush"
+ONE = "lindex lmove rpoplpush blpop brpop blmove"  # Those that wait: for ever if it is 0 seconds.
 ONE_OR_LIST = "lpop rpop spop srandmember"  # A list if there is a count.
-WAITING = "blpop brpop blmove"  # One element, or None after the time. seconds=0 waits for ever.
 
 QUOTED = re.compile(rb'"((?:[^"\\]|\\.)*)"|([^ ]+)')
-ESCAPE = re.compile(rb"\\(?:x([0-9a-f]{2})|(.))")
-LETTERS = dict(zip(b"nrtba", b"\n\r\t\b\a"))
-KEY_MAX = 250
+RENDERING = 60  # Seconds within which an item with tags is rendered; later it is not stored.
+Job = collections.namedtuple("Job", "key element ticket deliveries")
 
 
 class Error(Exception):
@@ -49,9 +46,6 @@ class Error(Exception):
 
 class Busy(Error):
     """Another client was loading the key for the whole time."""
-
-
-Job = collections.namedtuple("Job", "key element ticket deliveries")
 
 
 class Setlistd:
@@ -72,7 +66,7 @@ class Setlistd:
 
     def smismember(self, key, *members):
         """Returns a list of booleans, or None."""
-        if all(members) and len(self._key("smismember", (key, *members))) <= KEY_MAX:
+        if all(members) and len(self._key("smismember", (key, *members))) <= 250:
             found = self._get("smismember", key, *members)
             return None if found is None else [bit == b"1" for bit in found.split()]
         found = [self._set("sismember1", [key], member) for member in members]
@@ -84,21 +78,40 @@ class Setlistd:
         return {bucket: int(count) for _, bucket, count in map(str.split, lines)}
 
     def get(self, key):
-        return self._str(self._call(lambda client: client.get(key)))
+        return self._str(self._call("get", key))
 
     def set(self, key, value, ttl=0):
-        return self._call(lambda client: client.set(key, self._bytes(value), ttl))
+        return self._call("set", key, self._bytes(value), ttl)
 
     def delete(self, key):
-        return self._call(lambda client: client.delete(key))
+        return self._call("delete", key)
 
-    # --- loading ---
+    def remember(self, key, tags, ttl, render):
+        """Returns the value of the item. If it is missing, it is rendered, and stored for `ttl`
+        seconds, 0: for ever. Each tag is the key of a set, which has the keys of such items.
+        """
+        value, cas = self._call("gets", key)
+        if value is None:
+            self._call("add", key, b"", RENDERING)
+            value, cas = self._call("gets", key)
+        if not value:
+            for tag in tags:  # Before it is rendered, so that each later `invalidate` finds it.
+                self.saddex(tag, ttl and ttl + 2 * RENDERING, key)
+            value = self._bytes(render())
+            if cas:  # It is not stored if the empty item was deleted meanwhile.
+                self._call("cas", key, value, cas, ttl)
+        return self._str(value)
+
+    def invalidate(self, tag):
+        """Deletes all items with this tag. Call it after the data have changed."""
+        while keys := self.stake(tag):
+            self._call("delete_many", [self._bytes(key) for key in keys])
 
     def reserve(self, key, seconds, wait=0.001):
         """Returns a job, an element that is given back after so many seconds unless it is done. Its
         `deliveries` are how often it was reserved. None: there is none within `wait` seconds.
         """
-        found = split(self._get("blhold*", f"{wait:.3f}", key, seconds, wait=wait) or b"")
+        found = split(self._get("blhold*", wait, key, seconds) or b"")
         return Job(key, self._str(found[2]), found[0].decode(), int(found[1])) if found else None
 
     def done(self, job):
@@ -135,10 +148,8 @@ class Setlistd:
         found = self.smembers(key)  # Others may have changed it meanwhile.
         return {self._str(self._bytes(member)) for member in loaded} if found is None else found
 
-    # --- commands as keys ---
-
-    def _call(self, action, wait=None):
-        """Runs it with a connection. wait: the seconds that the command may wait, 0: for ever."""
+    def _call(self, method, *args, wait=None):
+        """Calls pymemcache. wait: the seconds that the command may wait, 0: for ever."""
         limit = self._timeout if wait is None else wait + self._timeout if wait else None
         try:
             client = self._idle.pop()
@@ -150,7 +161,7 @@ class Setlistd:
                 client.sock.settimeout(limit)
             elif self._login:
                 client.set("auth", " ".join(self._login))
-            return action(client)
+            return getattr(client, method)(*args)
         except MemcacheUnexpectedCloseError:
             raise ConnectionResetError("setlistd has closed the connection") from None
         except MemcacheError as error:
@@ -171,14 +182,15 @@ class Setlistd:
             [verb.encode(), *(self._special.sub(lambda byte: b"%%%02X" % byte[0][0], word)
                               for word in words)])
 
-    def _get(self, verb, *words, wait=None):
-        key = self._key(verb, words)
-        return self._call(lambda client: client.get(key), wait)
+    def _get(self, verb, *words):
+        wait = words[0] if verb[0] == "b" else None
+        if wait is not None:
+            words = f"{wait:.3f}", *words[1:]
+        return self._call("get", self._key(verb, words), wait=wait)
 
     def _set(self, verb, words, data):
         """Returns False for NOT_STORED."""
-        key = self._key(verb, words)
-        return self._call(lambda client: client.set(key, self._bytes(data)))
+        return self._call("set", self._key(verb, words), self._bytes(data))
 
     def _add(self, verb, key, *elements, words=()):
         """Elements with newlines, which separate the others, take a command each."""
@@ -199,14 +211,11 @@ class Setlistd:
         found = self._get(verb, *words)
         return None if found is None else int(found)
 
-    def _one(self, verb, *words, wait=None):
-        return self._str(self._get(verb, *words, wait=wait))
+    def _one(self, verb, *words):
+        return self._str(self._get(verb, *words))
 
     def _one_or_list(self, verb, key, *count):
         return self._list(verb, key, *count) if count else self._one(verb, key)
-
-    def _waiting(self, verb, seconds, *words):
-        return self._one(verb, f"{seconds:.3f}", *words, wait=seconds)
 
     def _list(self, verb, *words):
         return list(map(self._str, split(self._get(verb + "*", *words) or b"")))
@@ -228,18 +237,14 @@ class Setlistd:
 
 for names, way in ((ADDING, Setlistd._add), (CHANGING, Setlistd._change), (SETS, Setlistd._members),
                    (NUMBERS, Setlistd._number), (LISTS, Setlistd._list), (ONE, Setlistd._one),
-                   (ONE_OR_LIST, Setlistd._one_or_list), (WAITING, Setlistd._waiting)):
+                   (ONE_OR_LIST, Setlistd._one_or_list)):
     for name in names.split():
         setattr(Setlistd, name, functools.partialmethod(way, name))
 
 
-def unescape(match):
-    return bytes([int(match[1], 16) if match[1] else LETTERS.get(match[2][0], match[2][0])])
-
-
 def split(text):
-    """Returns the elements of a reply: words, some of which are in quotes."""
+    """Returns the elements of a reply: words, some in quotes, in which all escapes are Python's."""
     if b'"' not in text:
-        return text.split(b" ") if text else []
-    return [word[2] if word[2] is not None else ESCAPE.sub(unescape, word[1])
-            for word in QUOTED.finditer(text)]
+        return text.split()
+    return [word or quoted.decode("unicode_escape").encode("latin-1")
+            for quoted, word in QUOTED.findall(text)]

@@ -451,6 +451,8 @@ bool segmented_list_read_slice(
 		return complete;
 	}
 	request->number = segmented_list_count(list);
+	request->held = list->held.count;
+	request->due = held_next(&list->held);
 	return true;
 }
 

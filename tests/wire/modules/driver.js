@@ -8,6 +8,17 @@ const client = new Setlistd({ port: Number(process.argv[2]), timeout, login: log
 
 const jobs = [];
 
+function loader(mode, result, counter) {
+    return async () => {
+        await client.evincr(counter);
+        if (mode === "fail")
+            throw new Error("the database has failed");
+        if (mode === "wait")
+            await client.blpop(0, "go");
+        return result;
+    };
+}
+
 async function call(name, ...args) {
     if (name === "reserve") {
         const job = await client.reserve(...args);
@@ -16,17 +27,15 @@ async function call(name, ...args) {
     }
     if (name === "done" || name === "fail")
         return client[name](jobs[args[0]]);
-    if (name !== "load")
-        return client[name](...args);
-    const [key, members, mode, seconds] = args;
-    return client.load(key, async () => {
-        await client.evincr("loads");
-        if (mode === "fail")
-            throw new Error("the database has failed");
-        if (mode === "wait")
-            await client.blpop(0, "go");
-        return members;
-    }, { timeout: seconds });
+    if (name === "load") {
+        const [key, members, mode, seconds] = args;
+        return client.load(key, loader(mode, members, "loads"), { timeout: seconds });
+    }
+    if (name === "remember") {
+        const [key, tags, ttl, value, mode] = args;
+        return client.remember(key, tags, ttl, loader(mode, value, "renderings"));
+    }
+    return client[name](...args);
 }
 
 (async () => {
@@ -34,7 +43,7 @@ async function call(name, ...args) {
         let reply;
         try {
             const result = await call(...JSON.parse(line));
-            reply = result instanceof Set ? { set: [...result].sort() } : { ok: result };
+            reply = result instanceof Set ? { set: [...result].sort() } : { ok: result ?? null };
         } catch (error) {
             const kind = error instanceof Busy ? "busy" : error instanceof SetlistdError ? "setlistd" : "other";
             reply = { error: error.message, kind };

@@ -14,6 +14,20 @@ function convert($value, $from, $to)
     return is_string($value) ? iconv($from, $to, $value) : $value;
 }
 
+function loader($client, $mode, $result, $counter)
+{
+    return function () use ($client, $mode, $result, $counter) {
+        $client->evincr($counter);
+        if ($mode === 'fail') {
+            throw new RuntimeException('the database has failed');
+        }
+        if ($mode === 'wait') {
+            $client->blpop(0, 'go');
+        }
+        return $result;
+    };
+}
+
 function call($client, $name, ...$args)
 {
     global $jobs;
@@ -24,20 +38,15 @@ function call($client, $name, ...$args)
     if ($name === 'done' || $name === 'fail') {
         return $client->$name($jobs[$args[0]]);
     }
-    if ($name !== 'load') {
-        return $client->$name(...$args);
+    if ($name === 'load') {
+        [$key, $members, $mode, $seconds] = $args;
+        return $client->load($key, loader($client, $mode, $members, 'loads'), timeout: $seconds);
     }
-    [$key, $members, $mode, $seconds] = $args;
-    return $client->load($key, function () use ($client, $mode, $members) {
-        $client->evincr('loads');
-        if ($mode === 'fail') {
-            throw new RuntimeException('the database has failed');
-        }
-        if ($mode === 'wait') {
-            $client->blpop(0, 'go');
-        }
-        return $members;
-    }, timeout: $seconds);
+    if ($name === 'remember') {
+        [$key, $tags, $ttl, $value, $mode] = $args;
+        return $client->remember($key, $tags, $ttl, loader($client, $mode, $value, 'renderings'));
+    }
+    return $client->$name(...$args);
 }
 
 while (($line = fgets(STDIN)) !== false) {

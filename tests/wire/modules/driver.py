@@ -15,21 +15,24 @@ client = setlistd.Setlistd(f"127.0.0.1:{sys.argv[1]}", timeout=options["timeout"
 jobs = []  # In the order in which they were reserved; done and fail have an index.
 
 
-def loader(mode, members):
+def loader(mode, result, counter):
     def load():
-        client.evincr("loads")
+        client.evincr(counter)
         if mode == "fail":
             raise ValueError("the database has failed")
         if mode == "wait":
             client.blpop(0, "go")
-        return members
+        return result
     return load
 
 
 def call(name, *args):
     if name == "load":
         key, members, mode, seconds = args
-        return client.load(key, loader(mode, members), timeout=seconds)
+        return client.load(key, loader(mode, members, "loads"), timeout=seconds)
+    if name == "remember":
+        key, tags, ttl, value, mode = args
+        return client.remember(key, tags, ttl, loader(mode, value, "renderings"))
     if name == "reserve":
         job = client.reserve(*args)
         jobs.append(job)

@@ -16,9 +16,14 @@ static const char bad_seconds[] = "CLIENT_ERROR invalid seconds";
 
 const char args_long_member[] = "CLIENT_ERROR member too long";
 const char args_long_item[] = "CLIENT_ERROR element too long";
-const char args_part_refusal[] =
-	"CLIENT_ERROR the key is a part of a set or list, and can only be read";
 const char args_no_list[] = "CLIENT_ERROR the encoding of this key is only for sets";
+
+const char *args_part_refusal(struct slice key)
+{
+	if (part_key_base(key).n)
+		return "CLIENT_ERROR the key is a part of a set or list, and can only be read";
+	return "CLIENT_ERROR the key is that of a second copy, and can only be read";
+}
 
 bool args_allow_lists(const struct collection_rule *rule)
 {
@@ -262,8 +267,8 @@ static const char *parse_target(struct slice word, struct args *out)
 		return "CLIENT_ERROR a key is a word";
 	if (command_key_is(&out->rules->commands, word))
 		return command_key_refusal(&out->rules->commands, word);
-	if (part_key_base(word).n)
-		return args_part_refusal;
+	if (part_key_is_reserved(word))
+		return args_part_refusal(word);
 	out->target = word;
 	return NULL;
 }

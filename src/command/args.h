@@ -37,8 +37,8 @@ struct args {
 	struct slice pattern; /* As a word; `p` is NULL for none. */
 };
 
-/* The error line of a command that would write a table, an index or a segment. */
-extern const char args_part_refusal[];
+/* Returns the error line of a command that would write a part, or a second copy. */
+const char *args_part_refusal(struct slice key);
 
 /* The error lines of a member or an element that is too long. */
 extern const char args_long_member[], args_long_item[];

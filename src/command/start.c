@@ -143,7 +143,7 @@ bool task_start(struct host *host, struct request *request, void *owner)
 	else if (request->target == TARGET_COMMAND)
 		keyed_start(host, request, owner);
 	else if (request->target == TARGET_PART)
-		task_refuse(host, request, owner, args_part_refusal);
+		task_refuse(host, request, owner, target_part_refusal(request));
 	else if (command_takes_args(request->command))
 		start_with_args(host, request, owner, start);
 	else

@@ -4,6 +4,7 @@
 #define USAGE(usage) "CLIENT_ERROR usage: " usage "\r\n"
 
 #define PART "k.s0k4zq81mfwx.3.1"
+#define COPY_REFUSED "CLIENT_ERROR the key is that of a second copy, and can only be read\r\n"
 #define PART_REFUSED "CLIENT_ERROR the key is a part of a set or list, and can only be read\r\n"
 
 static const struct {
@@ -31,6 +32,9 @@ static const struct {
 	{ "lmove k l left up\r\n", USAGE("lmove <source> <target> left|right left|right") },
 	{ "lmove k " PART " left right\r\n", PART_REFUSED },
 	{ "lmove " PART " k left right\r\n", PART_REFUSED },
+	{ "lmove k l.~copy left right\r\n", COPY_REFUSED },
+	{ "lmove k.~copy l left right\r\n", COPY_REFUSED },
+	{ "lmove k l.~copy.s0k4zq81mfwx.3.1 left right\r\n", PART_REFUSED },
 	{ "lmove k Signed left right\r\n",
 		"CLIENT_ERROR the encoding of this key is only for sets\r\n" },
 	{ "rpoplpush k\r\n", USAGE("rpoplpush <source> <target>") },

@@ -236,6 +236,28 @@ TEST(moves_a_set_with_its_parts)
 	has(N, "s.t0b000000001", "x");
 }
 
+/* To the moves it is a set with another name: a read of a part moves its base. */
+TEST(moves_a_second_copy_with_its_parts)
+{
+	static const char base[] = "@set.1 @t3a00000000x.1.1.0.9.0123456789abcdef +b ~o---0aaaa "
+				   "~s---1aaaa +c ~e ";
+
+	for (int i = 0; i < 2; i++) {
+		put(O, "s.~copy", base, 0);
+		put(O, "s.~copy.t3a00000000x", "table", 0);
+		if (i == 0)
+			reads(&proxies[0], "s.~copy", base);
+		else
+			reads(&proxies[0], "s.~copy.t3a00000000x", "table");
+		has(N, "s.~copy", base);
+		has(N, "s.~copy.t3a00000000x", "table");
+		has(O, "s.~copy", NULL);
+		has(O, "s.~copy.t3a00000000x", NULL);
+		two_servers_tear_down();
+		two_servers_set_up();
+	}
+}
+
 /* The writer lets the base refer to it only after the base has moved. */
 TEST(a_part_that_its_base_did_not_know)
 {

@@ -56,11 +56,12 @@ static inline const char *args_check_word(
 		: args_check_special_word(rule, word, too_long);
 }
 
-/* The error line if collections of the rule cannot be lists. */
-extern const char args_no_list[];
-
-/* Returns whether collections of the rule may be lists. */
+/* Returns whether collections of the rule may be lists; and the error line if they may not. */
 bool args_allow_lists(const struct collection_rule *rule);
+const char *args_no_list(const struct collection_rule *rule);
+
+/* The error line of a key that is too long for a set or list. */
+extern const char args_long_key[];
 
 /*
  * Parses the arguments of a request for which command_takes_args() is true. Returns NULL, or

@@ -54,8 +54,7 @@ static inline void target_resolve(
 	if (!has_rules && request->command->grammar == GRAMMAR_KEYS)
 		request->target = TARGET_ITEM;
 	else if (!has_rules && target_is_guarded(request))
-		request->target =
-			part_key_is_reserved(request->key) ? TARGET_PART : TARGET_ITEM;
+		request->target = part_key_is_reserved(request->key) ? TARGET_PART : TARGET_ITEM;
 	else
 		target_find(rules, request, needs);
 }

@@ -7,6 +7,7 @@
 
 /* The end of the key of a second copy. */
 #define SECOND ".~copy"
+_Static_assert(sizeof(SECOND) - 1 == PART_SECOND_SIZE, "the suffix has this size");
 
 /* Offset of the digit from the end of the base: a dot and a letter precede it. */
 enum { PLACE = 2 };

@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 
+#include "protocol/command.h"
 #include "util/buf.h"
 #include "util/slice.h"
 
@@ -22,7 +23,7 @@
 enum { PART_PLACES = 10, PART_ALL_PLACES = PART_PLACES + 1 };
 
 /* How much longer the key of a second copy is. */
-enum { PART_SECOND_SIZE = 6 };
+enum { PART_SECOND_SIZE = SECOND_KEY_SIZE };
 
 /*
  * Returns the key of the base if the key ends in the id of a part; else empty. For a part of a

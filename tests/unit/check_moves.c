@@ -629,6 +629,39 @@ TEST(both_have_it)
 	ck_assert_uint_eq(moves_statistics(proxies[0].moves)->merged, 1);
 }
 
+/* Of sets with two copies the later closed part stays, with its parts. Words are joined by their stamps. */
+TEST(both_have_a_copy)
+{
+	static const char older[] = "+a ~o---1aaaa ~s---4aaaa +b ~e ",
+			  old_runs[] = "@set.1 " REFERENCE "~o---1aaaa ~s---4aaaa +b ~e ",
+			  newer[] = "+c ~o---2aaaa ~s---3aaaa -b ~e ",
+			  new_runs[] = "@set.1 " REFERENCE "~o---2aaaa ~s---3aaaa -b ~e ";
+
+	put(O, "s", older, 0);
+	put(N, "s", newer, 0);
+	reads(&proxies[0], "s", "+c ~o---2aaaa ~s---4aaaa +b ~e ");
+	has(O, "s", NULL);
+	put(O, "t", old_runs, 0);
+	put(O, "t." TABLE, "table", 0);
+	put(N, "t", newer, 0);
+	reads(&proxies[0], "t", "+c ~o---2aaaa ~s---4aaaa +b ~e ");
+	has(O, "t." TABLE, NULL);
+	has(N, "t." TABLE, NULL);
+	put(O, "u", new_runs, 0);
+	put(O, "u." TABLE, "table", 0);
+	put(N, "u", older, 0);
+	reads(&proxies[0], "u", "@set.1 " REFERENCE "~o---2aaaa ~s---4aaaa +b ~e ");
+	has(O, "u." TABLE, NULL);
+	has(N, "u." TABLE, "table");
+	/* The date is that of the joined base. */
+	put(O, "v", "~t1700000100 ~o---1aaaa ~s---4aaaa ~t1700000300 ~e ", 50);
+	put(N, "v", "+c ~t1700000200 ~o---2aaaa ", 60);
+	reads(&proxies[0], "v", "+c ~t1700000200 ~o---2aaaa ~s---4aaaa ~t1700000300 ~e ");
+	ck_assert_int_eq(item(N, "v")->expires, 1700000300);
+	ck_assert_uint_eq(moves_statistics(proxies[0].moves)->merged, 4);
+	ck_assert_uint_eq(moves_statistics(proxies[0].moves)->dropped, 0);
+}
+
 #define DATE "\0021700000100"
 
 TEST(both_have_members_that_expire)

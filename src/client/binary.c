@@ -185,7 +185,7 @@ static const char *key_refusal(const struct host *host, const struct request *re
 	if (request->extras.odd_key && request->target > TARGET_PART)
 		return start_odd_key_refusal;
 	if (touches && request->target == TARGET_PART)
-		return args_part_refusal;
+		return args_part_refusal(request->key);
 	if (touches && request->target == TARGET_COMMAND)
 		return target_refusal(host->env.rules, request);
 	return NULL;

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "protocol/command.h"
 #include "protocol/command_key.h"
 #include "util/slice.h"
 
@@ -31,7 +32,10 @@ enum encoding_id {
 /* The end at which a list with a maximum has its newest element. */
 enum newest { NEWEST_LAST, NEWEST_FIRST };
 
-/* A rule; rules.def lists its options. All zeroes are a valid rule; a `spread` of 0 counts as 1. */
+/*
+ * A rule; rules.def lists its options. All zeroes are a valid rule; a `spread` or `copies` of 0
+ * counts as 1.
+ */
 struct collection_rule {
 	struct slice prefix;
 #define COLLECTION_RULE(type, kind, name, ...) type name;
@@ -61,6 +65,7 @@ struct rules {
 	bool plain_events; /* at least one rule for events has plain_verbs */
 	bool reserves;     /* at least one rule for collections has `only` */
 	bool fresh;        /* at least one rule has fresh_for */
+	bool copies;       /* at least one rule has `copies` = 2 */
 };
 
 /* The rule of a key that no prefix matches. */
@@ -102,6 +107,20 @@ static inline const struct collection_rule *rules_collection(
 {
 	return rules->collection_count ? rules_find_collection(rules, key)
 				       : &rules_default_collection;
+}
+
+/*
+ * rules_second_size returns how much longer the keys of second copies are; 0 if there are none.
+ * rules_key_max returns the maximum size of the key of a set or list.
+ */
+static inline size_t rules_second_size(unsigned copies)
+{
+	return copies > 1 ? SECOND_KEY_SIZE : 0;
+}
+
+static inline size_t rules_key_max(unsigned copies)
+{
+	return COLLECTION_KEY_MAX - rules_second_size(copies);
 }
 
 /* Returns how many servers following that of the base may store new parts of a collection. */

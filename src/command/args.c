@@ -16,13 +16,25 @@ static const char bad_seconds[] = "CLIENT_ERROR invalid seconds";
 
 const char args_long_member[] = "CLIENT_ERROR member too long";
 const char args_long_item[] = "CLIENT_ERROR element too long";
-const char args_part_refusal[] =
-	"CLIENT_ERROR the key is a part of a set or list, and can only be read";
-const char args_no_list[] = "CLIENT_ERROR the encoding of this key is only for sets";
+const char args_long_key[] = "CLIENT_ERROR key too long";
+
+const char *args_part_refusal(struct slice key)
+{
+	if (part_key_base(key).n)
+		return "CLIENT_ERROR the key is a part of a set or list, and can only be read";
+	return "CLIENT_ERROR the key is that of a second copy, and can only be read";
+}
 
 bool args_allow_lists(const struct collection_rule *rule)
 {
-	return rule->encoding == ENCODING_OPLOG || rule->encoding == ENCODING_CSV;
+	return rule->copies < 2 &&
+		(rule->encoding == ENCODING_OPLOG || rule->encoding == ENCODING_CSV);
+}
+
+const char *args_no_list(const struct collection_rule *rule)
+{
+	return rule->copies < 2 ? "CLIENT_ERROR the encoding of this key is only for sets"
+				: "CLIENT_ERROR keys with two copies are only for sets";
 }
 
 /* --- members of a set, and elements of a list --- */
@@ -256,14 +268,14 @@ static const char *args_take_index_element(struct slice rest, struct args *out)
 /* The other key has its own rule and target. */
 static const char *parse_target(struct slice word, struct args *out)
 {
-	if (word.n > COLLECTION_KEY_MAX)
-		return "CLIENT_ERROR key too long";
+	if (word.n > rules_key_max(rules_collection(out->rules, word)->copies))
+		return args_long_key;
 	if (!request_key_valid(word, word.n))
 		return "CLIENT_ERROR a key is a word";
 	if (command_key_is(&out->rules->commands, word))
 		return command_key_refusal(&out->rules->commands, word);
-	if (part_key_base(word).n)
-		return args_part_refusal;
+	if (part_key_is_reserved(word))
+		return args_part_refusal(word);
 	out->target = word;
 	return NULL;
 }
@@ -271,8 +283,9 @@ static const char *parse_target(struct slice word, struct args *out)
 static const char *parse_list_target(struct slice word, struct args *out)
 {
 	const char *error = parse_target(word, out);
+	const struct collection_rule *rule = rules_collection(out->rules, word);
 
-	return error || args_allow_lists(rules_collection(out->rules, word)) ? error : args_no_list;
+	return error || args_allow_lists(rule) ? error : args_no_list(rule);
 }
 
 /* Parses an end of a list. */
@@ -467,7 +480,7 @@ const char *args_parse(const struct rules *rules, const struct request *request,
 		.count = 1,
 	};
 	if (command_traits(command)->subject == SUBJECT_LIST && !args_allow_lists(out->rule))
-		return args_no_list;
+		return args_no_list(out->rule);
 	if (command->id == COMMAND_SCLAIM && out->rule->encoding != ENCODING_OPLOG)
 		return "CLIENT_ERROR the encoding of this key has no claims";
 	error = takes[command->grammar](request->rest, out);

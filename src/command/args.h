@@ -37,8 +37,8 @@ struct args {
 	struct slice pattern; /* As a word; `p` is NULL for none. */
 };
 
-/* The error line of a command that would write a table, an index or a segment. */
-extern const char args_part_refusal[];
+/* Returns the error line of a command that would write a part, or a second copy. */
+const char *args_part_refusal(struct slice key);
 
 /* The error lines of a member or an element that is too long. */
 extern const char args_long_member[], args_long_item[];
@@ -56,11 +56,12 @@ static inline const char *args_check_word(
 		: args_check_special_word(rule, word, too_long);
 }
 
-/* The error line if collections of the rule cannot be lists. */
-extern const char args_no_list[];
-
-/* Returns whether collections of the rule may be lists. */
+/* Returns whether collections of the rule may be lists; and the error line if they may not. */
 bool args_allow_lists(const struct collection_rule *rule);
+const char *args_no_list(const struct collection_rule *rule);
+
+/* The error line of a key that is too long for a set or list. */
+extern const char args_long_key[];
 
 /*
  * Parses the arguments of a request for which command_takes_args() is true. Returns NULL, or

@@ -16,7 +16,9 @@
  */
 static bool is_too_long(struct slice type, const struct event_rule *rule)
 {
-	return type.n + 2 * rule->separator.n + TIME_BUCKET_NAME_MAX + NUM_U64_MAX > KEY_MAX;
+	return type.n + 2 * rule->separator.n + TIME_BUCKET_NAME_MAX + NUM_U64_MAX +
+		rules_second_size(rule->copies) >
+		KEY_MAX;
 }
 
 const char *event_refuse_type(

@@ -102,13 +102,16 @@ static void hold_on_dead_read(struct op *op, const struct outcome *outcome)
 /* The answer to the hold is the ticket, the deliveries and the word. */
 static void bury(struct hold *h, struct slice answer)
 {
+	const struct collection_rule *rule =
+		rules_collection(h->task.host->env.rules, h->rule->dead);
+
 	(void)slice_token(&answer);
 	(void)slice_token(&answer);
 	buf_consume(&h->token, buf_size(&h->token));
 	BUF_ADD(&h->token, "+");
 	buf_add_word(&h->token, slice_token(&answer));
-	if (!args_allow_lists(rules_collection(h->task.host->env.rules, h->rule->dead))) {
-		task_say_error(end_hold(h), args_no_list);
+	if (!args_allow_lists(rule)) {
+		task_say_error(end_hold(h), args_no_list(rule));
 		return;
 	}
 	h->list = (struct list_request){ .verb = LIST_LENGTH };

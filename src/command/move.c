@@ -468,12 +468,13 @@ static void move_on_popped(struct op *op, const struct outcome *outcome)
 static void pop_next(struct pops *p)
 {
 	struct slice key = slice_token(&p->rest);
+	const struct collection_rule *rule = rules_collection(p->task.host->env.rules, key);
 
 	/* Elements that are popped for a disconnected client would be lost. */
 	if (key.n == 0 || task_is_abandoned(&p->task)) {
 		task_say_word(&p->task, WORD_END);
-	} else if (!args_allow_lists(rules_collection(p->task.host->env.rules, key))) {
-		task_say_error(&p->task, args_no_list);
+	} else if (!args_allow_lists(rule)) {
+		task_say_error(&p->task, args_no_list(rule));
 	} else {
 		p->op = (struct op){
 			.kind = OP_LIST, .key = key, .list = &p->list, .done = move_on_popped

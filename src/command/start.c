@@ -99,6 +99,24 @@ static const char *reserved_refusal(const struct rules *rules, const struct requ
 	return rules_reserve(rules, target_key(request, decoded)) ? not_plain : NULL;
 }
 
+/* --- keys of sets with two copies --- */
+
+/* Returns the error line of a request with a key that is too long for its rule, or NULL. */
+static const char *long_refusal(const struct rules *rules, const struct request *request)
+{
+	bool many = command_traits(request->command)->keys == KEYS_MANY;
+	size_t count = many ? request->keys : 1;
+	struct slice rest = request->rest, key = request->key;
+
+	if (!is_of_collections(request->command))
+		return NULL;
+	for (; count && key.n; count--, key = slice_token(&rest)) {
+		if (key.n > rules_key_max(rules_collection(rules, key)->copies))
+			return args_long_key;
+	}
+	return NULL;
+}
+
 /* --- starting --- */
 
 static void start_with_args(
@@ -124,7 +142,7 @@ bool task_start(struct host *host, struct request *request, void *owner)
 #undef COMMAND
 	};
 	command_start *start = starts[request->command->id];
-	const char *reserved;
+	const char *refusal;
 	bool odd = false;
 
 	if (!start)
@@ -133,17 +151,19 @@ bool task_start(struct host *host, struct request *request, void *owner)
 		target_resolve(host->env.rules, request, NULL);
 	if (request->target == TARGET_COLLECTION || request->target == TARGET_EVENTS)
 		odd = !request_key_valid(request->key, KEY_MAX);
-	reserved = host->env.rules->reserves ? reserved_refusal(host->env.rules, request) : NULL;
+	refusal = host->env.rules->reserves ? reserved_refusal(host->env.rules, request) : NULL;
+	if (!refusal && host->env.rules->copies)
+		refusal = long_refusal(host->env.rules, request);
 	if (odd)
 		task_refuse(host, request, owner, start_odd_key_refusal);
-	else if (reserved)
-		task_refuse(host, request, owner, reserved);
+	else if (refusal)
+		task_refuse(host, request, owner, refusal);
 	else if (request->target > TARGET_PART && metaform_has(request->command))
 		metaform_start(host, request, owner);
 	else if (request->target == TARGET_COMMAND)
 		keyed_start(host, request, owner);
 	else if (request->target == TARGET_PART)
-		task_refuse(host, request, owner, args_part_refusal);
+		task_refuse(host, request, owner, target_part_refusal(request));
 	else if (command_takes_args(request->command))
 		start_with_args(host, request, owner, start);
 	else

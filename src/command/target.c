@@ -1,6 +1,7 @@
 #include "command/target.h"
 
 #include "collection/event/time_bucket.h"
+#include "command/args.h"
 #include "protocol/commands.h"
 #include "protocol/metaflags.h"
 #include "protocol/metaform.h"
@@ -42,7 +43,7 @@ enum target target_of_write(const struct rules *rules, struct slice key)
 	if (command_key_is(&rules->commands, key))
 		return TARGET_COMMAND;
 	/* A write to a collection whose key is too long is refused. */
-	return part_key_base(key).n ? TARGET_PART : by_rule(rules, key, KEY_MAX);
+	return part_key_is_reserved(key) ? TARGET_PART : by_rule(rules, key, KEY_MAX);
 }
 
 struct slice target_key(const struct request *request, char *decoded)
@@ -54,7 +55,7 @@ struct slice target_key(const struct request *request, char *decoded)
 
 /* --- all keys of a request --- */
 
-/* Returns COMMAND if any key is a command, else PART if any is a part. */
+/* Returns COMMAND if any key is a command, else PART if any is of a part or a second copy. */
 static enum target of_all_keys(const struct rules *rules, const struct request *request)
 {
 	struct slice rest = request->rest, key = request->key;
@@ -63,7 +64,7 @@ static enum target of_all_keys(const struct rules *rules, const struct request *
 	for (; key.n; key = slice_token(&rest)) {
 		if (command_key_is(&rules->commands, key))
 			return TARGET_COMMAND;
-		if (part_key_base(key).n)
+		if (part_key_is_reserved(key))
 			found = TARGET_PART;
 	}
 	return found;
@@ -80,7 +81,7 @@ static enum target target_of_meta(const struct rules *rules, const struct reques
 		changes = metaflags_has(&request->meta, 'N') || metaflags_has(&request->meta, 'T');
 	if (command_key_is(&rules->commands, key))
 		return TARGET_COMMAND;
-	if (changes && part_key_base(key).n)
+	if (changes && part_key_is_reserved(key))
 		return TARGET_PART;
 	if (id == COMMAND_ME || metaflags_name_item(&request->meta, request->rest))
 		return TARGET_ITEM;
@@ -118,7 +119,7 @@ static enum target of_request(const struct rules *rules, const struct request *r
 			return of_all_keys(rules, request);
 		if (command_key_is(&rules->commands, request->key))
 			return TARGET_COMMAND;
-		return part_key_base(request->key).n ? TARGET_PART : TARGET_ITEM;
+		return part_key_is_reserved(request->key) ? TARGET_PART : TARGET_ITEM;
 	case SUBJECT_EVENTS:
 		return command_key_is(&rules->commands, request->key) ? TARGET_COMMAND
 								      : TARGET_ITEM;
@@ -140,6 +141,16 @@ const char *target_refusal(const struct rules *rules, const struct request *requ
 	/* A key in base64 is not decoded for a more precise error. */
 	return key.n ? command_key_refusal(&rules->commands, key)
 		     : "CLIENT_ERROR use get or set for a command";
+}
+
+const char *target_part_refusal(const struct request *request)
+{
+	char decoded[KEY_MAX];
+	struct slice rest = request->rest, key = target_key(request, decoded);
+
+	while (key.n && !part_key_is_reserved(key))
+		key = slice_token(&rest);
+	return args_part_refusal(key);
 }
 
 /* --- the order of requests --- */

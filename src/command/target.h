@@ -54,7 +54,7 @@ static inline void target_resolve(
 	if (!has_rules && request->command->grammar == GRAMMAR_KEYS)
 		request->target = TARGET_ITEM;
 	else if (!has_rules && target_is_guarded(request))
-		request->target = part_key_base(request->key).n ? TARGET_PART : TARGET_ITEM;
+		request->target = part_key_is_reserved(request->key) ? TARGET_PART : TARGET_ITEM;
 	else
 		target_find(rules, request, needs);
 }
@@ -70,6 +70,9 @@ struct slice target_key(const struct request *request, char *decoded);
  * commands.
  */
 const char *target_refusal(const struct rules *rules, const struct request *request);
+
+/* Returns the error line of a request whose target is PART. */
+const char *target_part_refusal(const struct request *request);
 
 /* Returns all keys of a request, as they are in the line. */
 static inline struct slice target_keys(const struct request *request)

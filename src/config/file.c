@@ -224,6 +224,24 @@ static int file_count_rule(cfg_t *cfg, cfg_opt_t *opt)
 	return -1;
 }
 
+/* Returns NULL, or why a rule for collections cannot have two copies. */
+static const char *copies_error(cfg_t *section)
+{
+	if (cfg_getint(section, "copies") < 2)
+		return NULL;
+	if (cfg_getint(section, "type") == COLLECTION_LIST)
+		return "`copies` = 2 is not for lists: two servers may receive pushes in different "
+		       "orders";
+	if (cfg_getint(section, "encoding") != ENCODING_OPLOG)
+		return "`copies` = 2 is only for the encoding oplog";
+	if (cfg_getint(section, "plain_verbs"))
+		return "`copies` = 2 excludes `plain_verbs`: flags and CAS ids are those of one "
+		       "item";
+	if (!cfg_getint(section, "only"))
+		return "`copies` = 2 needs `only` = true: plain writes would reach only one copy";
+	return NULL;
+}
+
 /* Returns NULL, or the error of a whole rule. */
 static const char *rule_error(cfg_t *section)
 {
@@ -250,7 +268,7 @@ static const char *rule_error(cfg_t *section)
 		return "`removed` is only for the encoding paired";
 	if (encoding == ENCODING_TOMBSTONE && cfg_getstr(section, "delimiter")[0] == '|')
 		return "the delimiter of the encoding tombstone must not be |";
-	return NULL;
+	return copies_error(section);
 }
 
 /* Returns the section with the longest prefix with which the key of a set begins, or NULL. */
@@ -327,7 +345,7 @@ static const char *types_error(cfg_t *cfg, cfg_t *section)
 	enum { KEY = COLLECTION_KEY_MAX + 1 };
 	char key[KEY];
 	cfg_t *collection;
-	int n;
+	int n, most;
 
 	if (!cfg_getint(section, "types"))
 		return NULL;
@@ -336,6 +354,9 @@ static const char *types_error(cfg_t *cfg, cfg_t *section)
 	if (n >= KEY)
 		return "the prefix is too long for `types`";
 	collection = collection_of(cfg, slice_of(key, (size_t)n));
+	most = (int)rules_key_max(collection ? (unsigned)cfg_getint(collection, "copies") : 1);
+	if (n > most)
+		return "the prefix is too long for `types`";
 	if (collection &&
 		(cfg_getint(collection, "encoding") != ENCODING_OPLOG ||
 			cfg_getint(collection, "type") != COLLECTION_SET))
@@ -349,6 +370,10 @@ static void check_event_rules(cfg_t *cfg)
 	for (unsigned i = 0; i < cfg_size(cfg, "events"); i++) {
 		cfg_t *section = cfg_getnsec(cfg, "events", i);
 		const char *error = types_error(cfg, section);
+		if (cfg_getint(section, "copies") > 1 && cfg_getint(section, "plain_verbs"))
+			error = "`copies` = 2 excludes `plain_verbs`: flags and CAS ids are those "
+				"of "
+				"one item";
 		if (error)
 			cfg_error(section, "events \"%s\": %s", cfg_title(section), error);
 	}
@@ -400,11 +425,13 @@ static void read_rules(cfg_t *cfg, struct rules *rules)
 		read_collection(cfg_getnsec(cfg, "collection", i), &c[i]);
 		rules->reserves |= c[i].only;
 		rules->fresh |= c[i].fresh_for > 0;
+		rules->copies |= c[i].copies > 1;
 	}
 	for (unsigned i = 0; i < events; i++) {
 		read_event(cfg_getnsec(cfg, "events", i), &e[i]);
 		rules->plain_events |= e[i].plain_verbs;
 		rules->fresh |= e[i].fresh_for > 0;
+		rules->copies |= e[i].copies > 1;
 	}
 	for (unsigned i = 0; i < items; i++) {
 		read_item(cfg_getnsec(cfg, "item", i), &item[i]);

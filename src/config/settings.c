@@ -294,6 +294,16 @@ static void read_ring(struct settings *s, struct buf *errors)
 		config_fault(config, line, errors, "%s%s", line ? "servers: " : "", why);
 }
 
+/* With two servers, neither could be told from the one that is cut off. */
+static void check_copies(const struct settings *s, struct buf *errors)
+{
+	enum { LEAST = 3 };
+
+	if (s->config.rules.copies && s->ring && ring_count(s->ring) < LEAST)
+		config_fault(&s->config, config_line(&s->config, "servers"), errors,
+			"servers: `copies` = 2 needs at least %d servers", LEAST);
+}
+
 /* Returns whether nothing would move, because the servers are named in the same way. */
 static bool is_same_pool(const struct config *config, int distribution)
 {
@@ -605,6 +615,7 @@ static void complete(struct settings *s, struct names *names, struct buf *errors
 	/* If no servers are set, the line that sets them may be one of those with an error. */
 	if (c->servers.count || c->servers.string || !buf_size(errors))
 		read_ring(s, errors);
+	check_copies(s, errors);
 	read_former_ring(s, errors);
 	if (!*c->move_at || s->former)
 		read_lost_servers(s, errors);

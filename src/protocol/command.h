@@ -14,6 +14,7 @@
 enum {
 	KEY_MAX = 250,            /* As in memcached. */
 	COLLECTION_KEY_MAX = 220, /* Leaves room for the suffixes of tables and segments. */
+	SECOND_KEY_SIZE = 6,      /* Of the suffix of a second copy. */
 	/* memcached closes the connection on a longer line that is not a get. */
 	META_LINE_MAX = 1024,
 	OPAQUE_MAX = 32

@@ -27,7 +27,7 @@ enum { REQUEST_LONG = 64 * 1024 };
 enum target {
 	TARGET_UNKNOWN,    /* Not resolved yet. */
 	TARGET_ITEM,       /* An item of memcached, or the subject of a command of setlistd. */
-	TARGET_PART,       /* An item with a part of a set or list, which can only be read. */
+	TARGET_PART,       /* A part of a set or list, or a second copy, which can only be read. */
 	TARGET_COLLECTION, /* A set or list whose rule has plain_verbs. */
 	TARGET_EVENTS,     /* A type of events whose rule has plain_verbs. */
 	TARGET_COMMAND     /* A command, whether known or not. */

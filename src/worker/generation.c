@@ -557,6 +557,7 @@ void generations_set_options(struct generations *all, const struct settings *set
 		.news = all->news,
 		.tls = config->server_tls ? settings->tls : NULL,
 	};
+	_Static_assert((int)PART_ALL_PLACES <= (int)SERVER_PLACES, "a server looks up each place");
 	snprintf(all->options.login, sizeof(all->options.login), "%s", config->server_login);
 }
 

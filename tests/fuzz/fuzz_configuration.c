@@ -29,6 +29,7 @@ static const char good[] =
 	"collection \"c-\" { encoding = \"paired\" removed = \"r-\" delimiter = \";\" ttl = 3 "
 	"compact_waste = 0.25 }\n"
 	"collection \"l-\" { type = \"list\" plain_verbs = true pointer = false spread = 2 }\n"
+	"collection \"s-\" { copies = 2 only = true }\n"
 	"events \"e\" { bucket = \"day\" ttl = 4 separator = \"/\" lookback = 5 }\n";
 
 static struct slice text_of(const char *text)
@@ -62,6 +63,9 @@ static void check_rules(const struct rules *rules)
 		MUST(visible(slice_of(&c->delimiter, 1), 1, 1) &&
 			visible(c->removed, paired, paired ? 30 : 0));
 		MUST(c->spread == 1 || (within(c->spread, 1, 10) && c->encoding == ENCODING_OPLOG));
+		MUST(c->copies == 1 ||
+			(c->copies == 2 && c->encoding == ENCODING_OPLOG && !list && c->only &&
+				!c->plain_verbs && rules->copies));
 		MUST(!list || c->encoding == ENCODING_OPLOG || c->encoding == ENCODING_CSV);
 		MUST(!paired || !slice_equal(c->removed, c->prefix));
 		MUST(c->encoding != ENCODING_TOMBSTONE || c->delimiter != '|');
@@ -72,6 +76,7 @@ static void check_rules(const struct rules *rules)
 		const struct event_rule *e = &rules->events[i];
 		MUST(within((uint64_t)e->ttl, 0, 2592000) && within(e->lookback, 1, 10000));
 		MUST(visible(e->separator, 1, 16) && e->bucket <= GRANULARITY_MINUTE);
+		MUST(e->copies == 1 || (e->copies == 2 && !e->plain_verbs && rules->copies));
 		for (size_t k = 0; k < i; k++)
 			MUST(!slice_equal(e->prefix, rules->events[k].prefix));
 	}

@@ -71,7 +71,7 @@ static void apply(struct copies_set *set, struct slice text)
 
 	while ((token = slice_token(&text)).n) {
 		unsigned bit = 1u << ((unsigned)(token.p[1] - 'a') & 31);
-		if (token.p[0] == '@')
+		if (slice_starts(token, SLICE("@t")))
 			set->table = atoi(token.p + 2);
 		if (token.p[0] != '+' && token.p[0] != '-')
 			continue;
@@ -154,7 +154,7 @@ struct slice copies_base(struct copies_world *w, uint64_t horizon, uint64_t fill
 	struct slice kept;
 
 	if (table >= 0)
-		buf_printf(&closed, "@t%011d.1.1.0.9.0000000000000000 ", table);
+		buf_printf(&closed, "@set.1 @t%011d.1.1.0.9.0000000000000000 ", table);
 	for (int m = 0; table < 0 && m < COPIES_MEMBERS; m++) {
 		if (members & 1u << m)
 			buf_printf(&closed, "+%c ", 'a' + m);

@@ -4,6 +4,7 @@
 #define USAGE(usage) "CLIENT_ERROR usage: " usage "\r\n"
 
 #define PART "k.s0k4zq81mfwx.3.1"
+#define COPY_REFUSED "CLIENT_ERROR the key is that of a second copy, and can only be read\r\n"
 #define PART_REFUSED "CLIENT_ERROR the key is a part of a set or list, and can only be read\r\n"
 
 static const struct {
@@ -31,6 +32,9 @@ static const struct {
 	{ "lmove k l left up\r\n", USAGE("lmove <source> <target> left|right left|right") },
 	{ "lmove k " PART " left right\r\n", PART_REFUSED },
 	{ "lmove " PART " k left right\r\n", PART_REFUSED },
+	{ "lmove k l.~copy left right\r\n", COPY_REFUSED },
+	{ "lmove k.~copy l left right\r\n", COPY_REFUSED },
+	{ "lmove k l.~copy.s0k4zq81mfwx.3.1 left right\r\n", PART_REFUSED },
 	{ "lmove k Signed left right\r\n",
 		"CLIENT_ERROR the encoding of this key is only for sets\r\n" },
 	{ "rpoplpush k\r\n", USAGE("rpoplpush <source> <target>") },
@@ -83,8 +87,8 @@ static const struct {
 TEST(refused)
 {
 	static const struct event_rule of_events[] = {
-		{ { "Short", 5 }, GRANULARITY_HOUR, 7200, { "::", 2 }, 24, false, false, 0 },
-		{ { "M", 1 }, GRANULARITY_MINUTE, 0, { "::", 2 }, 24, false, false, 0 },
+		{ { "Short", 5 }, GRANULARITY_HOUR, 7200, { "::", 2 }, 24, false, false, 1, 0 },
+		{ { "M", 1 }, GRANULARITY_MINUTE, 0, { "::", 2 }, 24, false, false, 1, 0 },
 	};
 	static const struct collection_rule of_sets[] = {
 		{ .prefix = { "Signed", 6 }, .encoding = ENCODING_SIGNED }, { .prefix = { "", 0 } }
@@ -119,4 +123,53 @@ TEST(refused)
 	client_asks(line);
 	client_is_told("CLIENT_ERROR too many types\r\n");
 	server_hears_nothing();
+}
+
+/* The key of the second copy has six bytes more, and the same parts. */
+TEST(keys_with_two_copies)
+{
+	enum { MOST = COLLECTION_KEY_MAX - 6, EVENT_MOST = 214 - 6 };
+	static const struct collection_rule of_sets[] = {
+		{ .prefix = { "c", 1 }, .copies = 2, .only = true }
+	};
+	static const struct event_rule of_events[] = {
+		{ .prefix = { "c", 1 }, .separator = { "::", 2 }, .copies = 2 }
+	};
+	/* What precedes and follows the key. */
+	static const char *const sets[][2] = { { "sadd ", " a" }, { "smembers ", "" },
+		{ "sset ", " a" }, { "sunion c ", "" }, { "smove c ", " a" },
+		{ "sdiffstore c c ", "" }, { "sintercard 2 c ", "" } };
+	static const char *const lists[] = { "rpush c a\r\n", "lpop c\r\n", "lrange c 0 1\r\n",
+		"lmove k c left right\r\n", "lmove c k left right\r\n", "lmpop 1 left c\r\n",
+		"blmpop 1 1 left c\r\n", "blpop 1 c\r\n", "blmove 1 k c left right\r\n",
+		"rpoplpush k c\r\n", "lhold c 5\r\n", "llen c\r\n" };
+	char line[600], key[300];
+
+	fake.rules = (struct rules){ .collections = of_sets,
+		.collection_count = 1,
+		.events = of_events,
+		.event_count = 1,
+		.copies = true };
+	snprintf(key, sizeof(key), "%0*d", MOST, 0);
+	for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++) {
+		snprintf(line, sizeof(line), "%sc%s%s\r\n", sets[i][0], key, sets[i][1]);
+		client_asks(line);
+		client_is_told("CLIENT_ERROR key too long\r\n");
+	}
+	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+		client_asks(lists[i]);
+		client_is_told("CLIENT_ERROR keys with two copies are only for sets\r\n");
+	}
+	snprintf(line, sizeof(line), "evincr c%0*d\r\nevcount c%0*d\r\n", EVENT_MOST, 0, EVENT_MOST,
+		0);
+	client_asks(line);
+	client_is_told("CLIENT_ERROR key too long\r\nCLIENT_ERROR key too long\r\n");
+	server_hears_nothing();
+	snprintf(line, sizeof(line), "sadd c%.*s a\r\n", MOST - 1, key);
+	client_asks(line);
+	snprintf(line, sizeof(line), "sadd %.*s a\r\n", MOST + 1, key);
+	client_asks(line);
+	snprintf(line, sizeof(line), "evincr c%0*d\r\n", EVENT_MOST - 1, 0);
+	client_asks(line);
+	relays("STORED\r\nSTORED\r\n1\r\n", "STORED\r\nSTORED\r\n1\r\n");
 }

@@ -209,7 +209,7 @@ TEST(newest_of_several_types)
 TEST(counters_lie)
 {
 	static const struct event_rule far = { { "", 0 }, GRANULARITY_HOUR, 0, { "::", 2 }, 100,
-		false, false, 0 };
+		false, false, 1, 0 };
 
 	client_asks("evlast E 10\r\n");
 	for (int i = 0; i < 24; i++)

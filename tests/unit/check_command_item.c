@@ -127,6 +127,27 @@ TEST(keys_of_parts)
 		"END\r\nSTORED\r\n");
 }
 
+#define COPY "CLIENT_ERROR the key is that of a second copy, and can only be read\r\n"
+
+TEST(keys_of_second_copies)
+{
+	client_asks("set k.~copy 0 0 1\r\nx\r\ncas k.~copy 0 0 1 1\r\nx\r\nappend k.~copy 0 0 "
+		    "1\r\nx\r\n"
+		    "delete k.~copy\r\nincr k.~copy 1\r\ntouch k.~copy 1\r\ngat 1 a k.~copy\r\n"
+		    "sadd k.~copy m\r\nrpop k.~copy\r\nsmembers a k.~copy\r\n"
+		    "set k.~copy 0 0 1 noreply\r\nx\r\nsunion k.~copy\r\n");
+	server_hears_nothing();
+	client_is_told(COPY COPY COPY COPY COPY COPY COPY COPY COPY COPY COPY);
+	/* The first of the keys that cannot be written decides. */
+	client_asks("sunion a k.t1abcdefghij k.~copy\r\nsunion a k.~copy k.t1abcdefghij\r\n"
+		    "delete k.~copy.t1abcdefghij\r\n");
+	server_hears_nothing();
+	client_is_told(REFUSED COPY REFUSED);
+	talks("get k.~copy\r\nset k.copy 0 0 1\r\nx\r\n",
+		"mg k.~copy k f v\r\nset k.copy 0 0 1\r\nx\r\n", "EN\r\nSTORED\r\n",
+		"END\r\nSTORED\r\n");
+}
+
 TEST(flush_goes_to_all_servers)
 {
 	fake.host.env.servers = 3;

@@ -138,6 +138,19 @@ TEST(keys_of_parts)
 		"mg k.t1abcdefghij v R30\r\nme k.t1abcdefghij\r\n", "EN\r\nEN\r\n", "EN\r\nEN\r\n");
 }
 
+#define COPY "CLIENT_ERROR the key is that of a second copy, and can only be read\r\n"
+
+/* The last key is k.~copy in base64. */
+TEST(keys_of_second_copies)
+{
+	client_asks("ms k.~copy 1\r\nx\r\nmd k.~copy q\r\nma k.~copy\r\nmg k.~copy N30\r\n"
+		    "mg k.~copy T30\r\nmd ay5+Y29weQ== b\r\n");
+	server_hears_nothing();
+	client_is_told(COPY COPY COPY COPY COPY COPY);
+	talks("mg k.~copy v R30\r\nme k.~copy\r\n", "mg k.~copy v R30\r\nme k.~copy\r\n",
+		"EN\r\nEN\r\n", "EN\r\nEN\r\n");
+}
+
 /* The length for the server is written again, and each flag after one space. */
 TEST(written_anew)
 {

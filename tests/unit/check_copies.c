@@ -7,17 +7,20 @@
 #include "collection/copies/join.h"
 #include "collection/copies/stamp.h"
 #include "collection/text/fold.h"
+#include "collection/text/lease.h"
+#include "collection/text/log_index.h"
 #include "collection/text/oplog.h"
+#include "guard.h"
 #include "unit.h"
 #include "util/random.h"
 
-enum { MEMBERS = 4, LAST_STAMP = 24, CASES = 4000, PORTION = 100, DATE = MEMBERS };
+enum { MEMBERS = 4, LAST_STAMP = 24, CASES = 4000, PORTION = 100, DATE = MEMBERS, CLOSED = 1000 };
 
 /* The word that counts for each member and for the date, and the largest stamp that creates. */
 struct model {
 	uint64_t horizon, created;
 	bool gone;
-	char closed[200];
+	char closed[CLOSED];
 	struct {
 		uint64_t stamp;
 		char token[20];
@@ -85,25 +88,25 @@ static struct model model_of(const char *base)
 		char kind = word[0] == '~' ? word[1] : 0;
 		if (kind == 'o') {
 			m.horizon = largest = stamp_in(word);
+			closed = true;
 		} else if (kind == 'g') {
 			m.gone = true;
 		} else if (kind == 's' || kind == 'c') {
 			count_group(&m, stamp, tokens);
 			stamp = stamp_in(word);
-			grouped = true;
+			grouped = closed = true;
 			largest = stamp > largest ? stamp : largest;
 			if (kind == 'c' && stamp > m.created && stamp > m.horizon)
 				m.created = stamp;
 		} else if (kind == 'e') {
 			count_group(&m, stamp, tokens);
-			closed = true;
 			grouped = false;
 			stamp = 0;
-		} else if (closed) {
+		} else if (closed && kind != 'f') {
 			if (!grouped && !stamp)
 				stamp = ++largest;
 			snprintf(tokens[member_of(word)], sizeof(tokens[0]), "%s", word);
-		} else if (kind != 'f' && strcmp(word, "@set.3") != 0) {
+		} else if (!closed) {
 			strcat(strcat(m.closed, word), " ");
 		}
 	}
@@ -159,15 +162,18 @@ static void add_tokens(struct buf *out, unsigned most)
 	}
 }
 
-/* A base as text: groups in any order, some words in no group. */
+#define RUN "@t0k4zq81mfwx.1.3.0.29.1048f82143307346 "
+
+/* A base as text: groups in any order, some words in no group. One in four had one copy so far. */
 static char *generate(void)
 {
 	struct buf out = BUF_EMPTY, words = BUF_EMPTY;
-	struct copy head = { .horizon = 1 + below(LAST_STAMP), .gone = below(4) == 0 };
+	struct copy head = { .horizon = below(4) ? 1 + below(LAST_STAMP) : 0 };
 
+	head.gone = head.horizon && below(4) == 0;
 	if (!head.gone) {
 		if (below(2))
-			BUF_ADD(&words, "@t0k4zq81mfwx.1.3.0.29.1048f82143307346 ");
+			BUF_ADD(&words, "@set.1 " RUN);
 		add_tokens(&words, 3);
 	}
 	head.fill = below(3) ? 0 : 1 + below(LAST_STAMP);
@@ -263,11 +269,11 @@ LOOP_TEST(join_is_a_semilattice, CASES / PORTION)
 }
 
 /* Returns the members and the date, in the form of `closed` words that are folded. */
-static void fold_model(const struct model *m, const char *in[MEMBERS + 1], char text[200])
+static void fold_model(const struct model *m, const char *in[MEMBERS + 1], char text[CLOSED])
 {
 	char *word;
 
-	snprintf(text, 200, "%s", m->closed);
+	snprintf(text, CLOSED, "%s", m->closed);
 	for (int i = 0; i <= MEMBERS; i++)
 		in[i] = "-";
 	for (word = strtok(text, " "); word; word = strtok(NULL, " ")) {
@@ -289,7 +295,7 @@ static void check_closing(void)
 	     *c = joined(a, NULL, horizon, &exists);
 	struct model before = model_of(b), after = model_of(c);
 	const char *in[MEMBERS + 1], *now[MEMBERS + 1];
-	char text[2][200];
+	char text[2][CLOSED];
 
 	ck_assert_int_eq(existed, !before.gone || before.created > 0);
 	ck_assert_int_eq(exists, existed);
@@ -385,13 +391,16 @@ TEST(stamps)
 
 TEST(heads)
 {
-	static const char *const good[] = { "@set.3 " H "~e ", "@set.3 " H "~f---1aaaa ~e ",
-		"@set.3 " H "~f---1aaaa ~g ~e ", "@set.3 " H "+a~e ~e ",
-		"@set.3 " H "@t0k4zq81mfwx.1.3.0.29.1048f82143307346 +a -b ~t1424450096 ~e " };
-	static const char *const malformed[] = { "@set.3 " H, "@set.3 " H "+a", "@set.3 " H "+a~e ",
-		"@set.3 " H "~g +a ~e " };
-	static const char *const single[] = { "+a ", "@set.3 +a ",
-		"@set.1 @t0k4zq81mfwx.1.3.0.29.1 ", "@set.3 ~o---0aaa ", "" };
+	static const char *const good[] = { H, H "~f---1aaaa ", H "~f---1aaaa ~g ", H "~g ",
+		"+a~o +~s -~c " H, "@set.1 " RUN "+a -b ~t1424450096 " H, "+b @set.3 " RUN "-a " H,
+		"@set.2 @fill.8f3k2w0q.1424450096.10 +a " H "~f---1aaaa ",
+		/* Tokens of other kinds do not end the closed part. */
+		"~t0 ~h1.0123456789ab.1.l.a ~d1.1 ~e ~f---1aaaa ~g ~x " H };
+	static const char *const malformed[] = { "~o", "~o ", "~o---0aaa", "~o---0aaaa",
+		"~o---0aaa ", "~o---0+aaa ", "~o-------- ", "~o---0aaaaa ", "+a ~o---0aaa -b ",
+		"+a " H "~g ", "+a " H "~f---1aaaa ~g " };
+	static const char *const single[] = { "+a ", "@set.3 +a ", "@set.1 " RUN, "+a~o---0aaaa ",
+		"+~s---0aaaa ", "+a ~", "~", "~e ", "~f---1aaaa ", "~g ", "+a ~t1424450096 ", "" };
 	struct copy copy;
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
@@ -401,6 +410,8 @@ TEST(heads)
 		ck_assert_uint_eq(copy.horizon, stamp_parse("---0aaaa"));
 		ck_assert_uint_eq(copy.log.n, 0);
 		copy_add_closed(&out, &copy);
+		ck_assert(slice_equal(buf_slice(&out), copy.closed));
+		ck_assert_uint_eq(copy.closed.n, (size_t)(strstr(good[i], H) - good[i]));
 		copy_end_closed(&out, &copy);
 		assert_bytes(buf_slice(&out), good[i]);
 		buf_free(&out);
@@ -411,6 +422,27 @@ TEST(heads)
 		ck_assert_msg(copy_parse(guard_text(single[i]), &copy), "%s", single[i]);
 		ck_assert_uint_eq(copy.horizon, 0);
 		ck_assert_uint_eq(copy.closed.n, strlen(single[i]));
+		ck_assert_uint_eq(copy.log.n, 0);
+	}
+}
+
+/* Groups may follow a base that had one copy so far. A group ends the closed part, even if it is malformed. */
+TEST(bases_that_had_one_copy)
+{
+	static const char *const logs[] = { "~s---1aaaa +b ~e ", "~c---1aaaa ~e +c ", "~s",
+		"~c---1 ", "~s---1aaaa +b ~e ~o---0aaaa " };
+	static const char *const closed[] = { "", "+a ", "@set.1 " RUN "+a~s ~t1424450096 " };
+
+	for (size_t i = 0; i < sizeof(logs) / sizeof(logs[0]); i++) {
+		for (size_t k = 0; k < sizeof(closed) / sizeof(closed[0]); k++) {
+			char text[200];
+			struct copy copy;
+			snprintf(text, sizeof(text), "%s%s", closed[k], logs[i]);
+			ck_assert(copy_parse(guard_text(text), &copy));
+			ck_assert_uint_eq(copy.horizon, 0);
+			assert_bytes(copy.closed, closed[k]);
+			assert_bytes(copy.log, logs[i]);
+		}
 	}
 }
 
@@ -418,7 +450,8 @@ TEST(malformed_logs)
 {
 	static const char *const logs[] = { "~s---1aaaa +a ", "~s---1aaaa ", "~s---1aaa +a ~e ",
 		"~e ", "~x---1aaaa +a ~e ", "~s---1aaaa +a ~s---2aaaa +b ~e ~e ", "a ", "+a", "~g ",
-		"~o---1aaaa ", "~s---1aaaa +a ~e" };
+		"~o---1aaaa ", "~f---1aaaa ", "~s---1aaaa +a ~e", "~s", "~c---1aaaa",
+		"~h1.0123456789ab.1.l.a ", "~d1.1 ", "@t0k4zq81mfwx.1.3.0.29.1048f82143307346 " };
 
 	for (size_t i = 0; i < sizeof(logs) / sizeof(logs[0]); i++) {
 		struct copy copy = { .horizon = 1, .log = guard_text(logs[i]) };
@@ -435,15 +468,59 @@ TEST(malformed_logs)
 /* A proxy of a version without copies refuses such a base, and changes it only by appends. */
 TEST(other_readers_refuse_it)
 {
-	for (state = 0; state < 1000; state++) {
+	for (unsigned i = 0; i < 1000; i++) {
+		state = i;
 		char *text = generate();
 		struct oplog_base base;
+		struct copy copy = parsed(text_of(text));
+		bool is_good = oplog_split(text_of(text), &base),
+		     same = !copy.horizon && !copy.log.n;
 		struct fold fold = { .seed = 1 };
-		bool is_good = oplog_split(text_of(text), &base);
-		ck_assert_msg(!is_good || (!oplog_is_log(base.log) && !fold_log(&fold, base.log)),
-			"%s", text);
+		struct log_index *index;
+		ck_assert_msg(is_good, "%s", text);
+		ck_assert_msg(oplog_is_log(base.log) == same, "%s", text);
+		ck_assert_msg(fold_log(&fold, base.log) == same, "%s", text);
+		index = log_index_create(base.log, NULL);
+		ck_assert_msg(same || !index, "%s", text);
+		log_index_release(index);
 		fold_free(&fold);
 		free(text);
+	}
+}
+
+/* Also while a client loads it. */
+TEST(other_readers_refuse_one_that_is_loaded)
+{
+	struct slice text = SLICE("@set.2 @fill.8f3k2w0q.1424450096.10 +a " H);
+	struct buf complete = BUF_EMPTY;
+	struct lease_base base;
+	struct oplog_base split;
+
+	ck_assert(lease_split(text, &base));
+	ck_assert(!oplog_is_log(base.log));
+	lease_complete(&base, SLICE(""), SLICE(""), &complete);
+	ck_assert(oplog_split(buf_slice(&complete), &split) && !oplog_is_log(split.log));
+	buf_free(&complete);
+}
+
+/* The references are found as in any other base, and a prefix of the item is the closed part. */
+TEST(references)
+{
+	for (unsigned i = 0; i < 1000; i++) {
+		state = i;
+		char *text = generate(), *ordered = joined(text, NULL, 0, NULL);
+		struct copy copy = parsed(text_of(ordered));
+		struct oplog_base base, closed;
+		bool has_run = strstr(text, RUN);
+		ck_assert(oplog_split(text_of(ordered), &base));
+		ck_assert(oplog_split(copy.closed, &closed) && oplog_is_log(closed.log));
+		ck_assert_uint_eq(base.ref_count, has_run);
+		ck_assert_uint_eq(closed.ref_count, has_run);
+		ck_assert(slice_equal(base.refs, closed.refs));
+		ck_assert(slice_starts(text_of(text), copy.closed));
+		ck_assert(copy.closed.p == ordered);
+		free(text);
+		free(ordered);
 	}
 }
 

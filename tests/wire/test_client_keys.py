@@ -4,9 +4,12 @@ from base64 import b64encode
 
 from case import WireTest
 from case_large import SMALL
+from test_command_keys import reply_to
+from test_reserved import NO_PLAIN, examples
 from wire import Conn, usage
 
 PART = "CLIENT_ERROR the key is a part of a set or list, and can only be read"
+COPY = "CLIENT_ERROR the key is that of a second copy, and can only be read"
 TOO_LARGE = b"SERVER_ERROR object too large for cache"
 MIB = 1 << 20
 ITEMS = [b"%03d" % i + b"m" * 100 for i in range(100)]
@@ -58,15 +61,15 @@ class Parts(WireTest):
     def setUp(self):
         self.serve(2, config=SMALL)
 
-    def refused(self, part):
+    def refused(self, part, refusal=PART):
         for line in (f"delete {part}", f"incr {part} 1", f"touch {part} 9", f"gat 9 {part}", f"sadd {part} EVIL", f"srem {part} x",
                      f"sset {part}", f"spop {part}", f"stake {part}", f"smembers {part}", f"scompact {part}", f"rpush {part} x", f"lpop {part}",
                      f"md {part} I", f"mg {part} T1", f"mg {part} N1", f"ma {part} N1", f"md {b64encode(part.encode()).decode()} b"):
-            self.assertEqual(self.conn.ask(line), PART, line)
+            self.assertEqual(self.conn.ask(line), refusal, line)
         for verb in ("set", "add", "replace", "append", "prepend"):
-            self.assertEqual(self.conn.ask(f"{verb} {part} 0 0 4\r\nEVIL"), PART)
-        self.assertEqual(self.conn.ask(f"cas {part} 0 0 4 1\r\nEVIL"), PART)
-        self.assertEqual(self.conn.ask(f"ms {part} 4\r\nEVIL"), PART)
+            self.assertEqual(self.conn.ask(f"{verb} {part} 0 0 4\r\nEVIL"), refusal)
+        self.assertEqual(self.conn.ask(f"cas {part} 0 0 4 1\r\nEVIL"), refusal)
+        self.assertEqual(self.conn.ask(f"ms {part} 4\r\nEVIL"), refusal)
         self.conn.send(f"set {part} 0 0 4 noreply\r\nEVIL\r\nset {part} 0 0 30000000\r\n".encode() + b"x" * 30000000 + b"\r\n")
         self.assertEqual(self.conn.line(), TOO_LARGE)
 
@@ -91,6 +94,13 @@ class Parts(WireTest):
             self.refused(part)
         self.assertEqual(self.conn.values("lrange victim 0 -1")[0]["victim"][1], b" ".join(ITEMS))
 
+    def test_a_second_copy(self):
+        self.refused("victim.~copy", COPY)
+        self.assertEqual(self.conn.ask("get victim.~copy"), "END")
+        self.assertEqual(self.conn.ask("mg victim.~copy s"), "EN")
+        self.refused("victim.~copy.t0k4zq81mfwx")
+        self.assertEqual(self.conn.ask("set victim.copy 0 0 4\r\nGOOD"), "STORED")
+
     def test_a_list_by_hand(self):
         """As in the manual, with the items written on the servers."""
         for key, data in (("queue.s0k4zq81mfwx.3.1", b"+a +b +c "), ("queue", b"+z @list @s0k4zq81mfwx.3.1.ff822a2867ea9b22:1:2 +d +e +e ")):
@@ -105,6 +115,30 @@ class Parts(WireTest):
         for key in ("app.transactions", "app.introduction", "app.transaction1", "user.t20251123101", "v.1.2"):
             self.assertEqual(self.conn.set(key, b"x"), "STORED")
             self.assertEqual(self.conn.ask(f"delete {key}"), "DELETED")
+
+
+class SecondCopies(WireTest):
+    """`<key>.~copy` names the second copy of a set or counter. Each command of the table handles such a key like that of a part."""
+    smoke = True
+    RULES = ("", 'collection "" { plain_verbs = true }\nevents "" { plain_verbs = true }', 'collection "" { only = true }',
+             'collection "" { type = "list" }', 'collection "" { encoding = "csv" }')
+    # The others never write to a key of the request, or write to the counters of a type that has this name.
+    PASS = ("evadd evcount evincr evlast evlimit evrange evtop flush_all get gets help lru_crawler me mg mn quit route stats verbosity version").split()
+
+    def test_the_table(self):
+        for rules in self.RULES:
+            self.serve(config=f'commands = "q|"\n{rules}\n')
+            refused, names = set(), set()
+            for name, line, request in examples():
+                names.add(name)
+                ask = [re.sub(r"\{k\}\w+", key, line).encode() for key in ("victim.~copy", "victim.t0k4zq81mfwx")]
+                replies = [reply_to(self.conn, one) for one in ask]
+                with self.subTest(rules=rules, line=ask[0]):
+                    self.assertEqual(replies[0].replace(COPY.encode(), PART.encode()).replace(b"victim.~copy", b"victim.t0k4zq81mfwx"), replies[1])
+                if replies[0].strip() in (COPY.encode(), NO_PLAIN):
+                    refused.add(name)
+            with self.subTest(rules=rules):
+                self.assertLessEqual(names - refused, set(self.PASS))
 
 
 class EmptyKeys(WireTest):

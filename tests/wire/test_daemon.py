@@ -258,7 +258,7 @@ class Configuration(Scratch):
                              ("compact_waste = 0.0", "compact_waste"), ('delimiter = ""', "delimiter"), ('delimiter = ",,"', "delimiter"),
                              ('delimiter = " "', "delimiter"), ('delimiter = "\x7f"', "delimiter"), ('removed = "a b"', "removed"),
                              (f'removed = "{"x" * 251}"', "removed"), ("pointer = maybe", ""), ("plain_verbs = 7", ""), ("only = 2", ""),
-                             ("max = -1", "max"), ("spread = 0", "spread"), ("spread = 11", "spread"), ("max = 1000001", "max"), ("dead_after = 0", "dead_after"), ("dead_after = 1000001", "dead_after"), ('dead = "a b"', "dead"), ('newest = "left"', "newest")):
+                             ("max = -1", "max"), ("spread = 0", "spread"), ("spread = 11", "spread"), ("copies = 0", "copies = 0: must be a decimal number from 1 to 2"), ("copies = 3", "copies"), ("max = 1000001", "max"), ("dead_after = 0", "dead_after"), ("dead_after = 1000001", "dead_after"), ('dead = "a b"', "dead"), ('newest = "left"', "newest")):
             self.bad(SERVERS + f'collection "a-" {{\n  {option}\n}}\n', 3, word)
 
     def test_rules_that_make_no_sense(self):
@@ -283,6 +283,37 @@ class Configuration(Scratch):
         self.bad(SERVERS + paired % ("a-", "gone-") + paired % ("b-", "gone-"), 3, 'collection "b-": another rule has the same `removed`')
         self.good(SERVERS + paired % ("a-", "gone-") + paired % ("b-", "gone-b-"))
         self.bad('collection "a-" { delimiter = "|" }\ncollection|encoding = "tombstone"\n', 1, "must not be |")
+
+    def test_two_copies(self):
+        three = SERVERS.replace("{", '{"127.0.0.2:1", "127.0.0.3:1", ')
+        sets = 'collection "a-" {{\n copies = 2 {}\n}}\n'
+        self.good(three + sets.format("only = true") + sets.format("only = true spread = 10").replace("a-", "b-") + 'events "e" { copies = 2 }\n')
+        self.good(SERVERS + 'collection "a-" { copies = 1 encoding = "csv" plain_verbs = true }\nevents "e" { copies = 1 plain_verbs = true }\n')
+        for options, word in (("", "`copies` = 2 needs `only` = true: plain writes would reach only one copy"),
+                              ('only = true type = "list"', "`copies` = 2 is not for lists"),
+                              ('only = true encoding = "csv"', "`copies` = 2 is only for the encoding oplog"),
+                              ("only = true plain_verbs = true", "`copies` = 2 excludes `plain_verbs`")):
+            self.bad(three + sets.format(options), 4, f'collection "a-": {word}')
+        self.bad(three + 'events "e" { copies = 2\nplain_verbs = true }\n', 3, 'events "e": `copies` = 2 excludes `plain_verbs`')
+        keeps = sets.format("only = true") + 'events "a-%s" { types = true }\n'
+        self.bad(three + keeps % ("a" * 192), 5, "the prefix is too long for `types`")
+        self.good(three + keeps % ("a" * 191))
+
+    def test_servers_for_two_copies(self):
+        for rule in 'collection "a-" { copies = 2 only = true }\n', 'events "e" { copies = 2 }\n':
+            for count in range(1, 4):
+                names = [f"127.0.0.{number}:1" for number in range(1, count + 1)]
+                quoted = ", ".join(f'"{name}"' for name in names)
+                for text in (f"servers = {{{quoted}}}\n{rule}", f"{rule}servers = {{{quoted}}}\n",
+                             f"servers = {{\"{' '.join(f'--SERVER={name}' for name in names)}\"}}\n{rule}"):
+                    if count < 3:
+                        self.bad(text, 1 + text.startswith(rule), "servers: `copies` = 2 needs at least 3 servers")
+                    else:
+                        self.good(text)
+                path = self.file(rule)
+                done = setlistd("-T", "-f", path, "-S", ",".join(names))
+                self.assertEqual(done.returncode, int(count < 3), done)
+                self.assertEqual("servers: `copies` = 2 needs at least 3 servers" in done.stderr, count < 3)
 
     def test_missing_file(self):
         self.assert_refused(setlistd("-T", "-f", self.path("missing.conf")), "missing.conf")

@@ -86,6 +86,35 @@ class Placement(PlacementTest):
         self.assertGreater(len(read_index(large.segments[large.runs[0].key])), 3)
 
 
+class SecondCopies(PlacementTest):
+    """Each item of a second copy is one server further than that of the first one: no other key than that of the set matters."""
+    smoke = True
+    server_count = 12
+
+    def place(self, key, conn=None):
+        words = (conn or self.conn).ask(f"route {key}").split()
+        self.assertEqual((words[:2], len(words)), (["ROUTE", key], 3))
+        return words[2]
+
+    def test_places(self):
+        for number in range(30):
+            key = f"k{number}"
+            first = [self.place(key), *(self.place(f"{key}.t{digit}k0zq81mfwx") for digit in range(10))]
+            second = [self.place(f"{key}.~copy"), *(self.place(f"{key}.~copy.t{digit}k0zq81mfwx") for digit in range(10))]
+            self.assertEqual(first[0], first[1])
+            self.assertEqual(second[0], second[1])
+            self.assertEqual(second[1:-1], first[2:])
+            self.assertEqual(len({*first, *second}), 11, "the last place is a server of its own")
+
+    def test_few_servers(self):
+        """The places go round the ring, and both copies of an item are on different servers."""
+        conn = self.fresh(self.servers[:3])
+        for digit in range(10):
+            for part in ("", f".t{digit}k0zq81mfwx", f".s{digit}k0zq81mfwx.1.1"):
+                self.assertNotEqual(self.place(f"k{part}", conn), self.place(f"k.~copy{part}", conn))
+            self.assertEqual(self.place(f"k.~copy.t{digit}k0zq81mfwx", conn), self.place(f"k.t{(digit + 1) % 3}k0zq81mfwx", conn))
+
+
 class Spread(PlacementTest):
     """Parts on three servers: a set or list is there as long as these are. The parts of each are where they were, whatever the rule."""
     server_count = 6

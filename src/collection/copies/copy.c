@@ -7,7 +7,6 @@
 #include "collection/text/expiry.h"
 #include "collection/text/oplog.h"
 
-#define MARK OPLOG_WIDE_SET_MARK
 #define GONE "~g "
 #define CLOSE "~e "
 /* ~, a letter, a stamp, a space. */
@@ -42,58 +41,52 @@ static bool take_text(struct slice *rest, struct slice text)
 	return true;
 }
 
-/* Returns the start of the first `~e `; NULL if there is none. */
-static const char *find_close(struct slice text)
+/* Returns the size of the closed part: it ends before the first token ~o, ~s or ~c. */
+static size_t closed_size(struct slice base)
 {
-	const char *end = text.p + text.n;
+	const char *p = base.p, *end = base.p + base.n;
 
-	for (const char *p = text.p; (size_t)(end - p) >= sizeof(CLOSE) - 1; p++) {
-		p = slice_find(p, end, '~');
-		if (slice_starts(slice_of(p, (size_t)(end - p)), SLICE(CLOSE)) &&
-			(p == text.p || p[-1] == ' '))
-			return p;
+	/* memchr compares many bytes at a time, and only escapes and dates have a ~ before. */
+	while (p < end && (p = memchr(p, '~', (size_t)(end - p)))) {
+		bool starts = p == base.p || p[-1] == ' ';
+		if (starts && end - p > 1 && (p[1] == 'o' || p[1] == 's' || p[1] == 'c'))
+			return (size_t)(p - base.p);
+		p++;
 	}
-	return NULL;
+	return base.n;
 }
 
 bool copy_parse(struct slice base, struct copy *out)
 {
-	struct slice rest = base;
-	const char *close;
+	size_t n = closed_size(base);
+	struct slice rest = slice_skip(base, n);
 
-	*out = (struct copy){ .closed = base };
-	if (!take_text(&rest, SLICE(MARK)))
-		return true;
-	out->horizon = take_stamp(&rest, 'o');
-	if (!out->horizon)
-		return true;
-	out->fill = take_stamp(&rest, 'f');
-	out->gone = take_text(&rest, SLICE(GONE));
-	close = find_close(rest);
-	if (!close)
-		return false;
-	out->closed = slice_of(rest.p, (size_t)(close - rest.p));
-	out->log = slice_skip(rest, out->closed.n + sizeof(CLOSE) - 1);
-	return !out->gone || !out->closed.n;
+	*out = (struct copy){ .closed = slice_of(base.p, n) };
+	if (slice_starts(rest, SLICE("~o"))) {
+		out->horizon = take_stamp(&rest, 'o');
+		if (!out->horizon)
+			return false;
+		out->fill = take_stamp(&rest, 'f');
+		out->gone = take_text(&rest, SLICE(GONE));
+	}
+	out->log = rest;
+	return !out->gone || !n;
 }
 
 void copy_add_closed(struct buf *out, const struct copy *copy)
 {
-	if (copy->horizon) {
-		BUF_ADD(out, MARK);
-		add_stamp(out, "~o", copy->horizon);
-	}
-	if (copy->fill)
-		add_stamp(out, "~f", copy->fill);
-	if (copy->gone)
-		BUF_ADD(out, GONE);
 	buf_add_slice(out, copy->closed);
 }
 
 void copy_end_closed(struct buf *out, const struct copy *copy)
 {
-	if (copy->horizon)
-		BUF_ADD(out, CLOSE);
+	if (!copy->horizon)
+		return;
+	add_stamp(out, "~o", copy->horizon);
+	if (copy->fill)
+		add_stamp(out, "~f", copy->fill);
+	if (copy->gone)
+		BUF_ADD(out, GONE);
 }
 
 void copy_start_group(struct buf *out, uint64_t stamp, bool creates)

@@ -1,13 +1,14 @@
 /*
  * The base of a set with two copies, on one of its two servers:
  *
- *     @set.3 ~o<H> ~f<F> ~g @run @run ... +a -b ~e  ~s<stamp> +c -d ~e  ~c<stamp> +e ~e ...
+ *     @set.1 @run @run ... +a -b  ~o<H> ~f<F> ~g  ~s<stamp> +c -d ~e  ~c<stamp> +e ~e ...
  *
- * H, the horizon, and F are stamps. Everything up to H is in the closed part: the runs, and the
- * words before the first ~e, as in a base with one copy. Groups of later words follow, one for each
- * append. The copies receive them in different orders, so their order in the base means nothing: of
- * two words for a member, the one with the larger stamp counts, and of two with the same stamp the
- * removal. Within a group the last word for a member counts. A word up to H is void.
+ * The closed part precedes ~o. It is the base of a set with one copy, so its references are found
+ * as in any other base. H, the horizon, and F are stamps. Everything up to H is in the closed part.
+ * Groups of later words follow ~o, one for each append. The copies receive them in different
+ * orders, so their order in the base means nothing: of two words for a member, the one with the
+ * larger stamp counts, and of two with the same stamp the removal. Within a group the last word for
+ * a member counts. A word up to H is void.
  *
  * F is the time at which the base was put where there was none: words that were acknowledged before
  * may be missing. ~f is omitted if there is none.
@@ -16,9 +17,11 @@
  * kept, for the client that loads it. A group of ~c, words that may create a set, makes it a set of
  * the words after H. A base with ~g has no closed part.
  *
- * Words that are in no group, because another client appended them, have the stamp that follows the
- * largest one to their left. A base without ~o has one copy so far: all of it is closed, at the
- * horizon 0.
+ * Words after ~o that are in no group, because another client appended them, have the stamp that
+ * follows the largest one to their left. A base without ~o had one copy so far: all that precedes
+ * its first group is closed, at the horizon 0.
+ *
+ * To versions without copies such a base is malformed, because of ~o or the first ~s or ~c.
  *
  * The date of the base (text/date.h) may be in the closed part or in a group, and is a word.
  */
@@ -32,9 +35,10 @@
 #include "util/slice.h"
 
 struct copy {
-	uint64_t horizon, fill; /* 0 if there is none */
+	uint64_t horizon,
+		fill; /* 0 if there is none; without a horizon neither `fill` nor `gone` */
 	bool gone;
-	struct slice closed; /* references and words */
+	struct slice closed; /* the base of a set with one copy; not checked */
 	struct slice log;    /* groups, and words in none; not checked */
 };
 
@@ -42,8 +46,8 @@ struct copy {
 bool copy_parse(struct slice base, struct copy *out) __attribute__((warn_unused_result));
 
 /*
- * copy_add_closed appends the part of a base before its log, except that more words of the closed
- * part may follow, and then copy_end_closed.
+ * copy_add_closed appends the closed part. More words of it may follow, and then copy_end_closed,
+ * which appends the tokens between it and the log: none if there is no horizon.
  */
 void copy_add_closed(struct buf *out, const struct copy *copy);
 void copy_end_closed(struct buf *out, const struct copy *copy);

@@ -1,9 +1,13 @@
 #include "collection/move/join.h"
 
+#include <assert.h>
+
+#include "collection/copies/join.h"
 #include "collection/text/date.h"
 #include "collection/text/lease.h"
 #include "collection/text/oplog.h"
 #include "collection/text/packed.h"
+#include "collection/text/part_key.h"
 #include "util/num.h"
 
 /* Parses a count as memcached's incr and decr leave it: digits, perhaps followed by spaces. */
@@ -72,10 +76,111 @@ static bool split_base(struct slice value, struct oplog_base *out)
 	return oplog_split(value, out) && value.n && oplog_is_log(out->log);
 }
 
+/* --- bases of sets with two copies --- */
+
+static bool has_stamps(const struct copy *copy)
+{
+	return copy->horizon || copy->log.n;
+}
+
+/* Returns whether the closed part is the base of a set, which may be being loaded. */
+static bool is_set(struct slice closed)
+{
+	struct lease_base loading;
+	struct oplog_base base;
+
+	if (!closed.n)
+		return true;
+	if (oplog_split(closed, &base))
+		return oplog_is_log(base.log) && !(base.block.n && base.is_list);
+	return base.form == OPLOG_LOADING && !base.is_list && lease_split(closed, &loading) &&
+		oplog_is_log(loading.log);
+}
+
+/* Returns the last date of the log. Of two with one stamp, either will do until a rewrite. */
+static bool read_log(const struct copy *copy, int64_t *date)
+{
+	struct copy_reader reader = { .rest = copy->log, .largest = copy->horizon };
+	uint64_t last = copy->horizon + 1;
+	struct copy_word word;
+	enum copy_read read;
+
+	while ((read = copy_next(&reader, &word)) == COPY_WORD) {
+		if (!word.token.n || word.token.p[0] != '~' || word.stamp < last)
+			continue;
+		last = word.stamp;
+		*date = date_last(slice_of(word.token.p, word.token.n + 1));
+	}
+	return read == COPY_END;
+}
+
+static bool is_copy(const struct copy *copy)
+{
+	int64_t date;
+
+	return is_set(copy->closed) && read_log(copy, &date);
+}
+
+/*
+ * Reads two bases of a set, of which at least one has stamps. The other one may have had one copy
+ * so far.
+ */
+static bool read_copies(struct slice former, struct slice here, struct copy *f, struct copy *h)
+{
+	return copy_parse(former, f) && copy_parse(here, h) && (has_stamps(f) || has_stamps(h)) &&
+		is_copy(f) && is_copy(h);
+}
+
+/*
+ * The same as split_base, for the closed part of a base without a horizon, which its groups follow.
+ * Returns false if there is a horizon: then closed parts are not joined.
+ */
+static bool split_open(struct slice value, struct oplog_base *out, struct slice *groups)
+{
+	struct copy copy;
+
+	if (!copy_parse(value, &copy) || copy.horizon)
+		return false;
+	*groups = copy.log;
+	return split_base(copy.closed, out);
+}
+
+/*
+ * Two closed parts without a horizon are joined as those of sets with one copy. The stamps stay as
+ * they are. Words that were acknowledged before either base was put there may be missing in it.
+ */
+static void join_copies(struct copy *former, struct copy *here, uint64_t seed, struct buf *out)
+{
+	struct buf closed = BUF_EMPTY;
+	struct copy_join join;
+	enum copy_read read;
+
+	if (!former->horizon && !here->horizon) {
+		join_values(former->closed, here->closed, seed, &closed);
+		former->closed = here->closed = buf_slice(&closed);
+	}
+	copy_join_begin(&join, former, here, 0,
+		former->fill > here->fill ? former->fill : here->fill, seed);
+	while ((read = copy_join_step(&join)) == COPY_WORD)
+		;
+	assert(read == COPY_END);
+	buf_add_slice(out, buf_slice(&join.out));
+	copy_join_free(&join);
+	buf_free(&closed);
+}
+
+/* --- all bases --- */
+
 int64_t join_date(struct slice value)
 {
 	struct oplog_base base;
+	struct copy copy;
+	int64_t date;
 
+	if (copy_parse(value, &copy) && has_stamps(&copy)) {
+		date = date_last(copy.closed);
+		return is_set(copy.closed) && read_log(&copy, &date) ? date : DATE_NONE;
+	}
 	return split_base(value, &base) || base.form == OPLOG_LOADING ? date_last(value)
 								      : DATE_NONE;
 }
@@ -191,11 +296,12 @@ enum join join_of(const struct rules *rules, struct slice key, struct slice form
 {
 	struct buf words = BUF_EMPTY;
 	struct oplog_base base;
+	struct copy f, h;
 	uint64_t m, n;
 	bool joins;
 
 	if (is_number(here, &m) && is_number(former, &n)) {
-		if (is_event_counter(rules, key))
+		if (is_event_counter(rules, part_key_first_base(key)))
 			return JOIN_BOTH;
 		/*
 		 * The counter was created again at the former server after it had been moved,
@@ -203,6 +309,8 @@ enum join join_of(const struct rules *rules, struct slice key, struct slice form
 		 */
 		return !is_copy || m >= n ? JOIN_HERE : JOIN_FORMER;
 	}
+	if (read_copies(former, here, &f, &h))
+		return former.n ? JOIN_BOTH : JOIN_HERE;
 	/* An emptied set or list has no words. */
 	if (former.n == 0 && split_base(here, &base))
 		return JOIN_HERE;
@@ -211,14 +319,29 @@ enum join join_of(const struct rules *rules, struct slice key, struct slice form
 	return joins ? JOIN_BOTH : is_copy ? JOIN_FORMER : JOIN_HERE;
 }
 
-void join_values(struct slice former, struct slice here, struct buf *out)
+bool join_drops_parts(struct slice former, struct slice here)
 {
+	struct oplog_base base, later;
+	struct copy f, h;
+
+	return read_copies(former, here, &f, &h) && h.horizon > f.horizon &&
+		(!split_base(f.closed, &base) || !split_base(h.closed, &later) ||
+			!share_parts(&base, &later));
+}
+
+void join_values(struct slice former, struct slice here, uint64_t seed, struct buf *out)
+{
+	struct copy copies[2];
 	struct buf words = BUF_EMPTY;
 	struct oplog_base f, h;
 	bool is_base = split_base(here, &h);
 	int64_t date;
 	uint64_t m, n;
 
+	if (read_copies(former, here, &copies[0], &copies[1])) {
+		join_copies(&copies[0], &copies[1], seed, out);
+		return;
+	}
 	if (is_number(here, &m) && is_number(former, &n)) {
 		buf_add_u64(out, m + n);
 	} else if (!read_words(former, &f, &words)) {
@@ -256,17 +379,19 @@ static void add_other_words(struct buf *out, struct slice log, const struct tabl
 bool join_needs_runs(struct slice former, struct slice here)
 {
 	struct oplog_base f, h;
+	struct slice groups;
 
-	return split_base(former, &f) && split_base(here, &h) && f.block.n && h.refs.n &&
-		!h.is_list && f.log.n + h.head.n > 0;
+	return split_open(former, &f, &groups) && split_open(here, &h, &groups) && f.block.n &&
+		h.refs.n && !h.is_list && f.log.n + h.head.n > 0;
 }
 
 static void drop_words(struct buf *value, const struct table *table, bool of_log)
 {
 	struct buf kept = BUF_EMPTY;
 	struct oplog_base base;
+	struct slice groups;
 
-	if (!split_base(buf_slice(value), &base))
+	if (!split_open(buf_slice(value), &base, &groups))
 		return;
 	add_other_words(&kept, base.head, table);
 	buf_add_slice(&kept, base.block);
@@ -274,6 +399,7 @@ static void drop_words(struct buf *value, const struct table *table, bool of_log
 		add_other_words(&kept, base.log, table);
 	else
 		buf_add_slice(&kept, base.log);
+	buf_add_slice(&kept, groups);
 	buf_free(value);
 	*value = kept;
 }

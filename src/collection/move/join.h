@@ -1,6 +1,8 @@
 /*
  * Decides how to resolve an item that two servers have because a setlistd with another list of
- * servers wrote to the former one. Sets and lists are joined, and event counts are added up.
+ * servers wrote to the former one. Sets and lists are joined, and event counts are added up. Sets
+ * with two copies are joined by their stamps (copies/join.h), and so is a set that had one copy so
+ * far with one that has two: then only the closed part of the one with the horizon is kept.
  * For all other items, including numbers, the one on the new server is kept: a setlistd with
  * the new list of servers has acknowledged it.
  */
@@ -29,9 +31,16 @@ enum join join_of(const struct rules *rules, struct slice key, struct slice form
 /*
  * Writes the value for JOIN_BOTH to `out`, which must be empty. The former words precede the words
  * of the new server, so the latter decide about a member that both name. The value has the last
- * date of the two (text/date.h).
+ * date of the two (text/date.h). If a base has stamps, these decide instead of the order. `seed` is
+ * that of the hash.
  */
-void join_values(struct slice former, struct slice here, struct buf *out);
+void join_values(struct slice former, struct slice here, uint64_t seed, struct buf *out);
+
+/*
+ * Returns whether the value for JOIN_BOTH refers to no part of the former item: the closed part on
+ * the new server is the later one.
+ */
+bool join_drops_parts(struct slice former, struct slice here);
 
 /* Returns the date of the base of a set or list; DATE_NONE if the value is none, or has no date. */
 int64_t join_date(struct slice value);

@@ -451,7 +451,7 @@ static void copy_item(struct mover *m)
 	if (m->join != JOIN_FORMER) {
 		flags = m->mark.flags;
 		if (m->join == JOIN_BOTH)
-			join_values(value, buf_slice(&m->here), &text);
+			join_values(value, buf_slice(&m->here), m->world->env->seed, &text);
 		else
 			buf_add_slice(&text, buf_slice(&m->here));
 	} else if (m->bare) {
@@ -636,8 +636,11 @@ static void mover_on_parts(struct mover_parts *parts)
 
 static void copy_parts(struct mover *m)
 {
-	mover_parts_copy(&m->parts, &m->o.value, m->join == JOIN_BOTH ? &m->here : NULL,
-		m->join == JOIN_HERE, mover_on_parts);
+	bool both = m->join == JOIN_BOTH;
+	bool drops = m->join == JOIN_HERE ||
+		(both && join_drops_parts(buf_slice(&m->o.value), buf_slice(&m->here)));
+
+	mover_parts_copy(&m->parts, &m->o.value, both ? &m->here : NULL, drops, mover_on_parts);
 }
 
 static void mover_on_clean(struct mover_parts *parts)

@@ -10,7 +10,7 @@ struct slice mover_unit(const struct mover_world *world, struct slice key)
 	if (base.n && mover_moves(world, base)) {
 		unsigned behind;
 		/* A segment of version 0.1.0 lies at the place of its own key. */
-		if (part_key_place(key, &behind).n == base.n)
+		if (part_key_place(key, &behind).n < key.n)
 			return base;
 	}
 	return mover_moves(world, key) ? key : slice_of(key.p, 0);

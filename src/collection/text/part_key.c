@@ -1,7 +1,13 @@
 #include "collection/text/part_key.h"
 
+#include <string.h>
+
 #include "collection/text/oplog.h"
 #include "util/num.h"
+
+/* The end of the key of a second copy. */
+#define SECOND ".~copy"
+_Static_assert(sizeof(SECOND) - 1 == PART_SECOND_SIZE, "the suffix has this size");
 
 /* Offset of the digit from the end of the base: a dot and a letter precede it. */
 enum { PLACE = 2 };
@@ -71,21 +77,69 @@ struct slice part_key_base(struct slice key)
 	return find_base(key, &old);
 }
 
+/* Returns the key of the base, which the key itself may be. */
+static struct slice base_or_key(struct slice key)
+{
+	struct slice base = part_key_base(key);
+
+	return base.n ? base : key;
+}
+
+/* Returns the key of the first copy of a base. */
+static struct slice first_of(struct slice base)
+{
+	size_t n = base.n > PART_SECOND_SIZE ? base.n - PART_SECOND_SIZE : 0;
+
+	return n && memcmp(base.p + n, SECOND, PART_SECOND_SIZE) == 0 ? slice_of(base.p, n) : base;
+}
+
+bool part_key_is_second(struct slice key)
+{
+	struct slice base = base_or_key(key);
+
+	return first_of(base).n < base.n;
+}
+
+bool part_key_is_reserved(struct slice key)
+{
+	return part_key_base(key).n || first_of(key).n < key.n;
+}
+
+void part_key_second(struct slice key, struct buf *out)
+{
+	size_t n = base_or_key(key).n;
+
+	buf_add(out, key.p, n);
+	BUF_ADD(out, SECOND);
+	buf_add_slice(out, slice_skip(key, n));
+}
+
+struct slice part_key_first_base(struct slice key)
+{
+	return first_of(base_or_key(key));
+}
+
 struct slice part_key_place(struct slice key, unsigned *behind)
 {
 	bool old;
-	struct slice base = find_base(key, &old);
+	struct slice base = find_base(key, &old), first;
 
 	*behind = 0;
-	if (!base.n || old)
+	if (old)
 		return key;
-	*behind = (unsigned)(key.p[base.n + PLACE] - '0');
-	return base;
+	if (base.n)
+		*behind = (unsigned)(key.p[base.n + PLACE] - '0');
+	else
+		base = key;
+	first = first_of(base);
+	*behind += first.n < base.n;
+	return first;
 }
 
 bool part_key_is_at_base(struct slice key)
 {
-	unsigned behind;
+	bool old;
+	struct slice base = find_base(key, &old);
 
-	return part_key_place(key, &behind).n < key.n && behind == 0;
+	return base.n && !old && key.p[base.n + PLACE] == '0';
 }

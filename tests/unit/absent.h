@@ -17,11 +17,11 @@ struct sent {
 	struct result result;
 	bool executed, answered;
 	int proxy;
-	char key[32], value[STAMP_DIGITS + 1], found[STAMP_DIGITS + 1];
+	char key[32], value[STAMP_DIGITS + 2], found[STAMP_DIGITS + 2];
 };
 
 struct item {
-	char value[STAMP_DIGITS + 1];
+	char value[STAMP_DIGITS + 2];
 	uint64_t cas; /* 0: it is missing */
 };
 

@@ -178,7 +178,7 @@ TEST(the_largest_absence_counts)
 /* It may have been any absence. */
 TEST(a_malformed_absence_is_no_answer)
 {
-	static const char *const values[] = { "", "0000000", "--------", "0000 000" };
+	static const char *const values[] = { "", "0000000", "000000000", "--------", "0000 000" };
 	struct asked a;
 
 	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {

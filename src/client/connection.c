@@ -282,6 +282,20 @@ static enum request_status parse_input(struct client *c, struct slice in, struct
 	return check_denied(config, status, &out->request);
 }
 
+/*
+ * A short request that makes many calls takes as long as a long one. So it does not begin when the
+ * requests of this turn have used up their time.
+ */
+static bool must_give_way(struct client *c, const struct request *request)
+{
+	enum { BYTES = 16 * 1024 };
+
+	if (!order_begins_much(request) || !work_input_is_over(&c->clients->loop->work, BYTES))
+		return false;
+	client_turn_give_way(c);
+	return true;
+}
+
 /* Takes a request off the front of `in`. Returns its size, or 0 if it is incomplete or delayed. */
 static size_t take_request(struct client *c, struct slice in)
 {
@@ -323,7 +337,7 @@ static size_t take_request(struct client *c, struct slice in)
 			client_pause(c, PAUSE_ORDER);
 			return delay(c);
 		}
-		if (client_turn_must_wait(c, request))
+		if (client_turn_must_wait(c, request) || must_give_way(c, request))
 			return delay(c);
 		start_request(c, &parsed);
 	}
@@ -442,6 +456,22 @@ static size_t connection_on_data(struct stream *stream, struct slice in)
 	return used;
 }
 
+/*
+ * A client that has sent a part of a long request gives way before more of it is read: reading and
+ * moving it takes time, too.
+ */
+static bool connection_on_more(struct stream *stream, size_t n)
+{
+	struct client *c = client_of(stream);
+
+	if (c->pauses || c->state != CLIENT_OPEN || !work_input_is_over(&c->clients->loop->work, n))
+		return false;
+	(void)delay(c);
+	client_turn_give_way(c);
+	client_hold(c, buf_size(&stream->in));
+	return true;
+}
+
 /* --- once per turn --- */
 
 /*
@@ -548,6 +578,7 @@ static const struct stream_ops ops = {
 	connection_on_ended,
 	connection_on_secured,
 	NULL,
+	connection_on_more,
 };
 
 /*

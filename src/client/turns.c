@@ -179,6 +179,7 @@ static void turns_on_payer_turn(struct loop_job *job)
 
 	c->clients->turns->take(c);
 	stream_kick(&c->stream);
+	stream_read_more(&c->stream);
 }
 
 void client_turn_give_way(struct client *c)

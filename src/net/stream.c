@@ -72,6 +72,12 @@ static ssize_t receive(struct stream *stream, void *to, size_t size)
 	return stream->tls ? receive_encrypted(stream, to, size) : recv(stream->fd, to, size, 0);
 }
 
+/* Returns whether there is much input that the owner has not consumed. */
+static bool has_much(const struct stream *stream)
+{
+	return buf_size(&stream->in) >= READ_DIRECT;
+}
+
 /*
  * Reads into the loop's scratch buffer, unless there is much unconsumed input. So an idle
  * connection owns no buffer; one with a partial line owns a small one.
@@ -79,7 +85,7 @@ static ssize_t receive(struct stream *stream, void *to, size_t size)
 static ssize_t receive_some(struct stream *stream, struct slice *in)
 {
 	size_t before = buf_size(&stream->in);
-	bool direct = before >= READ_DIRECT;
+	bool direct = has_much(stream);
 	char *to = direct ? buf_reserve(&stream->in, READ_MORE) : stream->loop->scratch;
 	ssize_t n = receive(stream, to, direct ? READ_MORE : LOOP_SCRATCH);
 	size_t came = n > 0 ? (size_t)n : 0;
@@ -194,7 +200,7 @@ static void stream_on_readable(evutil_socket_t fd, short what, void *arg)
 		event_add(&stream->read, NULL);
 	if (stream->tls && tls_is_accepting(stream->tls))
 		line_up(stream);
-	else
+	else if (!has_much(stream) || !stream->ops->more || !stream->ops->more(stream, READ_MORE))
 		read_input(stream);
 }
 
@@ -207,6 +213,12 @@ static void stream_on_writable(evutil_socket_t fd, short what, void *arg)
 	loop_enter(stream->loop);
 	stream->writing = false;
 	stream_dirty(stream);
+}
+
+void stream_read_more(struct stream *stream)
+{
+	if (stream->reading && has_much(stream) && !loop_is_queued(&stream->kick))
+		read_input(stream);
 }
 
 static void stream_on_kick(struct loop_job *job)

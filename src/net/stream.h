@@ -33,6 +33,11 @@ struct stream_ops {
 	 * fit.
 	 */
 	size_t (*together)(struct stream *stream, size_t skip, size_t max);
+	/*
+	 * Called before about `n` bytes are added to much unconsumed input. Returns whether they
+	 * are not read now; the owner resumes the stream later. NULL: they are read.
+	 */
+	bool (*more)(struct stream *stream, size_t n);
 };
 
 struct stream {
@@ -122,6 +127,9 @@ void stream_resume(struct stream *stream);
 
 /* Passes the unconsumed input to the owner now instead of at the end of the turn. */
 void stream_kick(struct stream *stream);
+
+/* Reads now, if there is much unconsumed input and the stream is not paused. */
+void stream_read_more(struct stream *stream);
 
 /* Returns the bytes of unwritten output. */
 static inline size_t stream_waiting(const struct stream *stream)

@@ -1,5 +1,7 @@
 #include "admin.h"
 
+#include "collection/event/time_bucket.h"
+#include "collection/text/part_key.h"
 #include "measure/collect.h"
 #include "measure/report.h"
 #include "protocol/commands.h"
@@ -167,25 +169,47 @@ static struct reply admin_help(struct worker *w, const struct request *request, 
 	return found ? reply_word(WORD_END) : help_near(name, out);
 }
 
-static struct reply admin_route(struct worker *w, const struct request *request, struct buf *out)
+/* Stores the key of `<key> [b]`. Returns false with the error line in `failed`. */
+static bool take_key(const struct request *request, char decoded[static KEY_MAX],
+	struct slice *key, struct reply *failed)
+{
+	struct slice rest = request->rest, flag = slice_token(&rest);
+	bool encoded = slice_equal(flag, SLICE("b"));
+
+	*key = request->key;
+	if (encoded)
+		*key = slice_of(decoded, metaflags_decode_key(*key, decoded));
+	if ((flag.n && !encoded) || slice_token(&rest).n)
+		*failed = usage(request);
+	else if (key->n == 0)
+		*failed = error("CLIENT_ERROR the key is not base64");
+	else
+		return true;
+	return false;
+}
+
+enum { NO_COPY, SET_COPIED, COUNTER_COPIED };
+
+/* Returns what kind of key with two copies it is. */
+static int kind_of_copies(const struct generation *g, struct slice key)
+{
+	const struct rules *rules = g->host.env.rules;
+	const struct event_rule *rule;
+
+	if (!g->copies || part_key_is_second(key))
+		return NO_COPY;
+	if (rules_collection(rules, part_key_first_base(key))->copies > 1)
+		return SET_COPIED;
+	rule = time_bucket_rule(rules, key);
+	return rule && rule->copies > 1 ? COUNTER_COPIED : NO_COPY;
+}
+
+static void add_servers(const struct worker *w, struct slice key, struct buf *out)
 {
 	const struct generation *g = w->generations.current;
-	struct slice rest = request->rest, flag = slice_token(&rest), key = request->key;
 	bool moved = w->loop.unix_time >= g->settings->move_at;
-	char decoded[KEY_MAX];
-	int index, other;
+	int index = servers_index(g->servers, key), other = index;
 
-	if (slice_equal(flag, SLICE("b")))
-		key = slice_of(decoded, metaflags_decode_key(key, decoded));
-	else if (flag.n)
-		return usage(request);
-	if (slice_token(&rest).n)
-		return usage(request);
-	if (key.n == 0)
-		return error("CLIENT_ERROR the key is not base64");
-	index = other = servers_index(g->servers, key);
-	BUF_ADD(out, "ROUTE ");
-	buf_add_word(out, request->key);
 	if (g->settings->former) {
 		int former, here = servers_place(g->servers, key, &former);
 		other = moved ? former : here;
@@ -195,7 +219,46 @@ static struct reply admin_route(struct worker *w, const struct request *request,
 	else
 		buf_printf(out, "%s %s %s", servers_name(g->servers, index), moved ? "from" : "to",
 			servers_name(g->servers, other));
+}
+
+static struct reply admin_route(struct worker *w, const struct request *request, struct buf *out)
+{
+	struct slice key;
+	struct reply failed;
+	char decoded[KEY_MAX];
+
+	if (!take_key(request, decoded, &key, &failed))
+		return failed;
+	BUF_ADD(out, "ROUTE ");
+	buf_add_word(out, request->key);
+	add_servers(w, key, out);
+	if (kind_of_copies(w->generations.current, key)) {
+		struct buf second = BUF_EMPTY;
+		part_key_second(key, &second);
+		BUF_ADD(out, " copy ");
+		add_servers(w, buf_slice(&second), out);
+		buf_free(&second);
+	}
 	return reply_line(buf_slice(out));
+}
+
+static struct reply admin_repair(struct worker *w, const struct request *request, struct buf *out)
+{
+	const struct generation *g = w->generations.current;
+	struct slice key;
+	struct reply failed;
+	char decoded[KEY_MAX];
+	int kind;
+
+	(void)out;
+	if (!take_key(request, decoded, &key, &failed))
+		return failed;
+	kind = kind_of_copies(g, key);
+	if (kind == NO_COPY || part_key_first_base(key).n < key.n)
+		return error("CLIENT_ERROR no rule gives this key two copies");
+	if (!copies_repair(g->copies, key, kind == COUNTER_COPIED))
+		return error("SERVER_ERROR too many keys are waiting for repair");
+	return reply_word(WORD_OK);
 }
 
 static struct reply admin_verbosity(

@@ -118,7 +118,10 @@ struct op {
 			bool completes;     /* the load is complete after `log` */
 		};
 		struct list_request *list; /* LIST */
-		uint64_t count;            /* COUNT, POP, LEASE */
+		struct {
+			uint64_t count; /* COUNT, POP, LEASE */
+			bool copied;    /* COUNT: see call.copied */
+		};
 	};
 };
 

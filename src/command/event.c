@@ -102,6 +102,7 @@ void event_plain_read(const struct task *task, const struct call *call, struct w
 	struct call of_counter = *call;
 
 	of_counter.key = slice_of(reading->key, (size_t)(end - reading->key));
+	of_counter.role.copied = rule->copies > 1;
 	reading->waiter = (struct waiter){ event_on_read, of_counter.key };
 	reading->asker = waiter;
 	reading->pool = host->env.pool;

@@ -95,6 +95,7 @@ static void event_count_store(struct task *task)
 			.key = event->waiter.key,
 			.value = event->data,
 			.flags = event->flags,
+			.role.copied = event->rule->copies > 1,
 			.exptime = event->exptime,
 		},
 		&event->waiter);
@@ -126,7 +127,12 @@ static struct event_task *new_event(struct host *host, const struct request *req
 	/* The key of the counter begins with the type. */
 	(void)task_keys(&event->task, slice_of(event->bytes, request->key.n), 1);
 	event->op = (struct op){
-		.kind = OP_COUNT, .key = key, .count = 1, .ttl = rule->ttl, .done = done
+		.kind = OP_COUNT,
+		.key = key,
+		.count = 1,
+		.ttl = rule->ttl,
+		.copied = rule->copies > 1,
+		.done = done,
 	};
 	task_owns(&event->task, &event->op);
 	event->flags = request->flags;

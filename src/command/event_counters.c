@@ -83,8 +83,10 @@ static void ask_counters(struct counters *counters)
 	};
 
 	while (may_read_counter(counters)) {
+		bool copied = counters->types[counters->type].rule->copies > 1;
 		struct counter *counter = next_counter(counters);
 		call.key = counter->waiter.key;
+		call.role.copied = copied;
 		lanes_call(counters->task->host->lanes, counters->task->account, &call,
 			&counter->waiter);
 	}

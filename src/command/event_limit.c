@@ -83,6 +83,7 @@ static void start_limit(struct host *host, const struct request *request, void *
 		.kind = OP_COUNT,
 		.key = slice_of(limit->bytes, (size_t)(end - limit->bytes)),
 		.count = 1,
+		.copied = rule->copies > 1,
 		.ttl = task_ttl(request, rule->ttl),
 		.done = event_limit_on_counted,
 	};

@@ -265,6 +265,7 @@ static bool event_read_ask_part(struct fan *fan, struct fan_part *fan_part)
 			.server = CALL_ANY_SERVER,
 			.key = part->waiter.key,
 			.expected = expected_bytes(fan),
+			.role.copied = events->type->rule->copies > 1,
 			.patient = true,
 			.account = events->task.account,
 			.only_reads = true,

@@ -82,6 +82,7 @@ static void sum_server(
 	const struct daemon *d, const struct server *server, int index, struct server_sum *sum)
 {
 	unsigned version = atomic_load(&server->stats.version), up = 0;
+	bool absent = false;
 	uint64_t down = down_seconds(server, sum);
 
 	_Static_assert(sizeof(sum->name) == sizeof(server->name), "names of servers have one size");
@@ -93,6 +94,7 @@ static void sum_server(
 		if (!other)
 			continue;
 		up += is_up(other);
+		absent |= atomic_load(&other->stats.absent);
 		histogram_sum(&other->stats.latency, &sum->latency);
 #define SERVER(name, ...) sum->values[SERVER_FACT_##name] += atomic_load(&other->stats.name);
 #include "measure/facts.def"

@@ -28,6 +28,7 @@ enum counter {
 #define LOOKUP(name, ...) COUNT_##name,
 #define COUNTER(name, ...) COUNT_##name,
 #define MOVES(name, ...) COUNT_##name,
+#define COPIES(name, ...) COUNT_##name,
 #define LANES(name, ...) COUNT_##name,
 #define HELD(name, ...) COUNT_##name,
 #include "measure/facts.def"

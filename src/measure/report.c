@@ -52,6 +52,8 @@ static const struct fact counter_facts[COUNTERS] = {
 #define COUNTER(name, metric, label, help) \
 	{ { #name, #name, metric }, NUMBER, label, "counter", help },
 #define MOVES(name, metric, help, member) { { #name, #name, metric }, NUMBER, "", "counter", help },
+#define COPIES(name, metric, help, member) \
+	{ { #name, #name, metric }, NUMBER, "", "counter", help },
 #define LANES(name, metric, help) { { #name, #name, metric }, NUMBER, "", "counter", help },
 #define HELD(name, metric, help) { { #name, #name, metric }, NUMBER, "", "gauge", help },
 #include "measure/facts.def"

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "protocol/call_role.h"
 #include "util/slice.h"
 
 struct account;
@@ -87,11 +88,7 @@ struct call {
 	 * is moved away from, or from setlistd's memory; with READS_LATEST, not from memory.
 	 */
 	uint8_t only_reads;
-	/*
-	 * GET, STATS: a write of the same key follows, and no other call may be sent in
-	 * between. If the write is delayed, so is this call.
-	 */
-	bool leads;
+	struct call_role role;
 	int64_t exptime;
 	uint64_t number;  /* CAS: the CAS id. INCR, DECR: the delta. */
 	uint64_t initial; /* The value of a created item. */

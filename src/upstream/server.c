@@ -531,6 +531,7 @@ static const struct stream_ops stream_ops = {
 	server_on_ended,
 	server_on_secured,
 	server_together,
+	NULL,
 };
 
 /*

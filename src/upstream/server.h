@@ -58,6 +58,7 @@ struct server_stats {
 	atomic_int state;
 	atomic_uint version;              /* major << 16 | minor << 8 | patch; 0 if unknown. */
 	atomic_int_fast64_t clock_offset; /* See server_clock_difference(). */
+	atomic_bool absent;               /* See copies_is_absent(). */
 	/* Time from push to reply, or to failure if the call was sent; others are not counted. */
 	struct histogram latency;
 };

@@ -382,6 +382,11 @@ const struct server *servers_get(const struct servers *servers, int index)
 	return servers->list[index];
 }
 
+void servers_mark_absent(struct servers *servers, int index, bool absent)
+{
+	atomic_store(&servers->list[index]->stats.absent, absent);
+}
+
 const char *servers_name(const struct servers *servers, int index)
 {
 	return index < servers->count ? servers->list[index]->name : "lost";

@@ -96,6 +96,9 @@ void servers_reset_latencies(struct servers *servers);
 int servers_count(const struct servers *servers);
 const struct server *servers_get(const struct servers *servers, int index);
 
+/* Sets server_stats.absent of a server. */
+void servers_mark_absent(struct servers *servers, int index, bool absent);
+
 /* Returns the name of a server, or "lost" for the index of lost servers. */
 const char *servers_name(const struct servers *servers, int index);
 

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "collection/account.h"
 #include "collection/machines.h"
@@ -10,6 +11,7 @@
 #include "measure/meter.h"
 #include "upstream/address.h"
 #include "util/alloc.h"
+#include "util/clock.h"
 #include "util/log.h"
 #include "util/random.h"
 #include "waiting/push_board.h"
@@ -57,6 +59,47 @@ static void generation_call_server(struct env *env, const struct call *call, str
 		moves_call(g->moving.moves, call, waiter);
 	else
 		servers_call(g->servers, call, waiter);
+}
+
+/* The same for `copies`, and with them for `fresh`. */
+static void generation_copies_call(struct env *env, const struct call *call, struct waiter *waiter)
+{
+	copies_call(((struct generation *)env)->copies, call, waiter);
+}
+
+static void generation_call_copied(struct env *env, const struct call *call, struct waiter *waiter)
+{
+	if (((struct generation *)env)->copies)
+		generation_copies_call(env, call, waiter);
+	else
+		generation_call_server(env, call, waiter);
+}
+
+static int generation_place_copy(void *arg, struct slice key, int *former)
+{
+	const struct generation *g = arg;
+	int here = *former = servers_index(g->servers, key);
+
+	if (g->moving.moves)
+		here = servers_place(g->servers, key, former);
+	/* A lost server has nothing. */
+	if (*former >= servers_count(g->servers))
+		*former = here;
+	return here;
+}
+
+static struct slice generation_server_name(void *arg, int server)
+{
+	const char *name = servers_name(((struct generation *)arg)->servers, server);
+
+	return slice_of(name, strlen(name));
+}
+
+static uint64_t generation_unix_ms(void *arg)
+{
+	const struct generation *g = arg;
+
+	return (uint64_t)((int64_t)(clock_us(CLOCK_REALTIME) / 1000) + g->clock_ahead);
 }
 
 static void generation_fresh_call(struct env *env, const struct call *call, struct waiter *waiter)
@@ -295,7 +338,7 @@ static void init_fresh(struct generation *g)
 	g->fresh_job.job.run = generation_on_fresh;
 	g->fresh = fresh_create(&(struct fresh_options){
 		.env = &g->host.env,
-		.call = generation_call_server,
+		.call = generation_call_copied,
 		.clock = generation_fresh_clock,
 		.soon = generation_soon,
 		.usable = generation_is_only_one,
@@ -304,6 +347,22 @@ static void init_fresh(struct generation *g)
 		.limit = fresh_limit(g),
 	});
 	g->host.env.call = generation_fresh_call;
+}
+
+/* Routes the calls of lanes and tasks through `copies`. */
+static void init_copies(struct generation *g)
+{
+	g->copies = copies_create(&(struct copies_options){
+		.env = &g->host.env,
+		.call = generation_call_server,
+		.place = generation_place_copy,
+		.name = generation_server_name,
+		.clock = generation_unix_ms,
+		.arg = g,
+		.servers = servers_count(g->servers),
+		.timeout = COPIES_TIMEOUT,
+	});
+	g->host.env.call = generation_copies_call;
 }
 
 /* Routes the calls of lanes and tasks through `moves`. */
@@ -348,6 +407,8 @@ struct generation *generation_create(struct generations *all, struct settings *s
 	servers_share(g->servers, &g->host.calls_max, ORDER_CALLS_MAX);
 	if (settings->former)
 		init_moving(g);
+	if (settings->config.rules.copies)
+		init_copies(g);
 	if (settings->config.rules.fresh)
 		init_fresh(g);
 	return g;
@@ -361,11 +422,12 @@ static bool nothing_moves(const struct generation *g)
 static bool is_unused(const struct generation *g)
 {
 	return g->users == 0 && lanes_idle(g->host.lanes) && waiting_idle(g->host.waiting) &&
-		nothing_moves(g);
+		nothing_moves(g) && (!g->copies || copies_idle(g->copies));
 }
 
 static void free_generation(struct generation *g)
 {
+	copies_destroy(g->copies);
 	if (g->moving.moves)
 		moves_destroy(g->moving.moves);
 	servers_free(g->servers);
@@ -413,6 +475,35 @@ static void publish_moves(struct generations *all)
 #include "measure/facts.def"
 }
 
+static void add_copies(struct copies_stats *sum, const struct generation *g)
+{
+	struct copies_stats s;
+
+	if (!g->copies)
+		return;
+	s = copies_statistics(g->copies);
+#define COPIES(name, metric, help, member) sum->member += s.member;
+#include "measure/facts.def"
+	sum->waiting += s.waiting;
+}
+
+static void publish_copies(struct generations *all)
+{
+	uint64_t lost = meter_get(all->meter, COUNT_lost_sets);
+	struct copies_stats s = all->past.copies;
+	const struct generation *g;
+
+	add_copies(&s, all->current);
+	TAILQ_FOREACH(g, &all->retired, link)
+		add_copies(&s, g);
+	if (s.incomplete > lost)
+		log_warn("%llu sets with two copies were not whole, and count as missing",
+			(unsigned long long)(s.incomplete - lost));
+#define COPIES(name, metric, help, member) meter_set(all->meter, COUNT_##name, s.member);
+#include "measure/facts.def"
+	meter_set(all->meter, COUNT_repairs_waiting, s.waiting);
+}
+
 /* Copies the counters of the lanes to the meter, where other threads may read them. */
 static void publish_counts(struct generations *all)
 {
@@ -445,9 +536,64 @@ static void publish_fresh(struct generations *all)
 
 /* --- all generations --- */
 
+static int generation_compare_times(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Marks the servers that are absent, for the metrics. Without copies, none is. */
+static void mark_absent(struct generation *g)
+{
+	for (int i = 0; i < servers_count(g->servers); i++)
+		servers_mark_absent(g->servers, i, g->copies && copies_is_absent(g->copies, i));
+}
+
+/*
+ * Stamps are by our own clock, unless that differs too much from most of the servers' clocks: then
+ * they are by the median of those.
+ */
+static void correct_clock(struct generation *g)
+{
+	enum { MOST_AHEAD_MS = 2000 };
+	int64_t *times, ahead;
+	uint64_t now = g->all->loop->now;
+	int count = 0;
+
+	times = xcalloc((size_t)servers_count(g->servers) + 1, sizeof(*times));
+	for (int i = 0; i < servers_count(g->servers); i++) {
+		const struct server *server = servers_get(g->servers, i);
+		times[count] = atomic_load(&server->stats.clock_offset);
+		count += times[count] != 0;
+	}
+	qsort(times, (size_t)count, sizeof(*times), generation_compare_times);
+	ahead = count
+		? times[count / 2] + (int64_t)now + 500 - (int64_t)(clock_us(CLOCK_REALTIME) / 1000)
+		: 0;
+	g->clock_ahead = llabs(ahead) > MOST_AHEAD_MS ? ahead : 0;
+	free(times);
+}
+
+/* Once a second, for keys with two copies. */
+static void look_at_servers(struct generation *g)
+{
+	enum { LOOK_MS = 1000 };
+	uint64_t now = g->all->loop->now;
+
+	if (now < g->looked + LOOK_MS)
+		return;
+	g->looked = now;
+	correct_clock(g);
+	if (g == g->all->current)
+		mark_absent(g);
+}
+
 static void set_clock(struct generation *g)
 {
 	servers_turn(g->servers);
+	if (g->copies)
+		look_at_servers(g);
 	g->host.env.now = g->all->loop->now;
 	g->host.env.connects = g->all->connects;
 	g->host.env.unix_time = g->all->loop->unix_time;
@@ -468,6 +614,8 @@ void generations_turn(struct generations *all)
 	publish_counts(all);
 	if (all->current->moving.moves || !TAILQ_EMPTY(&all->retired))
 		publish_moves(all);
+	if (all->current->copies || !TAILQ_EMPTY(&all->retired))
+		publish_copies(all);
 	if (all->current->fresh || !TAILQ_EMPTY(&all->retired))
 		publish_fresh(all);
 }
@@ -497,10 +645,13 @@ static void generation_on_retire(struct loop_job *job)
 		TAILQ_REMOVE(&all->retired, g, link);
 		add_stats(&all->past.lanes, g);
 		add_moves(&all->past.moves, g);
+		add_copies(&all->past.copies, g);
+		all->past.copies.waiting = 0;
 		servers_stop(g->servers, false);
 		free_generation(g);
 	}
 	publish_moves(all);
+	publish_copies(all);
 	publish_fresh(all);
 	set_retire_timer(all);
 }
@@ -511,8 +662,11 @@ void generations_enter(struct generations *all, struct generation *g)
 
 	all->current = g;
 	set_clock(g);
+	mark_absent(g);
 	if (before) {
 		TAILQ_INSERT_TAIL(&all->retired, before, link);
+		if (before->copies)
+			copies_stop(before->copies);
 		waiting_end(before->host.waiting);
 	}
 	set_retire_timer(all);
@@ -572,6 +726,8 @@ void generations_init(struct generations *all, struct names *names)
 /* Stops the servers. Calls that are pending until keys move are continued, and fail. */
 static void stop_calls(struct generation *g)
 {
+	if (g->copies)
+		copies_stop(g->copies);
 	servers_stop(g->servers, true);
 	g->moving.env.unix_time = g->settings->move_at;
 }

@@ -9,6 +9,7 @@
 #ifndef WORKER_GENERATION_H
 #define WORKER_GENERATION_H
 
+#include "collection/copies/copies.h"
 #include "collection/fresh/fresh.h"
 #include "collection/lane/lanes.h"
 #include "collection/move/moves.h"
@@ -44,7 +45,10 @@ struct generation {
 	struct collection_options collection_options;
 	struct servers *servers;
 	struct moving_calls moving;
-	struct fresh *fresh; /* NULL if no rule has fresh_for. */
+	struct copies *copies; /* NULL if no rule has copies. */
+	int64_t clock_ahead;   /* Milliseconds, of stamps before our own clock. */
+	uint64_t looked;       /* When this was determined. */
+	struct fresh *fresh;   /* NULL if no rule has fresh_for. */
 	struct fresh_job fresh_job;
 	struct rule_count **rule_counts; /* One entry for each rule for sets and lists. */
 	size_t users;                    /* Clients and tasks that use the generation. */
@@ -86,6 +90,7 @@ struct generations {
 	struct {
 		struct lanes_stats lanes;
 		struct moves_stats moves;
+		struct copies_stats copies;
 	} past; /* Counters of generations that were freed. */
 };
 

@@ -49,6 +49,18 @@ static bool is_last(const struct lane *lane, struct slice chunk)
 	return lane->log_done + chunk.n == lane_log(lane).n;
 }
 
+/* Returns whether an operation of the batch may create the set. */
+static bool creates(const struct lane *lane)
+{
+	const struct op *op;
+
+	STAILQ_FOREACH(op, &lane->batch, link) {
+		if (op->create)
+			return true;
+	}
+	return false;
+}
+
 static void append(struct lane *lane)
 {
 	struct slice log = next_chunk(lane);
@@ -57,7 +69,8 @@ static void append(struct lane *lane)
 	lane_forget_behind(lane);
 	lane_call(lane,
 		(struct call){ .verb = lane_first(lane)->front ? CALL_PREPEND : CALL_APPEND,
-			.value = log },
+			.value = log,
+			.role.creates = creates(lane) },
 		append_on_reply);
 	if (is_last(lane, log)) {
 		ahead_appends(lane);
@@ -123,6 +136,7 @@ static void create(struct lane *lane)
 	lane_call(lane,
 		(struct call){ .verb = CALL_ADD,
 			.value = buf_slice(&value),
+			.role.change = CHANGE_WORDS,
 			.exptime = lane_first(lane)->ttl },
 		append_on_added);
 	buf_free(&value);

@@ -81,7 +81,10 @@ void compact_run(struct lane *lane, lane_after *after)
 		c->merges_only = lane_first(lane)->merges_only;
 	}
 	lane->work = c;
-	lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_CAS | WANT_TTL },
+	lane_call(lane,
+		(struct call){ .verb = CALL_GET,
+			.want = WANT_VALUE | WANT_CAS | WANT_TTL,
+			.role.settled = true },
 		compact_on_base_read);
 }
 

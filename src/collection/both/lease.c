@@ -44,7 +44,9 @@ static bool may_retry(struct lane *lane)
 
 static struct call read_all(void)
 {
-	return (struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_CAS | WANT_TTL };
+	return (struct call){
+		.verb = CALL_GET, .want = WANT_VALUE | WANT_CAS | WANT_TTL, .role.settled = true
+	};
 }
 
 static void renew(struct lane *lane, struct lease *lease)
@@ -140,6 +142,7 @@ static void take_over(struct lane *lane, const struct result *r, struct lease_ba
 	struct taking *t = lane->work;
 	struct buf value = BUF_EMPTY;
 	enum outcome_status status = keep_check(r, t->date);
+	struct call call;
 
 	if (status != OUTCOME_DONE) {
 		end_taking(lane, status, NULL);
@@ -150,7 +153,9 @@ static void take_over(struct lane *lane, const struct result *r, struct lease_ba
 	base->loaded = SLICE("");
 	set_lease(lane, base);
 	lease_write(base, SLICE(""), &value);
-	lane_call(lane, keep_cas(&value, r, t->date), lease_on_taken_over);
+	call = keep_cas(&value, r, t->date);
+	call.role.change = CHANGE_SETTLED;
+	lane_call(lane, call, lease_on_taken_over);
 	buf_free(&value);
 }
 
@@ -352,6 +357,7 @@ static void commit(struct lane *lane, struct lease_base *base)
 	struct loading *l = lane->work;
 	const struct op *op = lane_first(lane);
 	struct buf value = BUF_EMPTY;
+	struct call call;
 
 	base->wide |= l->writes && writer_of(l)->wide;
 	if (op->completes) {
@@ -362,7 +368,9 @@ static void commit(struct lane *lane, struct lease_base *base)
 	}
 	l->has_parts = l->writes || base->loaded.n || base->runs.n;
 	l->sent = true;
-	lane_call(lane, keep_cas(&value, &l->read, l->date), lease_on_stored);
+	call = keep_cas(&value, &l->read, l->date);
+	call.role.change = CHANGE_SETTLED;
+	lane_call(lane, call, lease_on_stored);
 	buf_free(&value);
 }
 

@@ -231,7 +231,7 @@ static void touch_delete_on_base_read(struct lane *lane, const struct result *r)
 		lane_call(lane,
 			(struct call){ .verb = CALL_TOUCH, .exptime = lane_first(lane)->ttl },
 			touch_delete_end_with);
-	} else if (r->value.n == 0) {
+	} else if (r->value.n == 0 && lane->rule->copies < 2) {
 		touch_empty(lane, r);
 	} else if (!take_refs(t, r->value) && t->incomplete) {
 		end(lane, OUTCOME_MISSING, NULL);
@@ -273,7 +273,7 @@ static void drop_dates(struct lane *lane)
 	enum { MANY = 16 };
 	struct touch_delete *t = lane->work;
 
-	if (t->touch.status == RESULT_HIT && t->touch.cas &&
+	if (t->touch.status == RESULT_HIT && t->touch.cas && lane->rule->copies < 2 &&
 		date_count(buf_slice(&t->value)) > MANY)
 		lane_call(lane, keep_cas(&t->value, &t->touch, t->date),
 			touch_delete_on_dates_dropped);

@@ -7,8 +7,10 @@
 
 enum {
 	WITNESSES_MAX = 3,
-	TAKERS = 2,    /* the number of witnesses that must take a raised absence */
-	WRITES_MAX = 8 /* attempts of a raise at one witness; other proxies may overtake them */
+	TAKERS = 2,     /* the number of witnesses that must take a raised absence */
+	WRITES_MAX = 8, /* attempts of a raise at one witness; other proxies may overtake them */
+	/* The clock of a loop is that of the start of its turn, which may take some time. */
+	RAISE_WAIT_MS = ABSENCE_LEASE_MS + 100
 };
 
 /* A call to a witness. */
@@ -50,6 +52,7 @@ struct absences {
 	uint64_t known_before;     /* by env.now; from then on absences must be read again */
 	uint64_t until;            /* the latest result of absent_until */
 	size_t pending;            /* reads and raises */
+	uint64_t raised;           /* counts raises that have succeeded */
 	struct absence of[];
 };
 
@@ -202,6 +205,7 @@ static void absences_on_raised(struct waiter *waiter, const struct result *r)
 
 	(void)r;
 	y->raised = ok ? y->raising : y->raised;
+	y->all->raised += ok;
 	y->known = larger(y->known, y->raised);
 	y->raising = 0;
 	y->all->pending--;
@@ -219,7 +223,7 @@ static void end_witness(struct witness *w, bool taken)
 	y->taken += taken;
 	if (--y->pending == 0) {
 		w->waiter.done = absences_on_raised;
-		env->later(env, &w->waiter, y->taken >= TAKERS ? ABSENCE_LEASE_MS + 1 : 0);
+		env->later(env, &w->waiter, y->taken >= TAKERS ? RAISE_WAIT_MS : 0);
 	}
 }
 
@@ -258,13 +262,24 @@ bool absences_raise(struct absences *all, int server, struct absence_waiter *wai
 	return y->raised >= until;
 }
 
-int absences_now(const struct absences *all)
+uint64_t absences_raised(const struct absences *all)
+{
+	return all->raised;
+}
+
+bool absences_is_absent(const struct absences *all, int server)
 {
 	uint64_t now = stamp_at(all->options.clock(all->options.arg));
+
+	return all->of[server].known > stamp_before(now, ABSENCE_AHEAD_MS);
+}
+
+int absences_now(const struct absences *all)
+{
 	int count = 0;
 
 	for (int y = 0; y < all->options.servers; y++)
-		count += all->of[y].known > stamp_before(now, ABSENCE_AHEAD_MS);
+		count += absences_is_absent(all, y);
 	return count;
 }
 

@@ -72,7 +72,13 @@ uint64_t absences_of(const struct absences *absences, int server);
  */
 bool absences_raise(struct absences *absences, int server, struct absence_waiter *waiter);
 
-/* Returns the number of servers that were absent during the last ABSENCE_AHEAD_MS. */
+/* Returns how often this proxy has raised an absence. */
+uint64_t absences_raised(const struct absences *absences);
+
+/* Returns whether a server was absent during the last ABSENCE_AHEAD_MS. */
+bool absences_is_absent(const struct absences *absences, int server);
+
+/* Returns the number of such servers. */
 int absences_now(const struct absences *absences);
 
 #endif

@@ -46,6 +46,7 @@ static void begin_counter(struct lane *lane)
 		(struct call){
 			.verb = CALL_ADD,
 			.value = buf_slice(&lane->log),
+			.role.copied = lane_first(lane)->copied,
 			.exptime = lane_first(lane)->ttl,
 		},
 		count_on_begun);
@@ -63,6 +64,12 @@ static void count_on_counted(struct lane *lane, const struct result *r)
 
 void count_start(struct lane *lane)
 {
-	lane_call(
-		lane, (struct call){ .verb = CALL_INCR, .number = total(lane) }, count_on_counted);
+	lane_call(lane,
+		(struct call){
+			.verb = CALL_INCR,
+			.number = total(lane),
+			.role.copied = lane_first(lane)->copied,
+			.exptime = lane_first(lane)->ttl,
+		},
+		count_on_counted);
 }

@@ -133,3 +133,51 @@ bool time_bucket_parse(
 	}
 	return parse_prefix(g, word, out);
 }
+
+/* Removes digits from the end. Returns how many there were. */
+static size_t drop_digits(struct slice *text)
+{
+	size_t n = text->n;
+
+	while (text->n && text->p[text->n - 1] >= '0' && text->p[text->n - 1] <= '9')
+		text->n--;
+	return n - text->n;
+}
+
+static bool drop_end(struct slice *text, struct slice end)
+{
+	if (text->n < end.n || memcmp(text->p + text->n - end.n, end.p, end.n) != 0)
+		return false;
+	text->n -= end.n;
+	return true;
+}
+
+/* A separator may end in digits, so it is found from its known distance to the end. */
+static bool is_of_counter(
+	const struct rules *rules, const struct event_rule *rule, struct slice key)
+{
+	static const size_t lengths[] = {
+		[GRANULARITY_DAY] = 8, [GRANULARITY_HOUR] = 10, [GRANULARITY_MINUTE] = 12
+	};
+	struct slice name = key;
+
+	if (key.n <= lengths[rule->bucket])
+		return false;
+	name = slice_skip(key, key.n - lengths[rule->bucket]);
+	key.n -= name.n;
+	return drop_digits(&name) == lengths[rule->bucket] && drop_end(&key, rule->separator) &&
+		key.n && rules_event(rules, key) == rule;
+}
+
+const struct event_rule *time_bucket_rule(const struct rules *rules, struct slice key)
+{
+	for (size_t i = 0; i < rules->event_count; i++) {
+		const struct event_rule *rule = &rules->events[i];
+		struct slice counter = key;
+		if (is_of_counter(rules, rule, key) ||
+			(drop_digits(&counter) && drop_end(&counter, rule->separator) &&
+				is_of_counter(rules, rule, counter)))
+			return rule;
+	}
+	return NULL;
+}

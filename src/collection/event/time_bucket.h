@@ -39,6 +39,12 @@ struct time_bucket_memo {
 char *time_bucket_write_key(struct time_bucket_memo *memo, const struct event_rule *rule,
 	struct slice type, int64_t bucket, char *at);
 
+/*
+ * Returns the rule of the counter or event with this key, <type><separator><bucket name> and for an
+ * event the separator and its number; NULL if it cannot be one. `rules` has the rules for events.
+ */
+const struct event_rule *time_bucket_rule(const struct rules *rules, struct slice key);
+
 struct time_bucket_range {
 	int64_t first, last; /* inclusive */
 };

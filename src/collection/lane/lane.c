@@ -257,12 +257,29 @@ static void lane_on_compaction(struct op *op, const struct outcome *outcome)
 	free(op);
 }
 
+/*
+ * Words of a set with two copies stay in its log for some seconds, so that compacting it again at
+ * once is useless.
+ */
+static bool was_compacted(struct lane *lane)
+{
+	uint64_t *last = &lane->lanes->compacted[lane->hash % LANES_MEASURED];
+	uint64_t now = lane->hash + lane_env(lane)->now / 1000;
+
+	if (lane->rule->copies < 2)
+		return false;
+	if (*last == now)
+		return true;
+	*last = now;
+	return false;
+}
+
 /* Queues a COMPACT to run after the batch. */
 static void compact(struct lane *lane)
 {
 	struct op *op;
 
-	if (lane->compaction_requested)
+	if (lane->compaction_requested || was_compacted(lane))
 		return;
 	lane->compaction_requested = true;
 	op = xcalloc(1, sizeof(*op));
@@ -663,7 +680,8 @@ static void lane_discard_read(struct lane *lane, const struct result *r)
 
 void lane_read_along(struct lane *lane)
 {
-	if (STAILQ_EMPTY(&lane->reads))
+	/* An append to two copies ends after the read of one. */
+	if (STAILQ_EMPTY(&lane->reads) || lane->rule->copies > 1)
 		return;
 	if (!lane->reads_behind)
 		lane_read_behind(lane, lane_discard_read);

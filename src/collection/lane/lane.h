@@ -43,6 +43,7 @@ struct lanes {
 	struct crowds crowds;
 	struct lanes_stats stats;
 	uint64_t measured[LANES_MEASURED]; /* key hashes with seconds; see lane_is_measured */
+	uint64_t compacted[LANES_MEASURED]; /* the same of sets with copies; see lane_grew */
 };
 
 struct lane {

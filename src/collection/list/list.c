@@ -432,7 +432,8 @@ static void list_on_segments_written(
 	}
 	segmented_list_encode(
 		&w->store.list, buf_slice(&w->store.refs), w->store.writer.wide, &value);
-	keep_send(lane, &value, &w->store.open.read, w->store.open.date, list_on_stored);
+	keep_send(lane, &value, &w->store.open.read, w->store.open.date,
+		(struct call_role){ .change = CHANGE_ALL }, list_on_stored);
 	ahead_rewrites(lane);
 	buf_free(&value);
 }

@@ -239,7 +239,7 @@ static void call_unit(struct moves *m, const struct call *call, struct waiter *w
 	 * see later touches.
 	 */
 	if (env->unix_time < m->at &&
-		((verb_only_reads(call) && !call->leads) || call->verb == CALL_TOUCH)) {
+		((verb_only_reads(call) && !call->role.leads) || call->verb == CALL_TOUCH)) {
 		moved_call_send(c, &c->call, true, moves_on_former);
 		return;
 	}

@@ -86,13 +86,15 @@ static struct ahead *make(const struct lane *lane)
 
 /*
  * Returns the maximum size of a base to keep: all of them together may take a fixed part of
- * the memory for views.
+ * the memory for views. A CAS of a base with two copies reads them anyway.
  */
 static size_t most(const struct lane *lane)
 {
 	enum { MOST = 32 * 1024, PART = 16 };
 	size_t share = lane_env(lane)->options->cache / PART / PLACES;
 
+	if (lane->rule->copies > 1)
+		return 0;
 	return share < MOST ? share : MOST;
 }
 

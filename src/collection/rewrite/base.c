@@ -25,8 +25,16 @@ static void count_lost(const struct base_rewrite *rewrite, bool rewritten)
 
 static void read_base(struct base_rewrite *rewrite)
 {
+	struct env *env = lane_env(rewrite->lane);
+
 	rewrite->waiter = (struct waiter){ base_on_read, rewrite->lane->waiter.key };
-	env_get(lane_env(rewrite->lane), WANT_VALUE | WANT_CAS | WANT_TTL, &rewrite->waiter);
+	env->call(env,
+		&(struct call){ .verb = CALL_GET,
+			.want = WANT_VALUE | WANT_CAS | WANT_TTL,
+			.server = CALL_ANY_SERVER,
+			.key = rewrite->waiter.key,
+			.role.settled = true },
+		&rewrite->waiter);
 }
 
 /*
@@ -79,6 +87,7 @@ static void store(struct base_rewrite *rewrite, const struct result *r, size_t a
 	call = keep_cas(value, r, rewrite->date);
 	call.key = rewrite->lane->waiter.key;
 	call.server = CALL_ANY_SERVER;
+	call.role.change = CHANGE_SETTLED;
 	lane_charge(rewrite->lane, call.value.n);
 	rewrite->waiter = (struct waiter){ base_on_stored, call.key };
 	env->call(env, &call, &rewrite->waiter);

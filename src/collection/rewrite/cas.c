@@ -138,7 +138,7 @@ static void send_write(struct cas *cas)
 {
 	struct call look = read_ttl, clock = read_clock;
 
-	look.leads = clock.leads = cas->call.verb != CALL_TOUCH;
+	look.role.leads = clock.role.leads = cas->call.verb != CALL_TOUCH;
 	cas->sent = cas->env->now;
 	cas->looked.status = RESULT_MISS;
 	if (slice_equal(cas->like, cas->call.key)) {

@@ -67,10 +67,11 @@ enum outcome_status keep_check(const struct result *read, int64_t date)
 }
 
 void keep_send(struct lane *lane, struct buf *value, const struct result *read, int64_t date,
-	lane_step *done)
+	struct call_role role, lane_step *done)
 {
 	struct call call = keep_cas(value, read, date);
 
+	call.role = role;
 	lane_charge(lane, call.value.n);
 	lane_call(lane, call, done);
 }
@@ -78,10 +79,15 @@ void keep_send(struct lane *lane, struct buf *value, const struct result *read, 
 void keep_append(struct lane *lane, const struct result *read, struct slice base, int64_t date,
 	struct slice words, lane_step *done)
 {
+	const struct call_role role = {
+		.change = CHANGE_WORDS,
+		.words = (uint32_t)words.n,
+		.claims = lane_first(lane)->kind == OP_CLAIM,
+	};
 	struct buf value = BUF_EMPTY;
 
 	buf_add_slice(&value, base);
 	buf_add_slice(&value, words);
-	keep_send(lane, &value, read, date, done);
+	keep_send(lane, &value, read, date, role, done);
 	buf_free(&value);
 }

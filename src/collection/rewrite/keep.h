@@ -43,7 +43,7 @@ enum outcome_status keep_check(const struct result *read, int64_t date);
 
 /* Sends that call for the key of the lane, whose batch is charged. The value is borrowed. */
 void keep_send(struct lane *lane, struct buf *value, const struct result *read, int64_t date,
-	lane_step *done);
+	struct call_role role, lane_step *done);
 
 /* The same with the base, as it was read, and these words after its log as the value. */
 void keep_append(struct lane *lane, const struct result *read, struct slice base, int64_t date,

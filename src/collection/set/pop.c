@@ -186,7 +186,11 @@ static void pop_on_lookup(
 		opening_read(&claim->fetch.open);
 	} else if (status == OUTCOME_MISSING && !claim->fetch.loading) {
 		lane_call(lane,
-			(struct call){ .verb = CALL_ADD, .value = op->log, .exptime = op->ttl },
+			(struct call){ .verb = CALL_ADD,
+				.value = op->log,
+				.role.change = CHANGE_WORDS,
+				.role.claims = true,
+				.exptime = op->ttl },
 			pop_on_claim_end);
 	} else if (status != OUTCOME_DONE || member) {
 		end_claim(lane, status, 0, failure);

@@ -170,11 +170,12 @@ static void store_base(struct lane *lane, const struct fences *fences)
 {
 	struct take *take = lane->work;
 	const struct opening *open = &take->fetch.open;
+	struct call_role role = { .change = take->all ? CHANGE_EMPTY : CHANGE_REFS };
 	struct buf value = BUF_EMPTY;
 
 	write_base(take, fences, &request_of(lane)->counting.at, &value);
 	take->sent = true;
-	keep_send(lane, &value, &open->read, open->date, take_on_stored);
+	keep_send(lane, &value, &open->read, open->date, role, take_on_stored);
 	buf_free(&value);
 }
 

@@ -1,0 +1,109 @@
+/*
+ * Calls that go to both copies as they are: on parts, and touches of a base.
+ *
+ *     read of a part -> the first copy -> missing, or its server fails: the second copy
+ *     other calls    -> both -> stored on one: done
+ *
+ * A part is read from the other server if one has lost it, and a repair puts it back.
+ */
+#include "collection/copies/pair.h"
+
+static pair_step both_first_read, both_second_read, both_added, both_called, both_touched;
+static pair_after both_absent;
+
+static void repair_set(struct pair *pair)
+{
+	repairs_add(pair->copies, pair->call.key, REPAIR_PARTS);
+}
+
+static void both_first_read(struct pair *pair)
+{
+	pair_send(pair, 1, pair->call);
+	pair_wait(pair, both_second_read);
+}
+
+/* The second copy was not found, too. A part that is found ends the pair: see pair.passes. */
+static void both_second_read(struct pair *pair)
+{
+	if (pair->failed) {
+		pair_fail(pair);
+	} else {
+		repair_set(pair);
+		pair_end_as(pair, RESULT_MISS);
+	}
+}
+
+static void send_both(struct pair *pair, pair_step *next)
+{
+	pair_send(pair, 0, pair->call);
+	pair_send(pair, 1, pair->call);
+	pair_wait(pair, next);
+}
+
+/* A base may refer to a part only if both servers have it, or one of them is known to be absent. */
+static void both_added(struct pair *pair)
+{
+	if (pair->failed == PAIR_BOTH)
+		pair_fail(pair);
+	else if ((pair->stored | pair->failed) != PAIR_BOTH)
+		pair_end_as(pair, RESULT_NOT_STORED);
+	else if (pair->failed)
+		pair_absent(pair, pair->failed >> 1, both_absent);
+	else
+		pair_end_as(pair, RESULT_DONE);
+}
+
+static void both_absent(struct pair *pair, bool done)
+{
+	if (done)
+		pair_end_as(pair, RESULT_DONE);
+	else
+		pair_fail_unknown(pair);
+}
+
+static void both_called(struct pair *pair)
+{
+	if (pair->stored)
+		pair_end_as(pair, RESULT_DONE);
+	else if (pair->failed)
+		pair_fail(pair);
+	else
+		pair_end_as(pair, RESULT_MISS);
+}
+
+void both_part(struct pair *pair)
+{
+	switch (pair->call.verb) {
+	case CALL_GET:
+		pair->passes = true;
+		pair_send(pair, 0, pair->call);
+		pair_wait(pair, both_first_read);
+		break;
+	case CALL_ADD:
+		send_both(pair, both_added);
+		break;
+	default:
+		send_both(pair, both_called);
+		break;
+	}
+}
+
+/* --- touches --- */
+
+/* A GAT returns what the base is then. */
+static void both_touched(struct pair *pair)
+{
+	if (pair->call.verb == CALL_TOUCH || !pair->stored)
+		both_called(pair);
+	else
+		read_start(pair);
+}
+
+void both_touch(struct pair *pair)
+{
+	struct call touch = { .verb = CALL_TOUCH, .exptime = pair->call.exptime };
+
+	pair_send(pair, 0, touch);
+	pair_send(pair, 1, touch);
+	pair_wait(pair, both_touched);
+}

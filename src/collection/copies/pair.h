@@ -1,0 +1,201 @@
+/*
+ * A call on a set with two copies while it is in progress, or a repair. It is a sequence of steps:
+ * each sends calls to one or both copies, and the next one starts when all are answered. A step
+ * that several programs need ends by calling what its caller has left with pair_enter.
+ *
+ * The programs are in read.c, word.c, rewrite.c, both.c and repair.c; refill.c is a step.
+ */
+#ifndef COLLECTION_COPIES_PAIR_H
+#define COLLECTION_COPIES_PAIR_H
+
+#include <sys/queue.h>
+
+#include "collection/copies/absences.h"
+#include "collection/copies/join.h"
+#include "collection/copies/options.h"
+#include "collection/copies/repairs.h"
+#include "protocol/failure.h"
+
+struct pair;
+
+typedef void pair_step(struct pair *pair);
+typedef void pair_after(struct pair *pair, bool done);
+
+enum {
+	PAIR_TRIES = 4,
+	PAIR_DEPTH = 6,
+	PAIR_FIRST = 1, /* bits of copies */
+	PAIR_SECOND = 2,
+	PAIR_BOTH = 3
+};
+
+/* One of the two copies, as it was read, and the answer to the last call on it. */
+struct pair_side {
+	struct waiter waiter; /* with the name of the item */
+	struct pair *pair;
+	enum result_status status;
+	struct buf value;
+	bool has;         /* there is an item, and `copy` is its base */
+	bool foreign;     /* the item is no base of a copy */
+	struct copy copy; /* borrows `value` */
+	uint64_t cas, connection, size;
+	uint64_t number; /* of a counter */
+	uint32_t flags;
+	int64_t ttl;
+	const char *server;
+};
+
+struct pair {
+	LIST_ENTRY(pair) link;
+	struct copies *copies;
+	struct waiter *asker; /* NULL for a repair */
+	struct call call;     /* with copies of its slices; the key is that of the first copy */
+	struct pair_side sides[2];
+	unsigned pending;
+	pair_step *step; /* when nothing is pending */
+	pair_after *returns[PAIR_DEPTH];
+	unsigned depth;
+	struct waiter timer;
+	struct absence_waiter absence;
+	struct failure failure;
+	/* Bits of copies: those that have not answered; that stored; that were written. */
+	unsigned failed, stored, written;
+	unsigned here; /* the copy that decides */
+	unsigned away; /* the copy whose server was absent */
+	unsigned tries;
+	uint64_t stamp, began;
+	uint64_t horizon; /* of both copies after a repair; 0 if it failed */
+	struct copy_join join;
+	struct buf next; /* the base or group that is written */
+	bool exists;     /* the join is a set that is not missing */
+	bool checks;     /* a repair looks for all parts on both servers */
+	bool passes;     /* an item that is found is passed to the asker at once */
+	struct refill *refill;
+	size_t size; /* of this struct, with the bytes */
+	char bytes[];
+};
+
+/* The settings and state that all programs share. */
+struct copies {
+	struct copies_options options;
+	struct absences *absences;
+	struct stamp_clock clock;
+	LIST_HEAD(, pair) pairs;
+	struct copies_stats stats;
+	uint64_t settled;  /* milliseconds: words that are older may be closed */
+	uint64_t repaired; /* milliseconds after an absence in which sets are repaired */
+	struct repairs *repairs;
+	bool stopped;
+};
+
+/* Returns a pair for the call, whose key may be that of a part. */
+struct pair *pair_create(struct copies *copies, const struct call *call, struct waiter *asker);
+
+/* Frees the pair, and passes the result to the asker. */
+void pair_end(struct pair *pair, const struct result *r);
+/* The same for a result that is only a status, and for the first failure of a call. */
+void pair_end_as(struct pair *pair, enum result_status status);
+void pair_fail(struct pair *pair);
+/* A write that may have been stored has an unknown outcome, whatever failed after it. */
+void pair_fail_unknown(struct pair *pair);
+
+/* Calls of a step. `copy` is 0 or 1; `key` and `server` are filled in. */
+void pair_send(struct pair *pair, unsigned copy, struct call call);
+/* Runs the next step when all calls are answered. Sets `failed` and `stored` from them. */
+void pair_wait(struct pair *pair, pair_step *next);
+void pair_sleep(struct pair *pair, unsigned ms, pair_step *next);
+
+void pair_enter(struct pair *pair, pair_after *after);
+void pair_leave(struct pair *pair, bool done);
+
+/* Unix time, and the next stamp, by the corrected clock. */
+uint64_t pair_now(const struct pair *pair);
+uint64_t pair_stamp(struct pair *pair);
+/* Whether an answer is so late after pair->stamp that its word may be void. */
+bool pair_is_late(const struct pair *pair);
+
+/* --- steps --- */
+
+/* Makes sure that all absences are known. */
+void pair_know(struct pair *pair, pair_after *after);
+/* Raises the absence of the server of a copy. */
+void pair_absent(struct pair *pair, unsigned copy, pair_after *after);
+/* Reads both copies. Sets `failed`. */
+void pair_get(struct pair *pair, pair_after *after);
+/* Takes over the answer about a copy from its side. */
+void pair_take(struct pair *pair, unsigned copy, const struct result *r);
+
+bool pair_believed(const struct pair *pair, unsigned copy);
+/* Whether a copy that its server does not have shows that the set is missing. */
+bool pair_miss_believed(const struct pair *pair, unsigned copy);
+bool pair_is_whole(const struct pair *pair);
+/* Whether the copies that were read are enough to decide what the set is. */
+bool pair_suffices(const struct pair *pair);
+
+/*
+ * Joins two bases, of which one may be NULL, into pair->join.out: see copy_join_begin. Sets
+ * `exists`. It fails if a base is malformed.
+ */
+void pair_join(struct pair *pair, const struct copy *a, const struct copy *b, uint64_t horizon,
+	uint64_t fill, pair_after *after);
+/* The same of the copies that were read. Requires that there is one. */
+void pair_join_sides(struct pair *pair, uint64_t horizon, uint64_t fill, pair_after *after);
+
+/*
+ * For a pair that is not whole: makes the set gone, so that it counts as missing. It fails if the
+ * set is just being created, or another write was faster.
+ */
+void pair_lose(struct pair *pair, pair_after *after);
+
+/*
+ * After a join of the copies that were read: whether the set has expired. Its date has passed, and
+ * one of the copies is missing; the other one was created or refilled while it was touched. If both
+ * are there, the touch has failed.
+ */
+bool pair_has_expired(const struct pair *pair);
+
+/* Writes a base that is gone to `next`, and returns it. */
+struct slice pair_gone(struct pair *pair, uint64_t horizon);
+
+/* Writes a base to a copy by CAS, or by ADD if it has none. Sets its exptime. */
+void pair_write(struct pair *pair, unsigned copy, struct slice base, int64_t exptime);
+/* The exptime of a base: its date if it has one, else `exptime`. */
+int64_t pair_exptime(struct slice base, int64_t exptime);
+
+/* Tokens of the copies that were read: see result.cas and result.connection. */
+uint64_t pair_token(const struct pair *pair);
+uint64_t pair_second_token(const struct pair *pair);
+
+/* --- programs --- */
+
+void read_start(struct pair *pair);     /* GET */
+void word_start(struct pair *pair);     /* APPEND */
+void word_create(struct pair *pair);    /* ADD of words */
+void rewrite_start(struct pair *pair);  /* CAS, or another ADD */
+void rewrite_delete(struct pair *pair); /* DELETE, and a touch with a time in the past */
+void both_touch(struct pair *pair);     /* TOUCH, GAT */
+void counter_start(struct pair *pair);  /* all calls on counters and events */
+void both_part(struct pair *pair);      /* all calls on parts */
+
+/* Part of word_create: adds the words to a set that is gone, of which a copy was read. */
+void rewrite_gone(struct pair *pair);
+
+/*
+ * Makes both copies equal, and closes them: then `horizon` is that of both. If call.role.settled,
+ * also closes one that may be believed while the other server is unreachable.
+ */
+void pair_repair(struct pair *pair, pair_after *after);
+
+enum refilled { REFILL_DONE, REFILL_LOST, REFILL_FAILED };
+
+/*
+ * Copies each part of these references to the server that lacks it. LOST: both lack one. `done` is
+ * never called within this function.
+ */
+void refill_start(struct pair *pair, struct slice refs,
+	void (*done)(struct pair *pair, enum refilled outcome));
+
+/* Makes both copies of a counter equal, unless it is being counted. */
+void counter_repair(struct pair *pair, pair_after *after);
+
+#endif

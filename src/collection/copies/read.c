@@ -1,0 +1,236 @@
+/*
+ * Reads of the base.
+ *
+ *     first copy -> may be believed: answer
+ *                -> second copy -> both: the join, unless the pair is not whole
+ *                               -> one:  that one, if it may be believed
+ *
+ * A read before a CAS always reads both, since its token stands for both. One for a compaction
+ * makes them equal before, and returns only the closed part: later words stay in the log.
+ */
+#include "collection/copies/pair.h"
+#include "collection/copies/stamp.h"
+#include "util/random.h"
+
+static pair_step read_first, read_second, read_settled_later;
+static pair_after read_known, read_settled, read_settled_again, read_settled_created,
+	read_first_joined, read_joined, read_lost, read_absent;
+
+/* Ends with a base, of which the slice is borrowed. */
+static void answer_base(struct pair *pair, struct slice base)
+{
+	const struct pair_side *side = &pair->sides[pair->sides[0].has ? 0 : 1];
+
+	pair_end(pair,
+		&(struct result){
+			.status = RESULT_HIT,
+			.value = base,
+			.flags = side->flags,
+			.ttl = side->ttl,
+			.size = side->size,
+			.cas = pair_token(pair),
+			.connection = pair_second_token(pair),
+			.server = side->server,
+		});
+}
+
+/* An item that is no base of a copy, which the machines report. */
+static void answer_foreign(struct pair *pair, const struct pair_side *side)
+{
+	pair_end(pair,
+		&(struct result){
+			.status = RESULT_HIT,
+			.value = buf_slice(&side->value),
+			.flags = side->flags,
+			.ttl = side->ttl,
+			.size = side->size,
+			.cas = side->cas,
+			.connection = side->connection,
+			.server = side->server,
+		});
+}
+
+void read_start(struct pair *pair)
+{
+	pair_know(pair, read_known);
+}
+
+static void send_get(struct pair *pair, unsigned copy)
+{
+	pair_send(pair, copy,
+		(struct call){ .verb = CALL_GET,
+			.want = WANT_VALUE | WANT_CAS | pair->call.want,
+			.only_reads = pair->call.only_reads });
+}
+
+static void read_known(struct pair *pair, bool done)
+{
+	pair->tries++;
+	if (!done) {
+		pair_fail(pair);
+	} else if (pair->call.role.settled) {
+		pair_repair(pair, read_settled);
+	} else {
+		send_get(pair, 0);
+		if (pair->call.only_reads) {
+			pair_wait(pair, read_first);
+		} else {
+			send_get(pair, 1);
+			pair_wait(pair, read_second);
+		}
+	}
+}
+
+static void read_first(struct pair *pair)
+{
+	const struct pair_side *first = &pair->sides[0];
+
+	if (first->has && !first->copy.gone && pair_believed(pair, 0)) {
+		if (first->copy.log.n)
+			pair_join(pair, &first->copy, NULL, STAMP_MAX, 0, read_first_joined);
+		else
+			answer_base(pair, first->copy.closed);
+		return;
+	}
+	if (first->foreign) {
+		answer_foreign(pair, first);
+		return;
+	}
+	pair->copies->stats.joins++;
+	send_get(pair, 1);
+	pair_wait(pair, read_second);
+}
+
+static void missing(struct pair *pair)
+{
+	if (pair->failed)
+		pair_absent(pair, pair->failed >> 1, read_absent);
+	else
+		pair_end_as(pair, RESULT_MISS);
+}
+
+static void read_absent(struct pair *pair, bool done)
+{
+	if (done)
+		pair_end_as(pair, RESULT_MISS);
+	else
+		pair_fail(pair);
+}
+
+/* Repairs what a read has found, unless it is just being written. */
+static void note_difference(struct pair *pair)
+{
+	const struct pair_side *a = &pair->sides[0], *b = &pair->sides[1];
+	uint64_t old = stamp_before(pair_now(pair), pair->copies->settled);
+	uint64_t horizon = a->has ? a->copy.horizon : b->copy.horizon;
+
+	if (!pair->call.only_reads || pair->failed || (a->has && a->copy.gone))
+		return;
+	if (!a->has || !b->has || a->copy.horizon != b->copy.horizon ||
+		(!pair_believed(pair, 0) && horizon < old) ||
+		(!pair_believed(pair, 1) && horizon < old))
+		repairs_add(pair->copies, pair->call.key, false);
+}
+
+static void read_second(struct pair *pair)
+{
+	const struct pair_side *sides = pair->sides;
+
+	if (sides[0].foreign || sides[1].foreign) {
+		answer_foreign(pair, &sides[sides[0].foreign ? 0 : 1]);
+	} else if (!pair_suffices(pair)) {
+		pair_fail(pair);
+	} else if (!pair->failed && !pair_is_whole(pair)) {
+		pair_lose(pair, read_lost);
+	} else if (!sides[0].has && !sides[1].has) {
+		missing(pair);
+	} else {
+		note_difference(pair);
+		pair_join_sides(pair, STAMP_MAX, 0, read_joined);
+	}
+}
+
+static void read_lost(struct pair *pair, bool done)
+{
+	if (done)
+		pair_end_as(pair, RESULT_MISS);
+	else if (pair->tries < PAIR_TRIES)
+		read_start(pair);
+	else
+		pair_fail(pair);
+}
+
+static void read_joined(struct pair *pair, bool done)
+{
+	if (done && pair_has_expired(pair)) {
+		repairs_add(pair->copies, pair->call.key, false);
+		pair_end_as(pair, RESULT_MISS);
+	} else {
+		read_first_joined(pair, done);
+	}
+}
+
+/* All words are closed in it, in the order in which they count. */
+static void read_first_joined(struct pair *pair, bool done)
+{
+	struct copy joined;
+
+	if (!done || !copy_parse(buf_slice(&pair->join.out), &joined))
+		answer_foreign(pair, &pair->sides[pair->sides[0].has ? 0 : 1]);
+	else if (!pair->exists)
+		missing(pair);
+	else
+		answer_base(pair, joined.closed);
+}
+
+/* --- the settled part --- */
+
+static void read_settled_later(struct pair *pair)
+{
+	read_start(pair);
+}
+
+/* Of several proxies that repair the set at once, one is the first. */
+static void read_settled(struct pair *pair, bool done)
+{
+	enum { TRIES = 8, PAUSE = 32 /* milliseconds */ };
+	unsigned ms = (unsigned)(random_next(&pair->copies->options.env->random) % PAUSE);
+
+	if (done)
+		pair_get(pair, read_settled_again);
+	else if (pair->failed)
+		pair_fail(pair);
+	else if (pair->tries < TRIES)
+		pair_sleep(pair, (ms + 1) * pair->tries, read_settled_later);
+	else
+		pair_end_as(pair, RESULT_BUSY);
+}
+
+/* A copy that changes meanwhile is noticed by its token. */
+static void read_settled_again(struct pair *pair, bool both)
+{
+	const struct pair_side *sides = pair->sides;
+	unsigned y = sides[0].has && sides[1].has ? sides[1].copy.horizon > sides[0].copy.horizon
+						  : !sides[0].has;
+
+	(void)both;
+	if (!pair_suffices(pair))
+		pair_fail(pair);
+	else if (!sides[y].has)
+		pair_end_as(pair, RESULT_MISS);
+	else if (sides[y].copy.gone)
+		pair_join_sides(pair, 0, 0, read_settled_created);
+	else
+		answer_base(pair, sides[y].copy.closed);
+}
+
+/* Of a set that was created a short time ago, nothing is settled. */
+static void read_settled_created(struct pair *pair, bool done)
+{
+	if (!done)
+		answer_foreign(pair, &pair->sides[pair->sides[0].has ? 0 : 1]);
+	else if (pair->exists)
+		answer_base(pair, SLICE(""));
+	else
+		pair_end_as(pair, RESULT_MISS);
+}

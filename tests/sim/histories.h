@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { HISTORY_TOTALS = 12 };
+enum { HISTORY_TOTALS = 20 };
 
 /* The result of one history. */
 struct verdict {

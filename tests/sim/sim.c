@@ -5,7 +5,8 @@
  *
  * -e names another encoding than oplog: see form.c; `-e moving` changes the pool: see moving.h; `-e taking` is commands of two keys:
  * see taking.h; `-e holding` is jobs that are held: see holding.h; `-e fresh` is reads from memory: see
- * fresh.h; `-e copies` is sets with two copies: see copies.h. -c puts many proxies on one key: see crowd.h. -m puts in bugs on purpose, one after the other, and fails when one is
+ * fresh.h; `-e copies` is rules for sets with two copies: see model.h; `-e pairs` is such sets in the
+ * daemon's code: see pairs.h. -c puts many proxies on one key: see crowd.h. -m puts in bugs on purpose, one after the other, and fails when one is
  * not found. A failure prints its seed: `-n 1 -s SEED -v` shows that history.
  */
 #include <stdio.h>
@@ -13,13 +14,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "copies.h"
 #include "crowd.h"
 #include "form.h"
 #include "fresh.h"
 #include "histories.h"
 #include "holding.h"
+#include "model.h"
 #include "moving.h"
+#include "pairs.h"
 #include "taking.h"
 #include "world.h"
 
@@ -107,7 +109,9 @@ int main(int argc, char **argv)
 			else if (strcmp(optarg, "taking") == 0)
 				chosen = &taking_histories;
 			else if (strcmp(optarg, "copies") == 0)
-				chosen = &copies_histories;
+				chosen = &model_histories;
+			else if (strcmp(optarg, "pairs") == 0)
+				chosen = &pairs_histories;
 			else if (strcmp(optarg, "holding") == 0)
 				chosen = &holding_histories;
 			else if (strcmp(optarg, "fresh") == 0)

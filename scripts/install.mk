@@ -8,14 +8,14 @@ LANGUAGES = python php node go
 
 INSTALLED = \
 	755:setlistd:$(sbindir) \
-	$(patsubst %, 755:$(STAGE)/%:$(bindir), setlistd-convert setlistd-move) \
+	$(patsubst %, 755:$(STAGE)/%:$(bindir), setlistd-convert setlistd-move setlistd-check) \
 	$(patsubst %, 644:%:$(datadir)/setlistd/conversion, $(wildcard scripts/conversion/*.py)) \
 	$(patsubst %, 644:%:$(datadir)/setlistd/moving, $(wildcard scripts/moving/*.py)) \
 	$(foreach language, $(LANGUAGES), $(patsubst %, 644:%:$(datadir)/setlistd/clients/$(language), $(wildcard conf/clients/$(language)/*.*))) \
 	$(foreach n, 1 5 7 8, $(patsubst %, 644:%:$(mandir)/man$(n), $(wildcard man/*.$(n)))) \
 	$(patsubst %, 644:%:$(docdir), README.md CHANGES MAINTAINER LICENSE) \
 	$(patsubst %, 644:conf/%:$(docdir)/examples, setlistd.conf Dockerfile kubernetes.yaml prometheus-rules.yml grafana.json) \
-	$(patsubst %, 644:$(STAGE)/completions/%:$(completionsdir), setlistd setlistd-convert setlistd-move) \
+	$(patsubst %, 644:$(STAGE)/completions/%:$(completionsdir), setlistd setlistd-convert setlistd-move setlistd-check) \
 	$(if $(systemdsystemunitdir), $(patsubst %, 644:$(STAGE)/%:$(systemdsystemunitdir), setlistd.service setlistd.socket))
 
 # Folders that only setlistd uses. They are removed when they are empty.

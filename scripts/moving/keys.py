@@ -57,12 +57,19 @@ class Spool:
 
 
 def dump(link):
-    """Yields each key of a server, with the seconds since it was last used. The connection is closed: the list may have any size."""
+    """Yields each key of a server, with the seconds since it was last used. The connection is closed: the list may have any size.
+
+    `all` walks the lists of least recently used items, and misses items that move between them meanwhile because they are used. `hash`
+    walks the hash table and misses none, but old versions of memcached do not know it.
+    """
     try:
-        now = int(dict(link.stats())["time"])
+        now, how = int(dict(link.stats())["time"]), b"hash"
         while True:
-            link.send(b"lru_crawler metadump all\r\n")
+            link.send(b"lru_crawler metadump " + how + b"\r\n")
             line = link.line()
+            if line.startswith((b"BADCLASS", b"CLIENT_ERROR")) and how == b"hash":
+                how = b"all"
+                continue
             if not line.startswith(b"BUSY"):
                 break
             time.sleep(1)

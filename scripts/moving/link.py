@@ -74,6 +74,25 @@ class Link:
                 raise Broken(self.address, error) from error
         return reply[:2] in (b"VA", b"EN")
 
+    def values(self, keys):
+        """Yields the value of each key, which is in the form of a request; None if it is missing."""
+        self.send(b"".join(b"mg %s v\r\n" % key for key in keys))
+        for _ in keys:
+            reply = self.line()
+            if reply.startswith(b"VA "):
+                size = int(reply.split(b" ")[1])
+                try:
+                    value = self.file.read(size + 2)
+                except OSError as error:
+                    raise Broken(self.address, error) from error
+                if len(value) < size + 2:
+                    raise Broken(self.address, "it closed the connection")
+                yield value[:size]
+            elif reply == b"EN":
+                yield None
+            else:
+                raise Broken(self.address, reply.decode("utf-8", "replace"))
+
     def stats(self, group=b""):
         """Returns pairs of a name and a text. A name may occur several times."""
         self.send(b"stats " + group + b"\r\n" if group else b"stats\r\n")

@@ -6,7 +6,8 @@ import sys
 import time
 
 from moving.keys import BATCH, Spool, base_of, batches, dump, in_line
-from moving.link import Broken, Link, secured
+from moving.link import Broken
+from moving.pool import Pool, Stopped, add_options, number, open_files
 
 ABOUT = """\
 Moves the keys of former servers to their new ones, by requesting each of them from a setlistd.
@@ -28,21 +29,12 @@ SHOWN = 10      # errors
 MARKED = b"f%d" % 0xc0b1e5a7    # the flags of an item that is being moved: MARK_FLAGS in src/collection/move/mark.h
 
 
-class Stopped(Exception):
-    """A signal was received."""
-
-
-class Run:
+class Run(Pool):
     def __init__(self, options):
-        self.options = options
-        self.proxy = Link(options.proxy.removeprefix("tls:"), options.login, options.context)
-        self.stopped, self.began, self.shown = False, time.monotonic(), 0.0
-        self.sent, self.errors, self.hosts = 0, [], {}
-        self.found = self.moved = self.failed = self.young = self.stayed = self.leftovers = 0
+        super().__init__(options, options.lost)
+        self.errors = []
+        self.found = self.moved = self.young = self.stayed = self.leftovers = 0
         self.unread = {}    # servers that this pass could not read completely, with the reasons
-
-    def stop(self, *_):
-        self.stopped = True
 
     # --- the state of the setlistd ---
 
@@ -62,21 +54,6 @@ class Run:
                 return f"--lost {name}: it is up"
         return None
 
-    def states(self):
-        """Returns the state of the setlistd's connection to each server, by name."""
-        found = self.proxy.stats(b"upstream")
-        return {name[:-len(":state")]: state for name, state in found if name.endswith(":state")}
-
-    def servers(self):
-        """Returns the names of all servers: each may have keys of another one, even if it is not a former server only."""
-        found = self.proxy.stats(b"upstream")
-        # With `dns:`, the proxy has the address of a server, and the name for its certificate.
-        self.hosts = {name[:-len(":host")]: host for name, host in found if name.endswith(":host")}
-        return [name for name in self.states() if name not in self.options.lost]
-
-    def connect(self, server):
-        return Link(server, self.options.server_login, self.options.server_context, name=self.hosts.get(server))
-
     # --- moving ---
 
     def error(self, key, reply):
@@ -88,7 +65,8 @@ class Run:
         """Returns the keys of this server whose server is another one now, and the keys that are new on it. A part moves with its base."""
         leave, new = [], []
         for key, reply in zip(keys, self.proxy.ask(b"route " + in_line(key) for key in keys)):
-            words = reply.split(b" ")
+            # The servers of a second copy follow: that is a key of its own here.
+            words = reply.partition(b" copy ")[0].split(b" ")
             if words[0] != b"ROUTE":
                 self.error(key, reply)
             elif len(words) == 5 and words[4] == server.encode():
@@ -162,17 +140,6 @@ class Run:
 
     # --- passes ---
 
-    def pause(self, keys):
-        """Pauses to keep the rate."""
-        self.sent += keys
-        while True:
-            if self.stopped:
-                raise Stopped()
-            ahead = self.sent / self.options.rate - (time.monotonic() - self.began) if self.options.rate else 0
-            if ahead <= 0:
-                return
-            time.sleep(min(ahead, 0.1))
-
     def carry_out(self, server, what, spool, act, link):
         size = min(BATCH, max(1, self.options.rate // 10)) if self.options.rate else BATCH
         done, began = 0, time.monotonic()
@@ -181,22 +148,6 @@ class Run:
             act(server, link, batch)
             done += len(batch)
             self.progress(f"{server}: {done:,} of {spool.count:,} {what}", done, spool.count, began)
-
-    def progress(self, text, done, count, began):
-        now = time.monotonic()
-        if now - self.shown < 1 and done < count:
-            return
-        self.shown = now
-        speed = done / max(now - began, 1e-3)
-        left = f", {speed:,.0f} a second, {(count - done) / max(speed, 1e-3):,.0f} s left" if done < count else ""
-        errors = f", {self.failed:,} errors" if self.failed else ""
-        self.say(f"{text}{left}{errors}", done == count)
-
-    def say(self, text, last=True):
-        if sys.stdout.isatty():
-            print(f"\r{text}\x1b[K", end="\n" if last else "", flush=True)
-        else:
-            print(text, flush=True)
 
     def go_over(self):
         """Runs a pass. Returns how many keys of other servers it has found, and errors."""
@@ -251,25 +202,6 @@ class Run:
         print("setlistd-move: some keys are left after the last pass", file=sys.stderr)
         return 1
 
-    def wait(self, seconds):
-        until = time.monotonic() + seconds
-        while time.monotonic() < until:
-            self.pause(0)
-            time.sleep(0.05)
-
-
-def number(text):
-    value = int(text)
-    if value < 0:
-        raise argparse.ArgumentTypeError("is negative")
-    return value
-
-
-def login_of(path):
-    """Returns the user and the password in the first line of a file."""
-    with open(path, "rb") as file:
-        return file.readline().rstrip(b"\r\n") or None
-
 
 def arguments(argv=None):
     parser = argparse.ArgumentParser(prog="setlistd-move", description=ABOUT, epilog=NOTES,
@@ -281,29 +213,11 @@ def arguments(argv=None):
         help="how long a left-over part of a set or list must have been unused before it is deleted (60)")
     add("--lost", action="append", default=[], metavar="SERVER",
         help="a server that is permanently down, by its name in `stats upstream`: it is not read; may be repeated")
-    add("--login", metavar="FILE", help="a file with 'user password', if the setlistd has an auth_file")
-    add("--server-login", metavar="FILE", help="the same for the servers, if they run with -Y")
-    add("--ca", metavar="FILE", help="the CAs of the setlistd's certificate, if ADDR begins with tls: (those of the system)")
-    add("--server-tls", action="store_true", help="connect to the servers with TLS, except on Unix sockets")
-    add("--server-ca", metavar="FILE", help="the CAs of their certificates (those of the system)")
-    add("--no-server-verify", action="store_true", help="do not verify their certificates, as with server_tls_verify = false")
-    add("--certificate", metavar="FILE", help="a certificate with its key, for a setlistd or servers that request one")
-    add("proxy", nargs="?", default="127.0.0.1:11311", metavar="ADDR",
-        help="the setlistd: host:port, tls:host:port or unix:path (127.0.0.1:11311)")
+    add_options(parser)
     options = parser.parse_args(argv)
     if options.passes == 0:
         parser.error("--passes is out of range")
-    try:
-        options.login = options.login and login_of(options.login)
-        options.server_login = options.server_login and login_of(options.server_login)
-        options.context = options.server_context = None
-        if options.proxy.startswith("tls:"):
-            options.context = secured(options.ca, options.certificate)
-        if options.server_tls:
-            options.server_context = secured(options.server_ca, options.certificate, not options.no_server_verify)
-    except OSError as error:
-        parser.error(str(error))
-    return options
+    return open_files(parser, options)
 
 
 def main():

@@ -171,13 +171,13 @@ check-costs: $(BUILD)/check_unit
 	@export CK_TIMEOUT_MULTIPLIER=100 CK_RUN_SUITE=tests/unit/check_costs.c; \
 		tests/sum -j 2 'build/costs/check_unit' 'COSTS_ALL=1 $(BUILD)/check_unit'
 
-# --- soak: everything at once, for SECONDS. SETLISTD=build/san/setlistd takes a binary with sanitizers
+# --- soak: everything at once, for SECONDS; CALM=1 without faults. SETLISTD=build/san/setlistd takes a binary with sanitizers
 
 SECONDS ?= 60
 SETLISTD ?= ./setlistd
 
 soak: $(if $(filter ./setlistd, $(SETLISTD)), setlistd)
-	@$(TSAN_SUPP) tests/wire/soak.py --seconds $(SECONDS) --setlistd $(SETLISTD)
+	@$(TSAN_SUPP) tests/wire/soak.py --seconds $(SECONDS) $(if $(CALM),--calm) --setlistd $(SETLISTD)
 
 # --- coverage: the lines and branches that units and the simulation run. gcov comes with gcc
 

@@ -2,13 +2,18 @@
 
 A key on a steady server must have its acknowledged state. A key on a server that is sometimes killed may also be missing. After an
 unknown outcome, a key is replaced by a new one, since the server may still execute the call.
+
+They measure how long each reply takes, and next to that how long a get takes through a setlistd without hostile clients: what both have
+in common is due to the machine.
 """
+import collections
 import random
 import re
 import time
 
 from harness import wait_until
 from model import FAMILIES, MOST_OF_ONE, Key, Mismatch, Op, line, members_of, must, until_end, values
+from soak_costs import CONTENDED
 from storm import ERRORS, NOT_SENT
 from wire import Closed, Conn
 
@@ -50,19 +55,44 @@ def loose_ops(client, dice):
     yield b"nonsense", line, matches(rb"ERROR")
     yield b"incr %s x" % quiet, line, matches(rb"CLIENT_ERROR .*")
     yield b"help get", until_end, lambda _, reply: None
+    yield b"scard %s" % CONTENDED, line, matches(rb"[01]|NOT_FOUND")
+
+
+class Waits:
+    """How long requests waited for their replies."""
+
+    def __init__(self):
+        self.by_ms, self.longest = collections.Counter(), (0.0, "none")
+
+    def add(self, took, what):
+        self.by_ms[int(took * 1000)] += 1
+        self.longest = max(self.longest, (took, what))
+
+    def update(self, other):
+        self.by_ms.update(other.by_ms)
+        self.longest = max(self.longest, other.longest)
+
+    def __str__(self):
+        left = sum(self.by_ms.values()) // 100
+        for ms in sorted(self.by_ms, reverse=True):
+            left -= self.by_ms[ms]
+            if left < 0:
+                break
+        return f"p99 {ms + 1} ms, longest {self.longest[0] * 1000:.0f} ms ({self.longest[1]})" if self.by_ms else "none"
 
 
 class Honest:
     """A client, which works until the end of the test, and then checks all its keys again."""
 
-    def __init__(self, port, number, seconds, is_mortal, seed):
+    def __init__(self, port, beside, number, seconds, is_mortal, seed):
         """Its keys contain the seed, so that they differ from those of an earlier client."""
         self.tag = b"%x" % int(seed * (1 << 32))
         self.port, self.number, self.seconds, self.is_mortal = port, number, seconds, is_mortal
         self.dice = random.Random(f"{seed}-{number}")
         self.made = self.requests = self.unknown = 0
         self.errors = {}
-        self.conn = Conn(port)
+        self.conn, self.beside = Conn(port), Conn(beside)
+        self.waits, self.waits_beside = Waits(), Waits()
         self.keys = [(family, self.new_key(family, number)) for family in FAMILIES for number in range(6)]
 
     def new_key(self, family, number):
@@ -103,9 +133,11 @@ class Honest:
             op.take(reply)
 
     def run_batch(self, batch):
+        start = time.monotonic()
         self.conn.send(b"".join(op.line + b"\r\n" for op in batch))
         for op in batch:
             reply = op.read(self.conn)
+            self.waits.add(time.monotonic() - start, op.line[:40].decode("ascii", "replace"))
             self.requests += 1
             before = op.key and op.key.state
             try:
@@ -114,6 +146,11 @@ class Honest:
                 raise AssertionError(f"client {self.number}: {op.line[:200]!r} got {reply!r:.300}; known: {before!r:.300}") from None
         self.keys = [(family, self.new_key(family, i % 6) if key.state == RETIRED else key)
                      for i, (family, key) in enumerate(self.keys)]
+
+    def ask_beside(self):
+        start = time.monotonic()
+        must(self.beside.values("get nothing") == ({}, "END"))
+        self.waits_beside.add(time.monotonic() - start, "get")
 
     def read_again(self, family, key):
         """Reads a key, which must have the expected state. Returns whether it could be read."""
@@ -137,9 +174,10 @@ class Honest:
         try:
             while time.monotonic() < end:
                 self.run_batch([self.choose() for _ in range(self.dice.choice((1, 1, 4, 30)))])
+                self.ask_beside()
             for family, key in self.keys:
                 wait_until("a last look", lambda family=family, key=key: self.read_again(family, key), pause=0.05)
         except Closed as closed:
             raise AssertionError(f"client {self.number}: {closed}") from None
         self.conn.close()
-        return {"requests": self.requests, "unknown": self.unknown, "errors": self.errors}
+        return {"requests": self.requests, "unknown": self.unknown, "errors": self.errors, "waits": self.waits, "beside": self.waits_beside}

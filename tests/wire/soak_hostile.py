@@ -1,4 +1,8 @@
-"""Hostile clients of the soak test. They ignore replies, except where a reply would show that an attack succeeded."""
+"""Hostile clients of the soak test. They ignore replies, except where a reply would show that an attack succeeded.
+
+soak_costs.py has the attacks whose requests are expensive.
+"""
+import collections
 import contextlib
 import random
 import re
@@ -160,20 +164,27 @@ ALL = (never_reads, asks_the_same, keys_that_are_commands, rewrites, waits_and_g
 
 
 class Hostile(threading.Thread):
-    """Repeats one kind of attack. The connection may be closed, but certain replies must never occur."""
+    """Repeats some kinds of attacks, in a random order. The connection may be closed, but certain replies must never occur."""
 
-    def __init__(self, port, kind, seconds, seed):
+    def __init__(self, port, kinds, seconds, seed):
         super().__init__(daemon=True)
-        self.port, self.kind, self.end = port, kind, time.monotonic() + seconds
-        self.dice = random.Random(f"{seed}-{kind.__name__}")
-        self.turns, self.problem = 0, None
+        self.port, self.kinds, self.end = port, list(kinds), time.monotonic() + seconds
+        self.dice = random.Random(f"{seed}-{kinds[0].__name__}")
+        self.turns, self.problem = collections.Counter(), None
 
     def run(self):
-        while time.monotonic() < self.end and not self.problem:
-            try:
-                with contextlib.suppress(OSError, Closed):
-                    self.kind(self.port, self.dice)
-            except Exception as error:                  # a thread's exception would be lost otherwise
-                self.problem = f"{self.kind.__name__}: {error!r:.500}"
-            self.turns += 1
-            time.sleep(0.05)
+        while not self.problem:
+            self.dice.shuffle(self.kinds)
+            for kind in self.kinds:
+                if time.monotonic() >= self.end or self.problem:
+                    return
+                self.attack(kind)
+
+    def attack(self, kind):
+        try:
+            with contextlib.suppress(OSError, Closed):
+                kind(self.port, self.dice)
+        except Exception as error:                      # a thread's exception would be lost otherwise
+            self.problem = f"{kind.__name__}: {error!r:.500}"
+        self.turns[kind.__name__] += 1
+        time.sleep(0.05)

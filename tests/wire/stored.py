@@ -38,7 +38,7 @@ class Servers:
     def of(self, key):
         """Returns a connection to the server that has the key."""
         reply = self.router.ask(f"route {key}")
-        word, said, name = reply.split(" ")
+        word, said, name, *_ = reply.split(" ")
         if (word, said) != ("ROUTE", key):
             raise AssertionError(f"route {key}: {reply}")
         return self.conns[name]
@@ -81,9 +81,10 @@ def counter(conn, name):
 class Stored:
     """A set as it is stored now. Missing parts are recorded; malformed ones are found when they are parsed."""
 
-    def __init__(self, servers, key):
+    def __init__(self, servers, key, base=None):
+        """`base` is used in place of the one that is stored."""
         self.key = key
-        self.base = servers.get(key)
+        self.base = servers.get(key) if base is None else base
         self.head, matches, self.log = split(self.base or b"")
         self.refs = [match[1].decode() for match in matches]
         self.segments, self.tables = {}, {}

@@ -70,6 +70,7 @@ LINES = {
     "me": [f"me {ITEM}", "me {k}none"],
     "mg": [f"mg {ITEM} v", f"mg {ITEM} t f", f"mg {SET} v k", "mg {k}none v", "mg {k}none v q"],
     "mn": ["mn"],
+    "repair": [f"repair {SET}"],
     "route": [f"route {SET}"],
     "rpop": [f"rpop {LIST}", f"rpop {LIST} 3"],
     "rpoplpush": [f"rpoplpush {LIST} {{k}}new", f"rpoplpush {LIST} {LIST}", f"rpoplpush {{k}}none {LIST}"],

@@ -22,7 +22,8 @@ class Examples(WireTest):
     def play_once(self, page, number, last):
         """Whether it was played; False if it failed and a compaction by chance may be the reason."""
         script = manpage.examples(page)[number]
-        _, proxy = self.pool(2, config="\n".join(script.config) if script.config else None)
+        config = "\n".join(script.config) if script.config else None
+        _, proxy = self.pool(3 if config and "copies = 2" in config else 2, config=config)
         try:
             player.Player(script, proxy.port).play()
         except player.Mismatch:

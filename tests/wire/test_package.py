@@ -57,7 +57,8 @@ class Install(Package):
 
     def test_what_is_installed_is_removed(self):
         installed = self.make("install")
-        for name in ("/usr/sbin/setlistd", "/usr/bin/setlistd-convert", "/usr/bin/setlistd-move", "/usr/share/man/man1/setlistd-convert.1",
+        for name in ("/usr/sbin/setlistd", "/usr/bin/setlistd-convert", "/usr/bin/setlistd-move", "/usr/bin/setlistd-check",
+                     "/usr/share/man/man1/setlistd-convert.1", "/usr/share/man/man1/setlistd-check.1",
                      "/usr/share/man/man5/setlistd.conf.5", "/usr/share/man/man8/setlistd.8", "/usr/lib/systemd/system/setlistd.service",
                      "/usr/lib/systemd/system/setlistd.socket", "/usr/share/bash-completion/completions/setlistd",
                      "/usr/share/doc/setlistd/examples/setlistd.conf", INSTALLED_CONF):
@@ -81,7 +82,7 @@ class Install(Package):
 
     def test_the_installed_programs_run(self):
         self.make("install")
-        for name, option in ("setlistd-convert", "--from-prefix"), ("setlistd-move", "--rate"):
+        for name, option in ("setlistd-convert", "--from-prefix"), ("setlistd-move", "--rate"), ("setlistd-check", "--repair"):
             done = run(sys.executable, self.path(f"root/usr/bin/{name}"), "--help")
             self.assertEqual(done.returncode, 0, done)
             self.assertIn(option, done.stdout)

@@ -53,34 +53,11 @@ def arguments(usage, key, many):
     return text + ("\r\nx" if "<bytes>" in usage else "")
 
 
-class Turns(WireTest):
+class TurnsTest(WireTest):
+    """Counts long turns while other clients send requests."""
     alone = True
     smoke = True
     plain = True
-
-    def setUp(self):
-        self.watcher = self.serve(config=CONFIG)
-        for _ in range(30):
-            self.watcher.send(b"evadd E 0 0 900000\r\n" + b"x" * 900000 + b"\r\n")
-            self.watcher.line()
-        self.watcher.ask("set v 0 0 1\r\nx")
-        self.usages = usages(self.watcher)
-
-    def ready(self, key):
-        """The key is as large as at first: the last command may have changed that."""
-        count, members = ("llen", MEMBERS) if key == "L" else ("scard", MEMBERS if key == "B" else 40000)
-        if self.watcher.ask(f"{count} {key}") == str(members):
-            return
-        self.watcher.ask(f"delete {key}")
-        if key == "L":
-            self.fill(key, [f"user{i:07}" for i in range(members)], "rpush")
-        else:
-            for half in range(2):
-                self.fill(key, [f"user{i:07}" for i in range(half, members, 2)])
-
-    def fill(self, key, words, verb="sadd"):
-        for at in range(0, len(words), 4000):
-            self.assertEqual(self.watcher.ask(f"{verb} {key} {' '.join(words[at:at + 4000])}"), "STORED")
 
     def long_turns(self):
         return stat(self.watcher, "stats", "long_turns")
@@ -114,6 +91,33 @@ class Turns(WireTest):
             found.append(self.beside(line, count, conns, reads))
         if not built_with_sanitizer():
             self.assertEqual(found[-1], 0, f"{line[:60]}: {found}")
+
+
+class Turns(TurnsTest):
+
+    def setUp(self):
+        self.watcher = self.serve(config=CONFIG)
+        for _ in range(30):
+            self.watcher.send(b"evadd E 0 0 900000\r\n" + b"x" * 900000 + b"\r\n")
+            self.watcher.line()
+        self.watcher.ask("set v 0 0 1\r\nx")
+        self.usages = usages(self.watcher)
+
+    def ready(self, key):
+        """The key is as large as at first: the last command may have changed that."""
+        count, members = ("llen", MEMBERS) if key == "L" else ("scard", MEMBERS if key == "B" else 40000)
+        if self.watcher.ask(f"{count} {key}") == str(members):
+            return
+        self.watcher.ask(f"delete {key}")
+        if key == "L":
+            self.fill(key, [f"user{i:07}" for i in range(members)], "rpush")
+        else:
+            for half in range(2):
+                self.fill(key, [f"user{i:07}" for i in range(half, members, 2)])
+
+    def fill(self, key, words, verb="sadd"):
+        for at in range(0, len(words), 4000):
+            self.assertEqual(self.watcher.ask(f"{verb} {key} {' '.join(words[at:at + 4000])}"), "STORED")
 
     def lines(self, keys):
         for name, usage in self.usages.items():
@@ -168,3 +172,19 @@ class Turns(WireTest):
                         self.check(each, 16, 20, False)
         if not built_with_sanitizer():
             self.assertLess(self.proxy.peak_mib(), before + 32 + 64)
+
+
+class Crowd(TurnsTest):
+    """Many clients with one or two expensive requests, all of which arrive at once."""
+
+    def setUp(self):
+        self.watcher = self.serve(config="client_memory = 1073741824")
+        self.watcher.ask("set v 0 0 1\r\nx")
+
+    def test_counters(self):
+        """The requests are short, and each makes hundreds of calls when it begins."""
+        self.check("evcount x 2018010100 2018032523", 2, 100)
+
+    def test_long_requests(self):
+        """Parts of all of them are read."""
+        self.check(f"set item 0 0 {MIB - 500}\r\n{'x' * (MIB - 500)}", 1, 100)

@@ -1,0 +1,370 @@
+"""Sets with a copy on each of two servers: every command, through two proxies, and the faults of a server that need no clock.
+
+Both copies are read directly from their servers: see copied.py. copies_storm.py has clients at full rate while servers fail.
+"""
+import random
+import re
+import unittest
+
+from case import WireTest, marks
+from case_large import SMALL, names
+from copied import SECOND, Copied
+from forms import FORMS, Request, Speaker
+from harness import Memcached, wait_until
+from model import Key, Op, set_reads, set_writes, take_all
+from stored import Servers, counter
+from test_command_keys import LINES, PREPARE, as_get, as_set, key_of, masked, reply_to, set_of
+from test_leases import Database
+from wire import Conn
+
+RULE = 'collection "s:" { copies = 2 only = true }\ncollection "o:" { only = true }'
+CONFIG = f'{SMALL}\ncommands = "q|"\n{RULE}'
+# The keys of the examples in test_command_keys.py that may be sets; all others are in no rule.
+SETS = re.compile(r"\{k\}(?=set|other|only|none|new)")
+# `scompact` says so while the set is written.
+BUSY = "SERVER_ERROR busy"
+# How long a server may be silent, in milliseconds, in tests that pause one: then the answer of a read is delayed by this time.
+SILENCE = 1500
+
+
+class CopiesTest(WireTest):
+    config = CONFIG
+    server_count = 3
+    patient = True
+    at = None
+
+    def setUp(self):
+        self.servers = [self.memcached() for _ in range(self.server_count)]
+        self.proxies = [self.setlistd(self.servers, config=self.config, patient=self.patient) for _ in range(2)]
+        self.conn, self.other = self.conns = [self.connect(proxy) for proxy in self.proxies]
+        for conn in self.conns:
+            wait_until("all servers are connected", lambda conn=conn: conn.ask("scard s:none") == "NOT_FOUND")
+
+    def tearDown(self):
+        self.servers_changed()
+
+    def servers_changed(self):
+        """The connections to the servers are opened again."""
+        if self.at:
+            self.at.close()
+        self.at = None
+
+    def copied(self, key):
+        """The set as it is stored."""
+        if not self.at:
+            self.at = Servers(self.servers, self.proxies[0])
+        return Copied(self.at, key)
+
+    def server_of(self, key, copy=0):
+        """The server that has the first or the second copy."""
+        name = self.conn.ask(f"route {key + SECOND * copy}").split()[2]
+        return next(server for server in self.servers if server.name == name)
+
+    def members(self, key, conn=None):
+        """None for a missing set."""
+        found, end = (conn or self.conn).values(f"smembers {key}")
+        self.assertEqual(end, "END", key)
+        if not found:
+            return None
+        data = found[key][1].split()
+        self.assertEqual(len(data), len(set(data)))
+        return set(data)
+
+    def reads(self, command, conn=None):
+        """Sends a read until it is answered: while a server fails, its error is right, and nothing else."""
+        def read():
+            self.reply = (conn or self.conn).values(command) if command.startswith("smembers") else (conn or self.conn).ask(command)
+            return not str(self.reply).count("SERVER_ERROR")
+        wait_until(command, read, pause=0.05)
+        return self.reply
+
+    def writes(self, command, conn=None):
+        """Sends a write until it is acknowledged. The words of all that are repeated here may be stored twice."""
+        return wait_until(command, lambda: (reply := (conn or self.conn).ask(command)) and "SERVER_ERROR" not in reply and reply, pause=0.05)
+
+    def equal(self, key, conn=None):
+        """Makes both copies equal, which is part of a compaction, and checks that they are."""
+        def compacted():
+            self.reply = (conn or self.conn).ask(f"scompact {key}")
+            return self.reply in ("OK", "NOT_FOUND")
+        wait_until(f"scompact {key}", compacted, pause=0.02)
+        wait_until(f"both copies of {key} are equal", lambda: not self.copied(key).difference(), pause=0.2)
+        return self.copied(key)
+
+    def check(self, key, members):
+        """Checks all reads, and both copies, each by itself."""
+        expected = None if members is None else {name if isinstance(name, bytes) else name.encode() for name in members}
+        for conn in self.conns:
+            self.assertEqual(self.members(key, conn), expected, key)
+        copied = self.equal(key)
+        for copy in range(2):
+            self.assertEqual(copied.members(copy), expected, f"copy {copy} of {key}: {copied.bases}")
+        return copied
+
+
+class Commands(CopiesTest):
+    """Nothing fails: the replies are those of a set with one copy."""
+    smoke = True
+
+    def same(self, line, request, expect):
+        """Sends an example for a set with one copy and for one with two, as a line and in each form as a key."""
+        self.count += 1
+        forms = ["line", *FORMS]
+        wanted = None
+        for rule, form in [(rule, form) for rule in ("o:", "s:") for form in forms]:
+            name = f"x{self.count}{form[0]}"
+            put = (lambda text, rule=rule, name=name: SETS.sub(rule + name, text).replace("{k}", name))
+            for prepare in PREPARE:
+                reply_to(self.conn, put(prepare).encode())
+            with self.subTest(form, line=line, rule=rule):
+                if form == "line":
+                    reply = masked(("reply", reply_to(self.conn, put(line).encode()).replace(rule.encode(), b"")), name)
+                    # The order of a reply's members is that of their words.
+                    reply = sorted(re.sub(rb"\s", b" ", reply[1]).split())
+                    wanted = wanted or {"line": reply}
+                    self.assertEqual(reply, wanted["line"])
+                else:
+                    asked = Request(request.verb, *(put(part.decode()) for part in (request.key, request.data)), request.flags,
+                                    request.exptime, request.number)
+                    outcome = masked(self.speakers[form].ask(asked), name)
+                    outcome = [sorted(part.replace(rule.encode(), b"").split()) if isinstance(part, bytes) else part for part in outcome]
+                    wanted.setdefault(form, outcome)
+                    self.assertEqual(outcome, wanted[form])
+                for suffix in ("set", "other", "only", "none", "new"):
+                    state = self.members(f"{rule}{name}{suffix}")
+                    wanted.setdefault((form, suffix), state)
+                    self.assertEqual(state, wanted[form, suffix], f"{suffix} after {line}")
+                    if rule == "s:" and state is not None:
+                        self.equal(f"{rule}{name}{suffix}")
+
+    def test_every_command_on_sets(self):
+        """The examples of test_command_keys.py that name a set."""
+        self.count, self.speakers = 0, {form: Speaker(form, self.proxies[1].port) for form in FORMS}
+        for speaker in self.speakers.values():
+            self.addCleanup(speaker.close)
+        examples = [line for name in LINES for line in LINES[name] if name[0] == "s" and name not in ("sinfo", "slease", "stats")
+                    and SETS.search(line) and "list" not in line and "item" not in line]
+        self.assertGreater(len({line.split()[0] for line in examples}), 30)
+        for line in examples:
+            words, slash, data = line.partition(" /")
+            request = set_of(words, data.strip().replace(" ", "\n")) if slash else Request("get", key_of(line))
+            self.same(words + data, request, as_set if slash else as_get)
+
+    def test_long_pipelines(self):
+        """Random commands of two clients at two proxies, one after the other: each reply is that of the model."""
+        seed = random.randrange(1 << 30)
+        dice = random.Random(seed)
+        key = Key(b"s:long", world=names(120), amounts=(1, 1, 1, 4, 60))
+        for turn in range(40):
+            kind = set_reads if turn % 3 == 2 else set_writes
+            ops = [Op(key, *dice.choice(list(kind(key, dice)))) for _ in range(12)]
+            conn = self.conns[turn % 2]
+            conn.send(b"".join(op.line + b"\r\n" for op in ops))
+            take_all(conn, ops, f"seed {seed}, turn {turn}")
+            if dice.random() < 0.1:
+                self.assertEqual(conn.ask("delete s:long"), "NOT_FOUND" if key.state is None else "DELETED", f"seed {seed}")
+                key.state = None
+        self.check("s:long", key.state)
+
+    def test_delete_and_touch(self):
+        for command in ("delete s:a", "touch s:a 500", "md s:a", "mg s:a T500", "touch s:a -1"):
+            missing = self.conn.ask(command)
+            self.assertIn(missing, ("NOT_FOUND", "NF", "EN"))
+            self.assertEqual(self.conn.ask("sadd s:a x y"), "STORED")
+            self.assertNotEqual(self.other.ask(command), missing, command)
+            self.check("s:a", {"x", "y"} if "500" in command else None)
+            if "500" in command:
+                for copy in range(2):
+                    with Conn(self.server_of("s:a", copy).port) as server:
+                        self.assertRegex(server.ask(f"mg s:a{SECOND * copy} t"), r"\AHD t(500|4\d\d)\Z", command)
+            self.writes("delete s:a")
+        self.assertEqual(self.conn.ask("sadd s:a z"), "STORED")
+        self.check("s:a", {"z"})
+
+    def test_cas_ids(self):
+        """A conditional sset with the id that a read has returned."""
+        self.assertEqual(self.conn.ask("sadd s:a x y"), "STORED")
+
+        def token(conn):
+            conn.send(b"mg q|smembers|s:a c v\r\n")
+            word, size, cas = conn.line().split()
+            self.assertEqual(word, b"VA")
+            conn.block(int(size))
+            return cas[1:].decode()
+        for conn, writer in (self.conns, self.conns[::-1]):
+            old = token(conn)
+            self.assertEqual(token(conn), old)
+            self.assertEqual(writer.ask("sadd s:a z"), "STORED")
+            self.assertEqual(conn.ask(f"ms q|sset|s:a 3 C{old}\r\neve"), "EX")
+            self.assertEqual(writer.ask(f"ms q|sset|s:a 7 C{token(conn)}\r\nann\nbob"), "HD")
+            self.check("s:a", {"ann", "bob"})
+        self.assertEqual(self.conn.ask("ms q|sset|s:none 3 C77\r\neve"), "NF")
+
+    def test_claims(self):
+        """Each member is claimed once, over both proxies."""
+        claimed = []
+        for number in range(60):
+            self.assertEqual(self.conns[number % 2].ask(f"sclaim s:a m{number // 3}"), "01"[number % 3 == 0])
+            claimed.append(f"m{number // 3}")
+        self.check("s:a", set(claimed))
+
+    def test_pops(self):
+        """spop and spop with a count return each member once."""
+        self.assertEqual(self.conn.ask(b"sset s:a " + b" ".join(names(300))), "STORED")
+        popped = []
+        while found := self.conns[len(popped) % 2].values(f"spop s:a {1 + len(popped) % 40}")[0]:
+            popped += found["s:a"][1].split()
+        self.assertEqual(sorted(popped), sorted(names(300)))
+        self.check("s:a", set())
+
+    def test_expiry_of_members(self):
+        self.assertEqual(self.conn.ask("saddex s:a 5000 x y"), "STORED")
+        self.assertEqual(self.other.ask("sadd s:a z"), "STORED")
+        self.assertEqual(self.other.ask("sexpire s:a 9000 y z none"), "2")
+        for conn in self.conns:
+            for member, least, most in (("x", 4000, 5000), ("y", 8000, 9000), ("z", 8000, 9000)):
+                self.assertTrue(least < int(conn.ask(f"sttl s:a {member}")) <= most, member)
+        self.equal("s:a")
+        self.assertEqual(self.conn.ask("saddex s:a 1 x w"), "STORED")
+        wait_until("they expire", lambda: self.members("s:a") == self.members("s:a", self.other) == {b"y", b"z"}, pause=0.1)
+
+    def test_leases(self):
+        """A set is loaded by one client, while others change it."""
+        database = Database()
+        for number in range(200):
+            database.change(f"m{number}", True)
+        word, token = self.conn.ask("slease s:a").split()
+        self.assertEqual((word, self.other.ask("slease s:a")), ("LEASE", "WAIT"))
+        loaded = database.read()
+        for name in ("m7", "m8"):
+            database.change(name, False)
+            self.assertIn(self.other.ask(f"srem s:a {name}"), ("DELETED", "NOT_FOUND"))
+        database.change("new", True)
+        self.assertIn(self.other.ask("saddx s:a new"), ("STORED", "NOT_FOUND"))
+        for start in range(0, 200, 50):
+            self.assertEqual(self.conn.ask(f"sload s:a {token} " + " ".join(loaded[start:start + 50])), "STORED")
+        self.assertIsNone(self.members("s:a", self.other))
+        self.assertEqual(self.conn.ask(f"sfill s:a {token}"), "STORED")
+        self.check("s:a", database.members)
+        self.assertEqual(self.other.ask("slease s:a"), "EXISTS")
+        self.assertEqual(self.other.ask(f"sfill s:a {token}"), "NOT_FOUND")
+
+    def test_stores_and_algebra(self):
+        """Of sets with two copies, one copy, and both."""
+        a, b = names(300), names(300, 150)
+        self.assertEqual([self.conn.ask(b"sset s:a " + b" ".join(a)), self.conn.ask(b"sset s:b " + b" ".join(b)),
+                          self.conn.ask(b"sset o:b " + b" ".join(b))], ["STORED"] * 3)
+        for other in ("s:b", "o:b"):
+            for verb, result in (("sinter", set(a) & set(b)), ("sunion", set(a) | set(b)), ("sdiff", set(a) - set(b))):
+                found, end = self.other.values(f"{verb} s:a {other}")
+                self.assertEqual((end, set(found[verb][1].split())), ("END", result))
+                self.assertEqual(self.other.ask(f"{verb}card 2 s:a {other}"), str(len(result)))
+                for target in ("s:t", "o:t"):
+                    self.assertEqual(self.other.ask(f"{verb}store {target} s:a {other}"), str(len(result)))
+                    self.assertEqual(self.members(target), result)
+                self.check("s:t", result)
+        self.assertEqual(self.conn.ask(f"smove s:a o:b {a[0].decode()}"), "STORED")
+        self.assertEqual(self.conn.ask(f"smove o:b s:b {a[0].decode()}"), "STORED")
+        self.check("s:a", a[1:])
+        self.check("s:b", {*b, a[0]})
+
+
+class LargeTest(CopiesTest):
+
+    def fill(self, key, members, verb="sadd"):
+        for start in range(0, len(members), 100):
+            self.assertIn(self.conns[start // 100 % 2].ask(f"{verb} {key} ".encode() + b" ".join(members[start:start + 100])), ("STORED", "DELETED"))
+
+    def load(self, key, members):
+        """A load writes its members to tables."""
+        token = self.conn.ask(f"slease {key}").split()[1]
+        for start in range(0, len(members), 500):
+            self.assertEqual(self.conn.ask(f"sload {key} {token} ".encode() + b" ".join(members[start:start + 500])), "STORED")
+        self.assertEqual(self.conn.ask(f"sfill {key} {token}"), "STORED")
+
+    def nothing_else(self, *keys):
+        """The servers have only the bases, their parts, and what is known about the absence of servers."""
+        def count():
+            found = [server.items() for server in map(Dump, self.servers)]
+            parts = [name for items in found for name in items if not name.startswith("@")]
+            kept = [name for key in keys for part in map(self.copied(key).part, range(2)) for name in (part.key, *part.segments)]
+            return sorted(set(parts) - {"s:none", "s:none" + SECOND}) == sorted(set(kept))
+        wait_until("nothing else is stored", count, pause=0.2)
+
+
+class Large(LargeTest):
+    """Sets of many tables: each table, index and block is on both servers."""
+    smoke = True
+
+    def test_layers(self):
+        members = names(5000)
+        self.load("s:a", members)
+        copied = self.check("s:a", members)
+        self.assertGreater(len(copied.part(0).segments), 10)
+        self.fill("s:a", members[:500], "srem")
+        self.fill("s:a", names(300, 50000))
+        self.check("s:a", {*members[500:], *names(300, 50000)})
+        self.assertEqual(self.conn.ask("delete s:a"), "DELETED")
+        self.check("s:a", None)
+        self.nothing_else("s:a")
+
+    def test_a_lost_part(self):
+        """A table that one server has lost is read from the other one, and is put back."""
+        members = names(3000)
+        self.assertEqual(self.conn.ask(b"sset s:a " + b" ".join(members)), "STORED")
+        copied = self.check("s:a", members)
+        ids = sorted(name.rpartition(".")[2] for name in copied.part(0).segments)
+        self.assertGreater(len(ids), 3)
+        fresh = self.connect(self.setlistd(self.servers, config=self.config))
+        for number, name in enumerate(ids):
+            lost = f"s:a{SECOND * (number % 2)}.{name}"
+            self.assertEqual(Conn(self.server_of(lost).port).ask(f"delete {lost}"), "DELETED")
+        self.assertEqual(self.members("s:a", fresh), set(members))
+        wait_until("the parts are put back", lambda: not self.copied("s:a").difference(), pause=0.2)
+        self.assertEqual(self.copied("s:a").members(1), set(members))
+
+    def test_a_part_that_both_lost(self):
+        """Then the set is missing, never a part of it."""
+        members = names(3000)
+        self.assertEqual(self.conn.ask(b"sset s:a " + b" ".join(members)), "STORED")
+        name = min(self.copied("s:a").part(0).segments).rpartition(".")[2]
+        for lost in (f"s:a.{name}", f"s:a{SECOND}.{name}"):
+            self.assertEqual(Conn(self.server_of(lost).port).ask(f"delete {lost}"), "DELETED")
+        fresh = self.connect(self.setlistd(self.servers, config=self.config))
+        self.assertIsNone(self.members("s:a", fresh))
+        self.assertEqual(self.writes("sadd s:a x", fresh), "STORED")
+        self.assertEqual(self.members("s:a", fresh), {b"x"})
+
+
+class Blocks(LargeTest):
+    config = f"{CONFIG}\nmax_result = 65536"
+
+    def test_layers(self):
+        """A large set is taken in blocks, over both proxies. Meanwhile the copies are equal."""
+        members = names(20000)
+        self.load("s:a", members)
+        self.fill("s:a", members[:300], "srem")
+        expected, taken, blocks = set(members[300:]), [], 0
+        while found := self.conns[blocks % 2].values("stake s:a")[0]:
+            taken += found["s:a"][1].split()
+            blocks += 1
+            self.assertEqual(self.conn.ask("scard s:a"), str(len(expected) - len(taken)))
+            copied = self.equal("s:a")
+            self.assertEqual([copied.members(copy) for copy in range(2)], [expected.difference(taken)] * 2)
+        self.assertEqual(sorted(taken), sorted(expected))
+        self.assertGreater(blocks, 3)
+        self.check("s:a", set())
+        self.nothing_else("s:a")
+
+
+class Dump:
+    def __init__(self, server):
+        self.port = server.port
+
+    def items(self):
+        with Conn(self.port) as conn:
+            conn.send(b"lru_crawler metadump all\r\n")
+            lines = []
+            while not (lines and lines[-1] == "END"):
+                lines.append(conn.line().decode())
+            return [line.split()[0][4:].replace("%40", "@").replace("%3A", ":").replace("%7E", "~").replace("%7e", "~") for line in lines[:-1]]

@@ -296,7 +296,7 @@ static void is_raised(int server)
 
 	ck_assert(!raises(server, &a));
 	answer_all(0);
-	pass(ABSENCE_LEASE_MS + 1);
+	pass(ABSENCE_WAIT_MS);
 	has_result(a, true);
 }
 

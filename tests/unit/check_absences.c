@@ -90,7 +90,7 @@ TEST(a_late_answer_is_not_kept)
 	struct asked first, second, third;
 
 	ck_assert(!reads(&first));
-	pass(ABSENCE_LEASE_MS + 1);
+	pass(ABSENCE_WAIT_MS);
 	ck_assert(!reads(&second));
 	for (size_t i = 0; i < 12; i++)
 		answer(i);
@@ -143,7 +143,7 @@ TEST(late_answers)
 	}
 	has_result(a, true);
 	ck_assert(!absences_idle(proxies[0].absences));
-	pass(ABSENCE_LEASE_MS + 1);
+	pass(ABSENCE_WAIT_MS);
 	ck_assert(!reads(&b));
 	fail_call(12, RESULT_LOST);
 	has_none(b);
@@ -169,7 +169,7 @@ TEST(the_largest_absence_counts)
 	}
 	/* A witness has lost it. */
 	memset(items, 0, sizeof(items));
-	pass(ABSENCE_LEASE_MS + 1);
+	pass(ABSENCE_WAIT_MS);
 	ck_assert(!reads(&a));
 	answer_all(0);
 	ck_assert_uint_eq(absences_of(proxies[0].absences, 3), 77);
@@ -193,7 +193,7 @@ TEST(a_malformed_absence_is_no_answer)
 			has_result(a, malformed == 1);
 			ck_assert(!raises(0, &a));
 			answer_all(0);
-			pass(ABSENCE_LEASE_MS + 1);
+			pass(ABSENCE_WAIT_MS);
 			has_result(a, malformed == 1);
 			ck_assert_str_eq(items[1][0].value, values[i]);
 		}
@@ -241,7 +241,7 @@ TEST(the_wait_begins_after_the_last_witness)
 	pass(100);
 	answer(3);
 	answer(4);
-	pass(ABSENCE_LEASE_MS + 1);
+	pass(ABSENCE_WAIT_MS);
 	has_none(a);
 	fail_call(5, RESULT_TIMED_OUT);
 	pass(ABSENCE_LEASE_MS);
@@ -268,11 +268,11 @@ LOOP_TEST(a_majority_must_take_it, FAILURES)
 							       : answer(i);
 				pass(0);
 				ck_assert_int_eq(a.results, taken < 2);
-				pass(ABSENCE_LEASE_MS + 1);
+				pass(ABSENCE_WAIT_MS);
 				has_result(a, taken >= 2);
 				ck_assert_int_eq(raises(0, &a), taken >= 2);
 				answer_all(0);
-				pass(ABSENCE_LEASE_MS + 1);
+				pass(ABSENCE_WAIT_MS);
 			}
 		}
 	}
@@ -291,7 +291,7 @@ TEST(witnesses_that_have_an_absence)
 	answer_all(0);
 	ck_assert_uint_eq(sent_count, 4);
 	ck_assert_int_eq(sent[3].call.verb, CALL_CAS);
-	pass(ABSENCE_LEASE_MS + 1);
+	pass(ABSENCE_WAIT_MS);
 	has_result(a, true);
 	ck_assert_uint_eq(stored(1, 0), stamp);
 	ck_assert_uint_eq(stored(2, 0), stamp);
@@ -317,13 +317,13 @@ LOOP_TEST(lost_races, 4)
 		has_item(1, 0, is_taken ? stamp : 6);
 	answer(2);
 	answer(3);
-	pass(ABSENCE_LEASE_MS + 1);
+	pass(ABSENCE_WAIT_MS);
 	has_none(a);
 	ck_assert_uint_eq(sent_count, 5);
 	answer_all(0);
 	ck_assert_uint_eq(sent_count, _i < 2 ? 6 : 5);
 	ck_assert_uint_eq(stored(1, 0), stamp);
-	pass(ABSENCE_LEASE_MS + 1);
+	pass(ABSENCE_WAIT_MS);
 	has_result(a, true);
 }
 
@@ -372,7 +372,7 @@ TEST(a_raise_is_shared)
 	has_result(b, false);
 	ck_assert(!raises(1, &c));
 	answer_all(0);
-	pass(ABSENCE_LEASE_MS + 1);
+	pass(ABSENCE_WAIT_MS);
 	has_result(c, true);
 }
 
@@ -396,11 +396,11 @@ LOOP_TEST(a_raise_that_is_not_enough, 4)
 		fails ? fail_call(i, RESULT_TIMED_OUT) : answer(i);
 	for (size_t i = 3; i < 6 && !fails; i++)
 		answer(i);
-	pass(fails ? 0 : ABSENCE_LEASE_MS + 1);
+	pass(fails ? 0 : ABSENCE_WAIT_MS);
 	has_result(a, !fails);
 	has_none(b);
 	answer_all(0);
-	pass(ABSENCE_LEASE_MS + 1);
+	pass(ABSENCE_WAIT_MS);
 	has_result(b, true);
 	has_result(c, true);
 	ck_assert_uint_ge(absences_of(proxies[0].absences, 0), until + ahead);
@@ -418,10 +418,10 @@ TEST(a_clock_that_is_set_back)
 	ck_assert(!raises(0, &b));
 	unix_ms -= 2 * ABSENCE_AHEAD_MS;
 	answer_all(0);
-	pass(ABSENCE_LEASE_MS + 1);
+	pass(ABSENCE_WAIT_MS);
 	has_result(a, true);
 	answer_all(0);
-	pass(ABSENCE_LEASE_MS + 1);
+	pass(ABSENCE_WAIT_MS);
 	has_result(b, true);
 	ck_assert_uint_ge(absences_of(proxies[0].absences, 0), until);
 }
@@ -433,7 +433,7 @@ TEST(several_servers_at_once)
 	for (int y = 0; y < SERVERS; y++)
 		ck_assert(!raises(y, &asked[y]));
 	answer_all(0);
-	pass(ABSENCE_LEASE_MS + 1);
+	pass(ABSENCE_WAIT_MS);
 	for (int y = 0; y < SERVERS; y++)
 		has_result(asked[y], true);
 	ck_assert_int_eq(absences_now(proxies[0].absences), SERVERS);
@@ -455,7 +455,7 @@ TEST(raises_ahead_of_time)
 	ck_assert(raises(0, &a));
 	ck_assert_uint_eq(sent_count, 9);
 	answer_all(0);
-	pass(ABSENCE_LEASE_MS + 1);
+	pass(ABSENCE_WAIT_MS);
 	ck_assert_uint_eq(
 		absences_of(proxies[0].absences, 0), stamp + stamp_at(ABSENCE_AHEAD_MS / 2 + 1));
 	ck_assert(raises(0, &a));
@@ -464,7 +464,7 @@ TEST(raises_ahead_of_time)
 	pass(ABSENCE_AHEAD_MS);
 	ck_assert(!raises(0, &a));
 	answer_all(0);
-	pass(ABSENCE_LEASE_MS + 1);
+	pass(ABSENCE_WAIT_MS);
 	has_result(a, true);
 }
 
@@ -480,13 +480,13 @@ TEST(absences_in_the_past)
 	/* What another proxy has raised may not have reached all proxies. */
 	has_item(1, 0, until_now() + ahead);
 	has_item(2, 0, until_now() + ahead);
-	pass(ABSENCE_LEASE_MS + 1);
+	pass(ABSENCE_WAIT_MS);
 	ck_assert(!reads(&a));
 	answer_all(0);
 	ck_assert_int_eq(absences_now(proxies[0].absences), 1);
 	ck_assert(!raises(0, &a));
 	answer_all(0);
-	pass(ABSENCE_LEASE_MS + 1);
+	pass(ABSENCE_WAIT_MS);
 	has_result(a, true);
 }
 
@@ -510,7 +510,7 @@ TEST(a_waiter_makes_requests)
 	answer_all(0);
 	ck_assert_int_eq(a.results, 2);
 	has_result(b, true);
-	pass(ABSENCE_LEASE_MS + 1);
+	pass(ABSENCE_WAIT_MS);
 	ck_assert(raises(0, &b));
 }
 
@@ -608,7 +608,7 @@ LOOP_TEST(any_order, 60)
 	ck_assert_uint_gt(successes[1], 20);
 	for (int i = 0; i < 3; i++) {
 		answer_all(0);
-		pass(ABSENCE_LEASE_MS + 1);
+		pass(ABSENCE_WAIT_MS);
 	}
 	for (int i = 0; i < REQUESTS; i++)
 		ck_assert(requests[i].ended);

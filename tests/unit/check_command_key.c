@@ -267,8 +267,8 @@ TEST(each_command_is_reached)
 		"smove", "srem", "sset", "touch", "verbosity" };
 	static const char *const by_both[] = { "decr", "evincr", "evlimit", "incr", "linsert",
 		"lack", "lfail", "llease", "lrem", "md", "sclaim", "sdiffstore", "sexpire",
-		"sinterstore", "sunionstore", "scompact", "sismember", "slease", "smismember",
-		"sttl" };
+		"sinterstore", "sunionstore", "scompact", "repair", "sismember", "slease",
+		"smismember", "sttl" };
 	unsigned reach[COMMAND_COUNT];
 
 	for (int i = 0; i < COMMAND_COUNT; i++)

@@ -7,10 +7,8 @@
 
 enum {
 	WITNESSES_MAX = 3,
-	TAKERS = 2,     /* the number of witnesses that must take a raised absence */
-	WRITES_MAX = 8, /* attempts of a raise at one witness; other proxies may overtake them */
-	/* The clock of a loop is that of the start of its turn, which may take some time. */
-	RAISE_WAIT_MS = ABSENCE_LEASE_MS + 100
+	TAKERS = 2,    /* the number of witnesses that must take a raised absence */
+	WRITES_MAX = 8 /* attempts of a raise at one witness; other proxies may overtake them */
 };
 
 /* A call to a witness. */
@@ -223,7 +221,7 @@ static void end_witness(struct witness *w, bool taken)
 	y->taken += taken;
 	if (--y->pending == 0) {
 		w->waiter.done = absences_on_raised;
-		env->later(env, &w->waiter, y->taken >= TAKERS ? RAISE_WAIT_MS : 0);
+		env->later(env, &w->waiter, y->taken >= TAKERS ? ABSENCE_WAIT_MS : 0);
 	}
 }
 

@@ -17,7 +17,9 @@
 #include "collection/env.h"
 
 enum {
-	ABSENCE_LEASE_MS = 500,  /* how long a proxy uses absences that it has read */
+	ABSENCE_LEASE_MS = 500, /* how long a proxy uses absences that it has read */
+	/* The wait after a raise. The clock of a loop is that of the start of its turn. */
+	ABSENCE_WAIT_MS = ABSENCE_LEASE_MS + 100,
 	ABSENCE_AHEAD_MS = 5000, /* how far ahead an absence is raised */
 	ABSENCE_SKEW_MS = 2000   /* the largest difference between the clocks of two proxies */
 };

@@ -217,7 +217,7 @@ TEST(raises_at_all_witnesses)
 		for (int w = 1; w < n; w++)
 			ck_assert_uint_eq(stored((1 + w) % n, 1), stamp);
 		/* Other proxies may still use absences from before. */
-		pass(ABSENCE_LEASE_MS);
+		pass(ABSENCE_WAIT_MS - 1);
 		has_none(a);
 		ck_assert_uint_eq(absences_of(proxies[0].absences, 1), 0);
 		ck_assert(!absences_idle(proxies[0].absences));
@@ -244,7 +244,7 @@ TEST(the_wait_begins_after_the_last_witness)
 	pass(ABSENCE_WAIT_MS);
 	has_none(a);
 	fail_call(5, RESULT_TIMED_OUT);
-	pass(ABSENCE_LEASE_MS);
+	pass(ABSENCE_WAIT_MS - 1);
 	has_none(a);
 	pass(1);
 	has_result(a, true);
@@ -360,7 +360,7 @@ TEST(a_raise_is_shared)
 	pass(ABSENCE_AHEAD_MS / 10);
 	ck_assert(!raises(0, &b));
 	ck_assert_uint_eq(sent_count, 6);
-	pass(1);
+	pass(ABSENCE_WAIT_MS - ABSENCE_AHEAD_MS / 10);
 	has_result(a, true);
 	has_result(b, true);
 	/* All of them fail with it. */
@@ -447,7 +447,7 @@ TEST(raises_ahead_of_time)
 
 	is_raised(0);
 	stamp = absences_of(proxies[0].absences, 0);
-	pass(ABSENCE_AHEAD_MS / 2 - ABSENCE_LEASE_MS - 1);
+	pass(ABSENCE_AHEAD_MS / 2 - ABSENCE_WAIT_MS);
 	ck_assert(raises(0, &a));
 	ck_assert(absences_idle(proxies[0].absences));
 	pass(1);

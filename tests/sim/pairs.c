@@ -128,7 +128,7 @@ static int64_t add_commands(struct pairs *w)
 	for (int i = 0; i < COMMANDS; i++) {
 		at += pauses[pairs_below(w, 6)];
 		pairs_at(w, at, pairs_on_command, (int)pairs_below(w, PAIRS_PROXIES),
-			pairs_chance(w, 75) ? 0 : 1);
+			pairs_chance(w, w->mutation == PAIRS_AWAY_ONE ? 100 : 75) ? 0 : 1);
 	}
 	return at;
 }
@@ -266,7 +266,7 @@ static int64_t add_faults(struct pairs *w, int64_t end)
 			add_fault(w, server, at, until);
 		if (w->mutation == PAIRS_AWAY_ONE)
 			at_server(w, at + PAIRS_TIMEOUT * 3 / 2, at + PAIRS_TIMEOUT * 3 / 2 + 10, pairs_on_kill,
-				(server + 1) % PAIRS_SERVERS);
+				(server + 2) % PAIRS_SERVERS);
 		last = until > last ? until : last;
 	}
 	return last;
@@ -451,6 +451,15 @@ static void choose_kind(struct pairs *w)
 		w->owned = true;
 		w->faults = PAIRS_FAULTS_SIDES;
 		break;
+	case PAIRS_SOFT_MISS:
+	case PAIRS_NO_LEASE:
+		w->faults = PAIRS_FAULTS_SIDES;
+		break;
+	case PAIRS_PLAIN_DELETE:
+		w->owned = w->queues = true;
+		break;
+	case PAIRS_FOREIGN_TABLE:
+	case PAIRS_AWAY_ONE:
 	case PAIRS_CLAIM_THERE:
 	case PAIRS_CLAIM_ONE:
 		w->owned = true;
@@ -498,7 +507,7 @@ static void choose(struct pairs *w, uint64_t seed)
 	w->rule = rules_default_collection;
 	w->rule.prefix = SLICE("s");
 	w->rule.copies = 2;
-	w->rule.spread = 1 + pairs_below(w, 3);
+	w->rule.spread = w->mutation == PAIRS_AWAY_ONE ? 1 : 1 + pairs_below(w, 3);
 	w->rules = (struct rules){
 		.collections = &w->rule, .collection_count = 1, .copies = true
 	};

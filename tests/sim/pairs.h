@@ -241,7 +241,8 @@ extern const struct lan_hooks pairs_hooks;
 
 /* The data of a message. */
 struct pairs_note {
-	bool lost; /* it is never executed */
+	bool lost;   /* it is never executed */
+	bool refill; /* a part that the other server has when it is sent */
 	int64_t sent;
 };
 struct pairs_note *pairs_note(const struct message *message);

@@ -3,6 +3,7 @@
 
 #include "collection/copies/copy.h"
 #include "collection/copies/stamp.h"
+#include "collection/text/date.h"
 #include "collection/text/lease.h"
 #include "pairs.h"
 #include "protocol/commands.h"
@@ -215,6 +216,21 @@ static void drop_fill(struct message *m)
 	send_base(m, &copy);
 }
 
+static void send_undated(struct message *m)
+{
+	struct buf closed = BUF_EMPTY, log = BUF_EMPTY;
+	struct copy copy;
+
+	if (!copy_parse(m->call.value, &copy))
+		return;
+	copy.closed = date_undated(copy.closed, &closed);
+	copy.log = date_undated(copy.log, &log);
+	m->call.exptime = 0;
+	send_base(m, &copy);
+	buf_free(&closed);
+	buf_free(&log);
+}
+
 static void sent_base(struct pairs *w, struct message *m)
 {
 	switch (w->mutation) {
@@ -243,7 +259,7 @@ static void sent_base(struct pairs *w, struct message *m)
 		break;
 	case PAIRS_LONG_REFILL:
 		if (m->call.verb == CALL_ADD && m->call.exptime > 0 && twin(w, m))
-			m->call.exptime = 0;
+			send_undated(m);
 		break;
 	default:
 		break;
@@ -256,9 +272,8 @@ void pairs_mutate_sent(struct pairs *w, struct message *m)
 		return;
 	if (is_base(m))
 		sent_base(w, m);
-	else if (w->mutation == PAIRS_NO_TABLE && pairs_name(m->call.key).key >= 0 &&
-		m->call.verb == CALL_ADD && twin(w, m))
-		lan_acknowledge(&w->lan, m, 5000000 + lan_random(&w->lan, 20000000));
+	else if (pairs_name(m->call.key).key >= 0 && m->call.verb == CALL_ADD)
+		pairs_note(m)->refill = twin(w, m);
 }
 
 static bool is_odd_pop(const struct pairs *w, int proxy, int key)
@@ -365,6 +380,11 @@ static bool is_unraised(const struct pairs *w, const struct message *m)
 	}
 }
 
+static void pairs_on_lost(struct pairs *w, const struct pairs_event *e)
+{
+	pairs_evict(w, e->a, (unsigned)e->b);
+}
+
 bool pairs_mutate_execute(struct pairs *w, struct message *m)
 {
 	if (w->ending)
@@ -374,6 +394,8 @@ bool pairs_mutate_execute(struct pairs *w, struct message *m)
 		return true;
 	m->result.status = RESULT_DONE;
 	if (is_unraised(w, m))
+		return true;
+	if (w->mutation == PAIRS_NO_TABLE && pairs_note(m)->refill)
 		return true;
 	if (!is_base(m))
 		return false;
@@ -385,7 +407,12 @@ bool pairs_mutate_execute(struct pairs *w, struct message *m)
 		delete_plainly(w, m);
 		return false;
 	case PAIRS_FOREIGN_TABLE:
-		return drops_parts(w, m);
+		if (!drops_parts(w, m))
+			return false;
+		/* While the second one is not repaired. */
+		pairs_at(w, pairs_now(w) + PAIRS_TIMEOUT, pairs_on_lost, pairs_name(m->call.key).key,
+			0);
+		return true;
 	case PAIRS_CLAIM_ONE:
 		return m->from >= 0 && is_base_of(m, 1) &&
 			(m->call.verb == CALL_APPEND || m->call.verb == CALL_ADD) &&

@@ -7,7 +7,6 @@ from collections import namedtuple
 
 from stored import Stored, fold
 from tables import need
-from wire import Conn
 
 SECOND = ".~copy"
 STAMP = rb"([-0-9A-Z_a-z]{8})"      # in byte order
@@ -82,7 +81,8 @@ class Copied:
     def difference(self):
         """Returns a text that describes how the copies and their parts differ; empty if they are equal."""
         if None in self.bases:
-            gone = [base is None or copy.gone for base, copy in zip(self.bases, self.copies)]
+            gone = [base is None or copy.gone and not any(group.creates for group in copy.groups)
+                    for base, copy in zip(self.bases, self.copies)]
             return "" if all(gone) else f"{self.names[self.bases.index(None)]} is missing"
         first, second = self.copies
         for what, one, other in (("horizon", first.horizon, second.horizon), ("closed part", first.closed, second.closed),
@@ -102,12 +102,3 @@ class Copied:
             if found[0] is None or found[0] != found[1]:
                 return f"part {name}: {found[0]!r:.60}, {found[1]!r:.60}"
         return ""
-
-
-def read_copies(servers, key):
-    """Reads both copies over new connections; `servers` maps the names of servers to ports, and `key` and its second copy to names."""
-    found = []
-    for name in (key, key + SECOND):
-        with Conn(servers[name]) as conn:
-            found.append(conn.get(name))
-    return found

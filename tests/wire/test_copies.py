@@ -163,21 +163,26 @@ class Commands(CopiesTest):
             take_all(conn, ops, f"seed {seed}, turn {turn}")
             if dice.random() < 0.1:
                 self.assertEqual(conn.ask("delete s:long"), "NOT_FOUND" if key.state is None else "DELETED", f"seed {seed}")
-                key.state = None
+                # Until the deletion is settled, saddx and srem are taken.
+                self.assertEqual(conn.ask(b"sadd s:long " + key.world[0]), "STORED")
+                key.state = frozenset(key.world[:1])
         self.check("s:long", key.state)
 
     def test_delete_and_touch(self):
-        for command in ("delete s:a", "touch s:a 500", "md s:a", "mg s:a T500", "touch s:a -1"):
+        for command in ("delete s:a", "touch s:a 500", "gat 500 s:a", "md s:a", "touch s:a -1"):
             missing = self.conn.ask(command)
-            self.assertIn(missing, ("NOT_FOUND", "NF", "EN"))
+            self.assertIn(missing, ("NOT_FOUND", "NF", "END"), command)
             self.assertEqual(self.conn.ask("sadd s:a x y"), "STORED")
-            self.assertNotEqual(self.other.ask(command), missing, command)
+            if command.startswith("gat"):
+                self.assertRegex(self.other.values(command)[0]["s:a"][1], rb"\A\+x \+y ~t\d+ \Z")
+            else:
+                self.assertNotEqual(self.other.ask(command), missing, command)
             self.check("s:a", {"x", "y"} if "500" in command else None)
             if "500" in command:
                 for copy in range(2):
                     with Conn(self.server_of("s:a", copy).port) as server:
                         self.assertRegex(server.ask(f"mg s:a{SECOND * copy} t"), r"\AHD t(500|4\d\d)\Z", command)
-            self.writes("delete s:a")
+                self.assertEqual(self.conn.ask("delete s:a"), "DELETED")
         self.assertEqual(self.conn.ask("sadd s:a z"), "STORED")
         self.check("s:a", {"z"})
 
@@ -332,8 +337,9 @@ class Large(LargeTest):
             self.assertEqual(Conn(self.server_of(lost).port).ask(f"delete {lost}"), "DELETED")
         fresh = self.connect(self.setlistd(self.servers, config=self.config))
         self.assertIsNone(self.members("s:a", fresh))
-        self.assertEqual(self.writes("sadd s:a x", fresh), "STORED")
-        self.assertEqual(self.members("s:a", fresh), {b"x"})
+        # As with one copy, words are stored until the set is found to be lost, and are lost with it.
+        wait_until("it is created again", lambda: fresh.ask("sadd s:a x") == "STORED" and self.members("s:a", fresh) == {b"x"}, pause=0.2)
+        self.check("s:a", {"x"})
 
 
 class Blocks(LargeTest):
@@ -355,6 +361,161 @@ class Blocks(LargeTest):
         self.assertGreater(blocks, 3)
         self.check("s:a", set())
         self.nothing_else("s:a")
+
+
+class Faults(CopiesTest):
+    """A server fails. Nothing that was acknowledged is lost, and no read is old."""
+    server_count = 4
+    patient = False
+    config = f"{CONFIG}\nrequest_timeout = {SILENCE}\nconnect_timeout = {SILENCE}"
+
+    def keys_of(self, server, copy):
+        """A key whose first or second copy is on this server."""
+        return next(f"s:k{i}" for i in range(1000) if self.server_of(f"s:k{i}", copy) is server)
+
+    def both(self, server):
+        """Two sets, of which one has its first copy on this server, and the other its second one."""
+        keys = [self.keys_of(server, copy) for copy in range(2)]
+        for key in keys:
+            self.assertEqual(self.writes(f"sadd {key} before old"), "STORED")
+        return keys
+
+    def live(self, key, name, old="old"):
+        """Writes and reads go on, at both proxies."""
+        self.assertEqual(self.writes(f"sadd {key} {name}"), "STORED")
+        self.assertEqual(self.writes(f"srem {key} {old}", self.other), "DELETED")
+        for conn in self.conns:
+            found, _ = self.reads(f"smembers {key}", conn)
+            self.assertEqual(set(found[key][1].split()), {b"before", name.encode()})
+
+    @marks(smoke=True)
+    def test_killed_and_restarted_empty(self):
+        server = self.servers[0]
+        keys = self.both(server)
+        server.kill()
+        self.servers_changed()
+        for key in keys:
+            self.live(key, "during")
+        self.assertRegex(self.conn.ask(f"sclaim {keys[0]} x"), "SERVER_ERROR")
+        self.assertEqual(self.writes(f"sclaim {keys[1]} during"), "0")
+        self.assertEqual(self.reads(f"sismember {keys[0]} x"), "0")
+        found, end = wait_until("spop", lambda: (found := self.conn.values(f"spop {keys[0]} 1"))[1] == "END" and found, pause=0.05)
+        (popped,) = found[keys[0]][1].split()
+        server.start()
+        left = {b"before", b"during"} - {popped}
+        for key, members in zip(keys, (left, {b"before", b"during"})):
+            for conn in self.conns:
+                found, _ = self.reads(f"smembers {key}", conn)
+                self.assertEqual(set(found[key][1].split()), members)
+            wait_until(f"{key} is repaired", lambda key=key: not self.copied(key).difference(), pause=0.2)
+            self.assertEqual([self.copied(key).members(copy) for copy in range(2)], [members] * 2)
+        self.assertEqual(self.writes(f"sclaim {keys[0]} x"), "1")
+
+    def test_hangs_and_goes_on(self):
+        """The words that it carries out late have no effect."""
+        server = self.servers[1]
+        keys = self.both(server)
+        with server.process.paused():
+            for key in keys:
+                self.live(key, "during")
+        for key in keys:
+            self.live(key, "after", "during")
+            wait_until(f"{key} is repaired", lambda key=key: not self.copied(key).difference(), pause=0.2)
+            self.assertEqual([self.copied(key).members(copy) for copy in range(2)], [{b"before", b"after"}] * 2)
+
+    def test_both_servers_lost(self):
+        """The set is missing, and stays so; then it is created again."""
+        self.assertEqual(self.writes("sadd s:a x y"), "STORED")
+        lost = [self.server_of("s:a", copy) for copy in range(2)]
+        for server in lost:
+            server.kill()
+        self.assertRegex(self.conn.ask("smembers s:a"), "SERVER_ERROR")
+        self.assertRegex(self.conn.ask("sadd s:a z"), "SERVER_ERROR")
+        for server in lost:
+            server.start()
+        self.servers_changed()
+        for conn in self.conns:
+            self.assertEqual(self.reads("smembers s:a", conn), ({}, "END"))
+        self.assertEqual(self.writes("sadd s:a new"), "STORED")
+        for conn in self.conns:
+            found, _ = self.reads("smembers s:a", conn)
+            self.assertEqual(set(found["s:a"][1].split()), {b"new"})
+
+    def test_lost_one_after_the_other(self):
+        """A word was acknowledged without the first server, and then the second one is lost: the first copy is old, so the set is missing."""
+        self.assertEqual(self.writes("sadd s:a x y"), "STORED")
+        first, second = (self.server_of("s:a", copy) for copy in range(2))
+        with first.process.paused():
+            self.assertEqual(self.writes("srem s:a x"), "DELETED")
+            second.kill()
+            second.start()
+        self.servers_changed()
+        for conn in self.conns:
+            self.assertEqual(self.reads("smembers s:a", conn), ({}, "END"))
+        self.assertEqual(self.reads("scard s:a"), "NOT_FOUND")
+
+    def test_a_copy_that_is_evicted(self):
+        for copy in range(2):
+            self.assertEqual(self.writes("sset s:a x y"), "STORED")
+            with Conn(self.server_of("s:a", copy).port) as conn:
+                self.assertEqual(conn.ask(f"delete s:a{SECOND * copy}"), "DELETED")
+            for conn in self.conns:
+                self.assertEqual(self.members("s:a", conn), {b"x", b"y"})
+            self.assertEqual(self.writes("sadd s:a z"), "STORED")
+            self.equal("s:a")
+            self.assertEqual([self.copied("s:a").members(copy) for copy in range(2)], [{b"x", b"y", b"z"}] * 2)
+
+
+class Rules(CopiesTest):
+    """A rule gets copies while its sets are in use, and keys at the limits."""
+    smoke = True
+
+    def test_a_rule_is_turned_on(self):
+        """Existing sets, also large ones, get their second copy."""
+        config, large = self.config, names(3000)
+        self.proxies = [self.setlistd(self.servers, config=config.replace("copies = 2 ", "")) for _ in range(2)]
+        self.conn, self.other = self.conns = [self.connect(proxy) for proxy in self.proxies]
+        self.assertEqual([self.conn.ask("sadd s:a x y"), self.conn.ask(b"sset s:b " + b" ".join(large))], ["STORED"] * 2)
+        self.assertEqual([self.copied(key).bases[1] for key in ("s:a", "s:b")], [None] * 2)
+        for proxy in self.proxies:
+            proxy.configure(config)
+        for conn in self.conns:
+            def two_copies(conn=conn):
+                # It takes effect soon after the signal; until then the proxies are not to be used for the same set.
+                key = f"s:new-{self.conns.index(conn)}"
+                return conn.ask(f"sset {key} x") == "STORED" and self.copied(key).bases[1] is not None
+            wait_until("copies", two_copies, pause=0.05)
+        self.assertEqual(self.other.ask("sadd s:a z"), "STORED")
+        self.check("s:a", {"x", "y", "z"})
+        self.check("s:b", large)
+
+    def test_sets_larger_than_an_item(self):
+        """A base keeps the words of ten seconds, so a server may have no room for more of them for a moment: then none is stored in part."""
+        lines = [[b"%03d" % i + b"m" * 240 for i in range(start, start + 50)] for start in range(0, 5000, 50)]
+        stored = set()
+        for number, line in enumerate(lines):
+            reply = self.conns[number % 2].ask(b"sadd s:a " + b" ".join(line))
+            self.assertIn(reply, ("STORED", "SERVER_ERROR object too large for cache", BUSY))
+            if reply == "STORED":
+                stored |= set(line)
+        self.check("s:a", stored)
+        self.assertLess(len(stored), 5000)
+        wait_until("there is room again", lambda: self.conn.ask(b"sadd s:a " + b" ".join(lines[-1])) == "STORED", pause=0.5)
+        self.check("s:a", stored | set(lines[-1]))
+        self.assertEqual(self.conn.ask("delete s:a"), "DELETED")
+        # All at once: these words are closed from the beginning.
+        token = self.conn.ask("slease s:b").split()[1]
+        for line in lines:
+            self.assertEqual(self.conn.ask(f"sload s:b {token} ".encode() + b" ".join(line)), "STORED")
+        self.assertEqual(self.conn.ask(f"sfill s:b {token}"), "STORED")
+        self.check("s:b", set().union(*lines))
+
+    def test_reserved_names(self):
+        self.assertEqual(self.conn.ask("sadd s:a x"), "STORED")
+        for request in ("sadd s:a.~copy y", "delete s:a.~copy", "set s:a.~copy 0 0 1\r\ny", "sset s:a.~copy.t0k4zq81mfwx y", "rpush s:a y",
+                        "set s:a 0 0 1\r\ny", "sadd @absent.x y"):
+            self.assertRegex(self.conn.ask(request), "^CLIENT_ERROR", request)
+        self.check("s:a", {"x"})
 
 
 class Dump:

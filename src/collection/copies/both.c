@@ -9,7 +9,7 @@
 #include "collection/copies/pair.h"
 
 static pair_step both_first_read, both_second_read, both_added, both_called, both_touched;
-static pair_after both_absent;
+static pair_after both_absent, both_touch_read, both_touch_known;
 
 static void repair_set(struct pair *pair)
 {
@@ -99,11 +99,34 @@ static void both_touched(struct pair *pair)
 		read_start(pair);
 }
 
-void both_touch(struct pair *pair)
+static void both_touch_known(struct pair *pair, bool done)
 {
 	struct call touch = { .verb = CALL_TOUCH, .exptime = pair->call.exptime };
 
+	if (done && !pair->exists) {
+		if (pair->failed)
+			pair_fail(pair);
+		else
+			pair_end_as(pair, RESULT_MISS);
+		return;
+	}
 	pair_send(pair, 0, touch);
 	pair_send(pair, 1, touch);
 	pair_wait(pair, both_touched);
+}
+
+static void both_touch_read(struct pair *pair, bool both)
+{
+	if (pair->sides[0].has || pair->sides[1].has)
+		pair_join_sides(pair, 0, 0, both_touch_known);
+	else if (both)
+		both_touch_known(pair, !pair->sides[0].foreign && !pair->sides[1].foreign);
+	else
+		pair_fail(pair);
+}
+
+/* A set that is gone must not be touched: its bases show for some time that it was deleted. */
+void both_touch(struct pair *pair)
+{
+	pair_get(pair, both_touch_read);
 }

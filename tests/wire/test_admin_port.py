@@ -25,7 +25,7 @@ SHARED = {"CLASS": "setlistd_requests_total", "KEYS": "setlistd_keys_total", "LO
 def counters():
     """{name: metric} of all counters, in their order."""
     with open(FACTS, encoding="ascii") as table:
-        rows = re.findall(r'^(CLASS|KEYS|LOOKUP|COUNTER|MOVES|LANES|HELD)\((\w+)(?:, "(\w+)")?', table.read(), re.M)
+        rows = re.findall(r'^(CLASS|KEYS|LOOKUP|COUNTER|MOVES|COPIES|LANES|HELD)\((\w+)(?:, "(\w+)")?', table.read(), re.M)
     return {PREFIXES.get(kind, "") + name: SHARED.get(kind, metric) for kind, name, metric in rows}
 
 

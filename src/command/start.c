@@ -117,6 +117,18 @@ static const char *long_refusal(const struct rules *rules, const struct request 
 	return NULL;
 }
 
+/*
+ * Returns whether a meta command is about a set with two copies. If it was passed on, it would
+ * change only the first one.
+ */
+static bool is_copied(const struct rules *rules, const struct request *request)
+{
+	char decoded[KEY_MAX];
+
+	return rules->copies && request->target == TARGET_ITEM && metaform_has(request->command) &&
+		rules_collection(rules, target_key(request, decoded))->copies > 1;
+}
+
 /* --- starting --- */
 
 static void start_with_args(
@@ -158,7 +170,8 @@ bool task_start(struct host *host, struct request *request, void *owner)
 		task_refuse(host, request, owner, start_odd_key_refusal);
 	else if (refusal)
 		task_refuse(host, request, owner, refusal);
-	else if (request->target > TARGET_PART && metaform_has(request->command))
+	else if ((request->target > TARGET_PART && metaform_has(request->command)) ||
+		is_copied(host->env.rules, request))
 		metaform_start(host, request, owner);
 	else if (request->target == TARGET_COMMAND)
 		keyed_start(host, request, owner);

@@ -213,8 +213,8 @@ static void add_fault(struct model_world *w, int server, int64_t at, int64_t unt
 	default:
 		model_at(w, at, model_on_clock, (int)model_below(w, MODEL_PROXIES),
 			w->mutation == MODEL_CLOCK_BEHIND ? 3600000
-				: w->apart                 ? MODEL_SKEW / 2
-							   : 0);
+				: w->apart                ? MODEL_SKEW / 2
+							  : 0);
 	}
 }
 

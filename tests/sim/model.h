@@ -57,14 +57,7 @@ enum model_mark {
 	MODEL_MARKS
 };
 
-enum model_faults {
-	FAULTS_NONE,
-	FAULTS_ONE,
-	FAULTS_ANY,
-	FAULTS_SIDES,
-	FAULTS_EVICT,
-	FAULTS_KINDS
-};
+enum model_faults { FAULTS_NONE, FAULTS_ONE, FAULTS_ANY, FAULTS_SIDES, FAULTS_EVICT, FAULTS_KINDS };
 
 enum model_verb {
 	MODEL_SLEEP,
@@ -223,8 +216,7 @@ void model_at(struct model_world *w, int64_t at,
 	void (*run)(struct model_world *, struct model_event *), int a, int b);
 void model_run(struct model_world *w);
 /* Puts a call into a slot of the operation; its answer is there when the operation runs again. */
-struct model_call *model_call(
-	struct model_op *op, unsigned slot, int server, enum model_verb verb);
+struct model_call *model_call(struct model_op *op, unsigned slot, int server, enum model_verb verb);
 void model_kill(struct model_world *w, int server);
 void model_hang(struct model_world *w, int server);
 void model_up(struct model_world *w, int server);
@@ -270,8 +262,8 @@ uint64_t model_stamp(struct model_op *op);
 /* --- the programs (model_steps.c, model_programs.c) --- */
 
 /* Starts a program; of a child, the parent waits for it. */
-struct model_op *model_start(struct model_world *w, int proxy, struct model_op *parent,
-	void (*run)(struct model_op *));
+struct model_op *model_start(
+	struct model_world *w, int proxy, struct model_op *parent, void (*run)(struct model_op *));
 void model_resume(struct model_op *op);
 void model_end(struct model_op *op, bool done);
 

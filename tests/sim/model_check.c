@@ -54,9 +54,9 @@ static void check_reads(struct model_world *w)
 		for (int m = 0; m < MODEL_MEMBERS; m++) {
 			bool value = read->members & 1u << m;
 			if (!is_explained(w, read, m, value))
-				model_fail(w, "a wrong read",
-					"%c is%s a member, from %lld to %lld", 'a' + m,
-					value ? "" : " not", (long long)read->began - MODEL_START,
+				model_fail(w, "a wrong read", "%c is%s a member, from %lld to %lld",
+					'a' + m, value ? "" : " not",
+					(long long)read->began - MODEL_START,
 					(long long)read->ended - MODEL_START);
 		}
 	}

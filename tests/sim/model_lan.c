@@ -83,8 +83,8 @@ static void model_on_start(struct model_world *w, struct model_event *event)
 	model_resume(event->call->op);
 }
 
-struct model_op *model_start(struct model_world *w, int proxy, struct model_op *parent,
-	void (*run)(struct model_op *))
+struct model_op *model_start(
+	struct model_world *w, int proxy, struct model_op *parent, void (*run)(struct model_op *))
 {
 	struct model_op *op = model_alloc(w, sizeof(*op));
 	struct model_call *start = model_alloc(w, sizeof(*start));
@@ -269,8 +269,7 @@ static void model_on_sending(struct model_world *w, struct model_event *event)
 	call_at(w, w->now + (int64_t)call->number, model_on_answer, call);
 }
 
-struct model_call *model_call(
-	struct model_op *op, unsigned slot, int server, enum model_verb verb)
+struct model_call *model_call(struct model_op *op, unsigned slot, int server, enum model_verb verb)
 {
 	static const unsigned queued[] = { 60, 250, 600 };
 	struct model_call *call = model_alloc(op->w, sizeof(*call));

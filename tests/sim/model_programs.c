@@ -168,7 +168,7 @@ static bool suffices(struct model_op *op)
 	if (!op->failed || op->failed == 3)
 		return !op->failed;
 	return model_has(op->bases[y]) ? model_believed(op, y, op->bases[y])
-					: model_miss_believed(op, y);
+				       : model_miss_believed(op, y);
 }
 
 /* Reads the first copy alone, if it may be believed. Leaves `found`. */
@@ -341,8 +341,7 @@ static void make_gone(struct model_op *op)
 		struct model_call *call;
 		if (op->failed & 1u << y || (op->tries && !model_has(op->bases[y])))
 			continue;
-		call = model_call(
-			op, y, (int)y, model_has(op->bases[y]) ? MODEL_CAS : MODEL_ADD);
+		call = model_call(op, y, (int)y, model_has(op->bases[y]) ? MODEL_CAS : MODEL_ADD);
 		call->cas = op->cas[y];
 		call->value = model_join(op->w, gone, op->bases[y], 0,
 			model_has(op->bases[y]) ? model_fill_of(op->bases[y]) : 0);
@@ -367,8 +366,7 @@ void model_do_delete(struct model_op *op)
 		make_gone(op);
 		if (op->left)
 			WAIT(op);
-		if (op->answers[0].status == MODEL_EXISTS ||
-			op->answers[1].status == MODEL_EXISTS)
+		if (op->answers[0].status == MODEL_EXISTS || op->answers[1].status == MODEL_EXISTS)
 			continue;
 		op->failed |= (op->answers[0].status == MODEL_FAIL) |
 			(unsigned)(op->answers[1].status == MODEL_FAIL) << 1;
@@ -432,8 +430,8 @@ static void commit(struct model_op *op)
 	op->next[0] = model_group(w, op->stamp, op->claims, op->member, op->claims);
 	call = model_call(op, 0, op->here, model_has(base) ? MODEL_CAS : MODEL_ADD);
 	call->cas = op->cas[op->here];
-	call->value = model_has(base) ? model_append(w, base, op->next[0])
-				       : created_base(op, op->failed);
+	call->value =
+		model_has(base) ? model_append(w, base, op->next[0]) : created_base(op, op->failed);
 }
 
 static void count_taken(struct model_op *op)

@@ -170,8 +170,7 @@ struct slice model_base(struct model_world *w, uint64_t horizon, uint64_t fill, 
 	return kept;
 }
 
-struct slice model_group(
-	struct model_world *w, uint64_t stamp, bool creates, int member, bool adds)
+struct slice model_group(struct model_world *w, uint64_t stamp, bool creates, int member, bool adds)
 {
 	struct buf out = BUF_EMPTY;
 	char word[] = { adds ? '+' : '-', (char)('a' + member), ' ' };

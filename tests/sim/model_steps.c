@@ -171,8 +171,7 @@ void model_step_get(struct model_op *op)
 		if (model_has(of->bases[y]))
 			model_see(op, of->bases[y]);
 	}
-	of->failed =
-		(op->answers[0].status != MODEL_OK) | (op->answers[1].status != MODEL_OK) << 1;
+	of->failed = (op->answers[0].status != MODEL_OK) | (op->answers[1].status != MODEL_OK) << 1;
 	of->found = !of->failed;
 	FINISH(op, of->found);
 	END(op)
@@ -231,8 +230,7 @@ static bool compute(struct model_op *op)
 {
 	struct model_world *w = op->w;
 	uint64_t read = w->mutation == MODEL_SLOW_CLOSE ? model_now(op) : op->stamp;
-	uint64_t settled =
-		stamp_before(read, w->mutation == MODEL_EARLY_CLOSE ? 0 : MODEL_SETTLED);
+	uint64_t settled = stamp_before(read, w->mutation == MODEL_EARLY_CLOSE ? 0 : MODEL_SETTLED);
 	uint64_t before = 0;
 	struct model_set closed;
 

@@ -121,8 +121,8 @@ static void pairs_on_command(struct pairs *w, const struct pairs_event *e)
 
 static int64_t add_commands(struct pairs *w)
 {
-	static const unsigned pauses[] = { 10, 50, PAIRS_TIMEOUT / 3, PAIRS_TIMEOUT, 2 * PAIRS_TIMEOUT,
-		3 * PAIRS_TIMEOUT };
+	static const unsigned pauses[] = { 10, 50, PAIRS_TIMEOUT / 3, PAIRS_TIMEOUT,
+		2 * PAIRS_TIMEOUT, 3 * PAIRS_TIMEOUT };
 	int64_t at = pairs_now(w);
 
 	for (int i = 0; i < COMMANDS; i++) {
@@ -200,8 +200,8 @@ static void add_aimed_fault(struct pairs *w, int64_t at, int64_t until)
 	}
 	pairs_at(w, at, pairs_on_evict, 0, copy);
 	if (pairs_below(w, 2)) {
-		at_server(w, at - 1, until, pairs_on_hang,
-			pairs_server_of(w, 0, 1 - (unsigned)copy));
+		at_server(
+			w, at - 1, until, pairs_on_hang, pairs_server_of(w, 0, 1 - (unsigned)copy));
 		return;
 	}
 	for (int i = 0; i < PAIRS_PROXIES; i++)
@@ -265,8 +265,8 @@ static int64_t add_faults(struct pairs *w, int64_t end)
 		else
 			add_fault(w, server, at, until);
 		if (w->mutation == PAIRS_AWAY_ONE)
-			at_server(w, at + PAIRS_TIMEOUT * 3 / 2, at + PAIRS_TIMEOUT * 3 / 2 + 10, pairs_on_kill,
-				(server + 2) % PAIRS_SERVERS);
+			at_server(w, at + PAIRS_TIMEOUT * 3 / 2, at + PAIRS_TIMEOUT * 3 / 2 + 10,
+				pairs_on_kill, (server + 2) % PAIRS_SERVERS);
 		last = until > last ? until : last;
 	}
 	return last;
@@ -508,9 +508,7 @@ static void choose(struct pairs *w, uint64_t seed)
 	w->rule.prefix = SLICE("s");
 	w->rule.copies = 2;
 	w->rule.spread = w->mutation == PAIRS_AWAY_ONE ? 1 : 1 + pairs_below(w, 3);
-	w->rules = (struct rules){
-		.collections = &w->rule, .collection_count = 1, .copies = true
-	};
+	w->rules = (struct rules){ .collections = &w->rule, .collection_count = 1, .copies = true };
 	plan_ring(w);
 	w->faulty = pairs_server_of(w, 0, pairs_below(w, 2));
 	for (int i = 0; i < PAIRS_SERVERS && w->apart; i++)

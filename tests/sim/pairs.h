@@ -44,9 +44,9 @@ enum {
 	PAIRS_SETTLED = 4 * PAIRS_TIMEOUT, /* in the layer under test, as the next one */
 	PAIRS_REPAIRED = 8 * PAIRS_TIMEOUT,
 	PAIRS_SKEW = PAIRS_TIMEOUT / 5, /* of clocks of proxies that differ */
-	PAIRS_AHEAD = 1500, /* most of a server's clock */
-	PAIRS_SLACK = 4000, /* by which a set or member may expire earlier or later */
-	PAIRS_MARGIN = 2    /* seconds: of moves */
+	PAIRS_AHEAD = 1500,             /* most of a server's clock */
+	PAIRS_SLACK = 4000,             /* by which a set or member may expire earlier or later */
+	PAIRS_MARGIN = 2                /* seconds: of moves */
 };
 
 enum pairs_mutation {
@@ -89,9 +89,9 @@ struct pairs_generation {
 
 /* The connection of a proxy to a server. */
 struct pairs_wire {
-	int64_t cut_until; /* milliseconds; 0 if it is not cut */
-	bool only_answers; /* calls arrive */
-	bool lost;         /* calls that are sent during the cut never arrive */
+	int64_t cut_until;  /* milliseconds; 0 if it is not cut */
+	bool only_answers;  /* calls arrive */
+	bool lost;          /* calls that are sent during the cut never arrive */
 	int64_t down_until; /* the proxy has noticed, and sends nothing */
 };
 
@@ -116,14 +116,14 @@ struct pairs_op {
 	int proxy, key;
 	command_id command;
 	struct account account;
-	int64_t began, ended;     /* milliseconds */
-	uint64_t members;         /* bits: its arguments; of an sload, those that are left */
-	int64_t seconds;          /* of a touch, a saddex or a lease */
-	int first;                /* of its writes, one for each member of `members` */
-	int life;                 /* of world->lives; -1 for none */
-	char token[9];            /* of a load */
-	bool failed;              /* its outcome is unknown */
-	bool closing;             /* one of the history's last reads, which must not fail */
+	int64_t began, ended; /* milliseconds */
+	uint64_t members;     /* bits: its arguments; of an sload, those that are left */
+	int64_t seconds;      /* of a touch, a saddex or a lease */
+	int first;            /* of its writes, one for each member of `members` */
+	int life;             /* of world->lives; -1 for none */
+	char token[9];        /* of a load */
+	bool failed;          /* its outcome is unknown */
+	bool closing;         /* one of the history's last reads, which must not fail */
 	struct buf line, reply;
 };
 
@@ -174,11 +174,11 @@ struct pairs {
 	enum pairs_faults faults;
 	int faulty;
 	bool owned, moves, apart;
-	bool queues;     /* some calls are sent long after they were made */
-	bool fails_fast; /* a proxy does not send to a server that has just failed */
-	bool unsteady;   /* a server may have failed for some proxies only */
-	bool lossy;      /* both copies may be lost */
-	bool ending;     /* nothing fails any more */
+	bool queues;                /* some calls are sent long after they were made */
+	bool fails_fast;            /* a proxy does not send to a server that has just failed */
+	bool unsteady;              /* a server may have failed for some proxies only */
+	bool lossy;                 /* both copies may be lost */
+	bool ending;                /* nothing fails any more */
 	TAILQ_HEAD(, pairs_op) ops; /* in flight */
 	struct pairs_event events[PAIRS_EVENTS];
 	int event_count;

@@ -16,7 +16,8 @@ static int64_t tolerance(const struct pairs *w)
 /* Whether a set may have been lost. */
 static bool may_be_lost(const struct pairs *w)
 {
-	if (w->faults == PAIRS_FAULTS_NONE || (w->faults == PAIRS_FAULTS_ONE && !w->unsteady && !w->moves))
+	if (w->faults == PAIRS_FAULTS_NONE ||
+		(w->faults == PAIRS_FAULTS_ONE && !w->unsteady && !w->moves))
 		return false;
 	/*
 	 * While a set moves, a server that fails makes two absent: the one that has it, and the one
@@ -161,8 +162,7 @@ static void check_count(struct pairs *w, const struct pairs_read *read)
 	}
 	if (read->count < least || read->count > most)
 		pairs_fail(w, "a wrong count", "%d members of s%d, of %d to %d, from %lld to %lld",
-			read->count, read->key, least, most,
-			(long long)pairs_since(w, read->began),
+			read->count, read->key, least, most, (long long)pairs_since(w, read->began),
 			(long long)pairs_since(w, read->ended));
 }
 
@@ -202,8 +202,7 @@ void pairs_check_taken(struct pairs *w)
 		return;
 	for (int key = 0; key < PAIRS_KEYS; key++) {
 		for (int m = 0; m < PAIRS_MEMBERS; m++) {
-			if (w->claimed[key][m] >
-				1 + removals(w, key, m) + TRIES * w->resets[key])
+			if (w->claimed[key][m] > 1 + removals(w, key, m) + TRIES * w->resets[key])
 				pairs_fail(w, "claimed twice", "m%d of s%d, %u times", 10 + m, key,
 					w->claimed[key][m]);
 			/*
@@ -256,8 +255,7 @@ static void check_part(struct pairs *w, const struct memcached_item *item)
 	buf_add_slice(&other, pairs_base_key(name.key, 1));
 	buf_add_slice(&other, slice_skip(key, pairs_base_key(name.key, 0).n));
 	for (int server = 0; server < PAIRS_SERVERS; server++) {
-		twin = memcached_find(
-			&w->lan.servers[server], buf_slice(&other), lan_ms(&w->lan));
+		twin = memcached_find(&w->lan.servers[server], buf_slice(&other), lan_ms(&w->lan));
 		if (twin && !slice_equal(buf_slice(&twin->value), buf_slice(&item->value)))
 			pairs_fail(w, "the copies of a part differ", "%.*s", (int)key.n, key.p);
 	}

@@ -167,8 +167,8 @@ static void write_words(struct pairs_op *op, bool adds)
 	while (count--)
 		members |= UINT64_C(1) << some_member(w);
 	if (!w->owned)
-		w->database[op->key] = adds ? w->database[op->key] | members
-					    : w->database[op->key] & ~members;
+		w->database[op->key] =
+			adds ? w->database[op->key] | members : w->database[op->key] & ~members;
 	add_writes(op, members, adds);
 	write_members(op, members);
 }
@@ -285,8 +285,8 @@ static void start(struct pairs_op *op)
 	struct pairs *w = op->world;
 
 	BUF_ADD(&op->line, "\r\n");
-	if (!lan_ask(&pairs_current(&w->proxies[op->proxy])->lan, op->key, buf_slice(&op->line),
-		    op))
+	if (!lan_ask(
+		    &pairs_current(&w->proxies[op->proxy])->lan, op->key, buf_slice(&op->line), op))
 		pairs_fail(w, "a request was refused", "%.*s", (int)buf_size(&op->line),
 			op->line.data);
 }
@@ -322,8 +322,8 @@ void pairs_load(struct pairs *w, int proxy, int key)
 	start(op);
 }
 
-static struct pairs_op *ask_load(struct pairs *w, const struct pairs_event *e, command_id command,
-	uint64_t members)
+static struct pairs_op *ask_load(
+	struct pairs *w, const struct pairs_event *e, command_id command, uint64_t members)
 {
 	struct pairs_op *op = new_op(w, e->a, e->b, command);
 
@@ -440,8 +440,8 @@ static void read_answered(struct pairs_op *op)
 		missing(op);
 	} else if (op->command == COMMAND_SISMEMBER) {
 		add_read(op, op->members, says(op, SLICE("1")) ? op->members : 0, -1);
-	} else if (num_parse_u64(slice_of(op->reply.data + op->reply.start,
-					 buf_size(&op->reply) - 2),
+	} else if (num_parse_u64(
+			   slice_of(op->reply.data + op->reply.start, buf_size(&op->reply) - 2),
 			   &number)) {
 		add_read(op, 0, 0, (int)number);
 	}
@@ -542,9 +542,8 @@ void pairs_answered(struct pairs_op *op)
 	op->ended = pairs_now(w);
 	op->failed = dead || says(op, SLICE("SERVER_ERROR"));
 	lan_say(&w->lan, "P%d%s %.*s (since %lld): %.*s", op->proxy, dead ? " (killed)" : "",
-		(int)buf_size(&op->line) - 2, op->line.data,
-		(long long)pairs_since(w, op->began), (int)buf_size(&op->reply),
-		op->reply.data);
+		(int)buf_size(&op->line) - 2, op->line.data, (long long)pairs_since(w, op->began),
+		(int)buf_size(&op->reply), op->reply.data);
 	w->errors += op->failed;
 	if (says(op, SLICE("CLIENT_ERROR")))
 		pairs_fail(w, "a client's error", "%.*s -> %.*s", (int)buf_size(&op->line) - 2,

@@ -410,8 +410,8 @@ bool pairs_mutate_execute(struct pairs *w, struct message *m)
 		if (!drops_parts(w, m))
 			return false;
 		/* While the second one is not repaired. */
-		pairs_at(w, pairs_now(w) + PAIRS_TIMEOUT, pairs_on_lost, pairs_name(m->call.key).key,
-			0);
+		pairs_at(w, pairs_now(w) + PAIRS_TIMEOUT, pairs_on_lost,
+			pairs_name(m->call.key).key, 0);
 		return true;
 	case PAIRS_CLAIM_ONE:
 		return m->from >= 0 && is_base_of(m, 1) &&

@@ -188,7 +188,8 @@ static void pairs_on_timer(struct waiter *waiter, const struct result *r)
 /* Some calls are queued for a while, and their timeout begins later. */
 void pairs_send(struct env *env, const struct call *call, struct waiter *waiter)
 {
-	static const unsigned queued[] = { PAIRS_TIMEOUT / 2, PAIRS_TIMEOUT * 5 / 2, PAIRS_TIMEOUT * 6 };
+	static const unsigned queued[] = { PAIRS_TIMEOUT / 2, PAIRS_TIMEOUT * 5 / 2,
+		PAIRS_TIMEOUT * 6 };
 	struct pairs_proxy *p = (struct pairs_proxy *)((struct lan_host *)env)->proxy;
 	struct pairs_call *c = xcalloc(1, sizeof(*c));
 
@@ -337,8 +338,8 @@ static bool has_late_append(const struct pairs *w, struct slice key)
 /* Before a CAS of a base: whether it closes. */
 static void mark_close(struct pairs *w, const struct message *m, struct pairs_name name)
 {
-	const struct memcached_item *item = memcached_find(
-		&w->lan.servers[m->server], m->call.key, lan_ms(&w->lan));
+	const struct memcached_item *item =
+		memcached_find(&w->lan.servers[m->server], m->call.key, lan_ms(&w->lan));
 	int other = pairs_server_of(w, name.key, 1 - name.copy);
 
 	if (m->call.verb != CALL_CAS || !item || item->cas != m->call.number ||
@@ -346,8 +347,7 @@ static void mark_close(struct pairs *w, const struct message *m, struct pairs_na
 		horizon_of(m->call.value) <= horizon_of(buf_slice(&item->value)))
 		return;
 	w->marks[PAIRS_MARK_late_closes] += has_late_append(w, m->call.key);
-	if (m->from >= 0 &&
-		(pairs_is_cut(w, m->from, other) || pairs_is_unreachable(w, other)))
+	if (m->from >= 0 && (pairs_is_cut(w, m->from, other) || pairs_is_unreachable(w, other)))
 		w->marks[PAIRS_MARK_settled_alone]++;
 }
 
@@ -393,8 +393,7 @@ static void executed(struct lan *lan, struct message *m)
 			pairs_now(w) - pairs_note(m)->sent > PAIRS_SETTLED;
 	else if (name.key >= 0 && m->call.verb == CALL_ADD &&
 		m->result.status == RESULT_NOT_STORED) {
-		item = memcached_find(
-			&w->lan.servers[m->server], m->call.key, lan_ms(&w->lan));
+		item = memcached_find(&w->lan.servers[m->server], m->call.key, lan_ms(&w->lan));
 		w->marks[PAIRS_MARK_deleted_refills] +=
 			item && is_gone(buf_slice(&item->value)) && !is_gone(m->call.value);
 	}

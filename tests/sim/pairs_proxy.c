@@ -175,8 +175,8 @@ static void enter(struct pairs_proxy *p)
 	g->middle.host.env.call = pairs_on_copies_call;
 	g->inner.host.env.call = pairs_send;
 	if (g->config.moves)
-		g->moves = moves_create(&(struct moves_options){ &g->inner.host.env, pairs_place, g,
-			g->config.at, PAIRS_MARGIN });
+		g->moves = moves_create(&(struct moves_options){
+			&g->inner.host.env, pairs_place, g, g->config.at, PAIRS_MARGIN });
 	g->copies = copies_create(&(struct copies_options){
 		.env = &g->middle.host.env,
 		.call = pairs_on_copies_call,
@@ -221,14 +221,14 @@ static void leave(struct pairs_proxy *p, struct pairs_generation *g)
 	TAILQ_REMOVE(&p->generations, g, link);
 	count(w, g);
 	if (!lanes_idle(g->lan.host.lanes)) {
-		pairs_fail(w, "something never ended", "a lane of P%d is still there",
-			p->lan.index);
+		pairs_fail(
+			w, "something never ended", "a lane of P%d is still there", p->lan.index);
 	} else if (!copies_idle(g->copies)) {
 		pairs_fail(w, "something never ended", "a call or repair of P%d is still there",
 			p->lan.index);
 	} else if (g->moves && !moves_idle(g->moves)) {
-		pairs_fail(w, "something never ended", "a move of P%d is still there",
-			p->lan.index);
+		pairs_fail(
+			w, "something never ended", "a move of P%d is still there", p->lan.index);
 	} else {
 		lanes_destroy(g->lan.host.lanes);
 		copies_destroy(g->copies);

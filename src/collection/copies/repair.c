@@ -115,6 +115,8 @@ void pair_repair(struct pair *pair, pair_after *after)
 {
 	pair_enter(pair, after);
 	pair->horizon = 0;
+	/* Absences may take long to be read, and are those of the time when that began. */
+	pair->began = pair_now(pair);
 	pair_know(pair, repair_known);
 }
 
@@ -124,7 +126,6 @@ static void repair_known(struct pair *pair, bool done)
 		pair_leave(pair, false);
 		return;
 	}
-	pair->began = pair_now(pair);
 	pair_get(pair, repair_got);
 }
 

@@ -20,7 +20,7 @@ static pair_after word_absent, word_repaired, word_known, word_seen, word_joined
 
 static void append_again(struct pair *pair)
 {
-	if (++pair->tries < PAIR_TRIES)
+	if (++pair->tries < 2 * PAIR_TRIES)
 		word_start(pair);
 	else
 		pair_fail_unknown(pair);

@@ -1,19 +1,20 @@
 /*
- * Sets with two copies in the code of the daemon: proxies with lanes, machines, the layer of copies
- * (and of moves) under test, five servers, and clients. model.h is the model of the same rules; its
- * faults and checks are these. One seed determines the whole history. Its kind is one of:
+ * Sets with two copies in the code of the daemon: proxies with lanes, machines, the layer of
+ * copies (and of moves) under test, five servers, and clients. model.h is the model of the same
+ * rules; its faults and checks are these. One seed determines the whole history. Its kind is one
+ * of:
  *
  *     cache      the application writes its database, then a word to the set if it exists, and
  *                loads a missing set with a lease
  *     owned      sets are created by their first member; members are popped, claimed, taken and
  *                expire, sets are replaced, deleted, and get a time to live
  *
- * and its faults one of: none; one faulty server; any of the servers; cuts on both sides; evictions of
- * one copy while the other server is unreachable. Servers are killed and start empty, or hang and
- * then execute what had arrived, in any order of connections; connections are cut for some proxies,
- * for calls or only for answers, and calls arrive long after they have failed. Proxies are killed at
- * any of their calls. Clocks of proxies and of servers differ. In some histories the ring of servers
- * changes, and each proxy gets the new one at another time.
+ * and its faults one of: none; one faulty server; any of the servers; cuts on both sides;
+ * evictions of one copy while the other server is unreachable. Servers are killed and start empty,
+ * or hang and then execute what had arrived, in any order of connections; connections are cut for
+ * some proxies, for calls or only for answers, and calls arrive long after they have failed.
+ * Proxies are killed at any of their calls. Clocks of proxies and of servers differ. In some
+ * histories the ring of servers changes, and each proxy gets the new one at another time.
  *
  * Each read is checked for each member as a regular register: it has the value of a write that has
  * begun, and that no later acknowledged write contradicts. With at most one faulty server, a set

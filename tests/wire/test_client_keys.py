@@ -123,7 +123,7 @@ class SecondCopies(WireTest):
     RULES = ("", 'collection "" { plain_verbs = true }\nevents "" { plain_verbs = true }', 'collection "" { only = true }',
              'collection "" { type = "list" }', 'collection "" { encoding = "csv" }')
     # The others never write to a key of the request, or write to the counters of a type that has this name.
-    PASS = ("evadd evcount evincr evlast evlimit evrange evtop flush_all get gets help lru_crawler me mg mn quit route stats verbosity version").split()
+    PASS = ("evadd evcount evincr evlast evlimit evrange evtop flush_all get gets help lru_crawler me mg mn quit repair route stats verbosity version").split()
 
     def test_the_table(self):
         for rules in self.RULES:

@@ -58,7 +58,7 @@ struct pair {
 	struct waiter timer;
 	struct absence_waiter absence;
 	struct failure failure;
-	/* Bits of copies: those that have not answered; that stored; that were written. */
+	/* Bits of the copies that have not answered; that stored; that were written. */
 	unsigned failed, stored, written;
 	unsigned here; /* the copy that decides */
 	unsigned away; /* the copy whose server was absent */

@@ -115,7 +115,7 @@ void pair_repair(struct pair *pair, pair_after *after)
 {
 	pair_enter(pair, after);
 	pair->horizon = 0;
-	/* Absences may take long to be read, and are those of the time when that began. */
+	/* Absences may take long to be read, and are as of the time when that began. */
 	pair->began = pair_now(pair);
 	pair_know(pair, repair_known);
 }

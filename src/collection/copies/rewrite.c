@@ -1,7 +1,7 @@
 /*
  * A CAS of the base, an ADD that replaces a missing set, and a deletion.
  *
- *     read both -> they are not those that the token stands for: EXISTS
+ *     read both -> the token is not theirs: EXISTS
  *     -> CAS of the first copy, which decides -> lost: EXISTS
  *     -> second copy: words are appended
  *                     all else: CAS of its join with the new base -> lost: read it again
@@ -50,7 +50,7 @@ static void rewrite_known(struct pair *pair, bool done)
 	pair_get(pair, rewrite_read);
 }
 
-/* Whether the copies are still those that were read for this CAS. */
+/* Whether the copies are still as they were read for this CAS. */
 static bool is_as_read(const struct pair *pair)
 {
 	return pair->call.number == pair_token(pair) &&

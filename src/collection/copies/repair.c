@@ -322,8 +322,8 @@ static void remove_copies(struct pair *pair, pair_step *next)
 }
 
 /*
- * Returns whether both copies are the join already, except for a horizon that nothing needs. Then they
- * are not rewritten: two proxies that use the set would only make each other repeat that.
+ * Returns whether both copies are the join already, except for a horizon that nothing needs. Then
+ * they are not rewritten: two proxies that use the set would only make each other repeat that.
  */
 static bool is_same(const struct pair *pair, const struct copy *next)
 {

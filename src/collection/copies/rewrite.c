@@ -167,8 +167,8 @@ static uint64_t next_horizon(const struct pair *pair, const struct copy *joined)
 }
 
 /*
- * The horizon of a new set. One that a client begins to load keeps the words that are as old as clocks
- * may differ: the client reads its source later than they were written.
+ * The horizon of a new set. One that a client begins to load keeps the words that are as old as
+ * clocks may differ: the client reads its source later than they were written.
  */
 static uint64_t whole_horizon(const struct pair *pair, const struct copy *joined)
 {

@@ -282,20 +282,6 @@ static enum request_status parse_input(struct client *c, struct slice in, struct
 	return check_denied(config, status, &out->request);
 }
 
-/*
- * A short request that makes many calls takes as long as a long one. So it does not begin when the
- * requests of this turn have used up their time.
- */
-static bool must_give_way(struct client *c, const struct request *request)
-{
-	enum { BYTES = 16 * 1024 };
-
-	if (!order_begins_much(request) || !work_input_is_over(&c->clients->loop->work, BYTES))
-		return false;
-	client_turn_give_way(c);
-	return true;
-}
-
 /* Takes a request off the front of `in`. Returns its size, or 0 if it is incomplete or delayed. */
 static size_t take_request(struct client *c, struct slice in)
 {
@@ -337,7 +323,7 @@ static size_t take_request(struct client *c, struct slice in)
 			client_pause(c, PAUSE_ORDER);
 			return delay(c);
 		}
-		if (client_turn_must_wait(c, request) || must_give_way(c, request))
+		if (client_turn_must_wait(c, request))
 			return delay(c);
 		start_request(c, &parsed);
 	}

@@ -4,8 +4,8 @@
 #include "protocol/reply.h"
 #include "util/num.h"
 
-/* Maximum number of calls in flight. */
-enum { FLYING = 1024 };
+/* Maximum number of calls in flight; and how many may be when the slice is over. */
+enum { FLYING = 1024, FLYING_LEAST = 16 };
 
 /* A call in flight, followed by its key. */
 struct counter {
@@ -59,15 +59,18 @@ static struct counter *next_counter(struct counters *counters)
 
 static bool may_read_counter(const struct counters *counters)
 {
-	size_t share = counters->task->host->calls_max,
-	       flying = counters->asked - counters->answered;
+	enum { STEPS = 32 /* of one call, as in env_is_over */ };
+	struct host *host = counters->task->host;
+	size_t share = host->calls_max, flying = counters->asked - counters->answered;
 
-	return counters->asked < counters->count && flying < FLYING && (!share || flying < share);
+	if (counters->asked == counters->count || flying >= FLYING || (share && flying >= share))
+		return false;
+	return flying < FLYING_LEAST || !env_is_over(&host->env, STEPS);
 }
 
 /*
  * Requests more counters, and makes their keys, a limited number at a time to let other work
- * run.
+ * run. Few if the slice is over: many clients may begin such requests in one turn.
  */
 static void ask_counters(struct counters *counters)
 {

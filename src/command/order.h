@@ -54,17 +54,6 @@ struct order_needs {
 	const struct command *inside; /* The command that a single key names, or NULL. */
 };
 
-/*
- * Returns whether the request makes very many calls as soon as it begins, however short it is: it
- * reads the counters of many buckets.
- */
-static inline bool order_begins_much(const struct request *request)
-{
-	enum { MUCH = 1 << ORDER_EVENT_READ | 1 << ORDER_EVENT_TOP };
-
-	return (request->needs ? request->needs->classes : 1U << request->command->order) & MUCH;
-}
-
 /* Returns the effect of this request's task. A refused request has none. */
 struct order_effect order_effect(const struct request *request);
 

@@ -34,7 +34,8 @@ from stored import stats
 from storm import Plan, Storm
 from wire import Closed, Conn
 
-CONFIG = f"{EVENLY}\nclient_memory = 134217728\ncache_memory = 16777216\nrequest_read_timeout = 5000\n{RULES}"
+# The queue is short enough that the attackers fill it if they are not limited to their shares.
+CONFIG = f"{EVENLY}\nserver_queue = 4096\nclient_memory = 134217728\ncache_memory = 16777216\nrequest_read_timeout = 5000\n{RULES}"
 # While servers fail, they are given up early. Otherwise even a server that is slow is waited for.
 IMPATIENT = "request_timeout = 1000"
 SMALL_TABLES = "log_size = 1024\ntable_size = 4096"

@@ -103,6 +103,30 @@ TEST(memory_of_many)
 	client_is_told("SERVER_ERROR upstream mc:11211 unavailable\r\n");
 }
 
+/*
+ * Many clients may begin such requests in one turn. When the slice is over, each makes only some of
+ * its calls at once.
+ */
+TEST(few_calls_when_the_slice_is_over)
+{
+	enum { SOME = 16 };
+
+	fake_has_time(&fake);
+	counts_a_year();
+	ck_assert_uint_eq(fake_waiting(&fake), SOME);
+	for (int i = 0; i < 100; i++) {
+		fake_result(&fake, fake_oldest(&fake), &miss);
+		ck_assert_uint_eq(fake_waiting(&fake), SOME);
+	}
+	/* A later slice has time for many. */
+	fake.host.env.grain = SIZE_MAX;
+	fake_result(&fake, fake_oldest(&fake), &miss);
+	ck_assert_uint_gt(fake_waiting(&fake), 10 * SOME);
+	ck_assert_uint_eq(all_but_one_miss(), 8760 - 101 - 1);
+	server_answers("EN\r\n");
+	ck_assert_ptr_nonnull(strstr(fake_told(&fake), "COUNT 2014123123 0\r\nEND\r\n"));
+}
+
 /* The client disconnects: no more counters are requested. */
 TEST(abandoned)
 {

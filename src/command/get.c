@@ -417,8 +417,8 @@ void get_start(struct host *host, const struct request *request, void *owner)
 {
 	bool cas = request->command->id == COMMAND_GETS || request->command->id == COMMAND_GATS;
 	bool wants_cas = cas || request->extras.wants_cas;
-	bool wants_ttl = request->target != TARGET_COMMAND && request->reply &&
-		request->reply->form;
+	bool wants_ttl =
+		request->target != TARGET_COMMAND && request->reply && request->reply->form;
 	bool touches = request->command->grammar == GRAMMAR_TOUCH_KEYS;
 	struct call call = {
 		.verb = touches ? CALL_GAT : CALL_GET,

@@ -18,7 +18,7 @@ NO_COLLECTION = b"CLIENT_ERROR no rule reserves the key for sets and lists"
 PLAIN = "add append cas decr evadd evincr evlimit incr ma ms prepend replace set".split()
 COLLECTIONS = ("blhold blmove blmpop blpop brpop lack lfail lfill lhold linsert llease lload lmove lmpop lpop lpush lpushx lrem lset ltrim rpop rpoplpush rpush rpushx sadd"
                " saddex saddx sclaim scompact sdiffstore sexpire sfill sinterstore slease sload smove spop srem sset stake sunionstore").split()
-PASS = ("delete evcount evlast evrange evtop flush_all gat gats get gets help lindex llen lpos lrange lru_crawler md me mg mn quit route scard"
+PASS = ("delete evcount evlast evrange evtop flush_all gat gats get gets help lindex llen lpos lrange lru_crawler md me mg mn quit repair route scard"
         " scount sdiff sdiffcard sinfo sinter sintercard sismember smembers smismember srandmember srange sscan stats sttl sunion sunioncard"
         " touch verbosity version").split()
 ITEMS = {"set": b"+ann +bob +cyd ", "other": b"+cyd +dee ", "list": b"+one +two +three +two ", "item": b"10", "only": b"+ann "}

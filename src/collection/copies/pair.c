@@ -228,7 +228,7 @@ static void servers_of(const struct pair *pair, unsigned copy, int servers[2])
 	servers[0] = options->place(options->arg, pair->sides[copy].waiter.key, &servers[1]);
 }
 
-static uint64_t absence_of(const struct pair *pair, unsigned copy)
+uint64_t pair_absence(const struct pair *pair, unsigned copy)
 {
 	uint64_t a, b;
 	int at[2];
@@ -319,12 +319,12 @@ void pair_get(struct pair *pair, pair_after *after)
 
 bool pair_believed(const struct pair *pair, unsigned copy)
 {
-	return copy_is_believed(&pair->sides[copy].copy, absence_of(pair, copy));
+	return copy_is_believed(&pair->sides[copy].copy, pair_absence(pair, copy));
 }
 
 bool pair_miss_believed(const struct pair *pair, unsigned copy)
 {
-	uint64_t absence = absence_of(pair, copy);
+	uint64_t absence = pair_absence(pair, copy);
 
 	return !absence || absence + stamp_at(pair->copies->repaired) <= pair_now(pair);
 }
@@ -332,7 +332,7 @@ bool pair_miss_believed(const struct pair *pair, unsigned copy)
 bool pair_is_whole(const struct pair *pair)
 {
 	const struct pair_side *sides = pair->sides;
-	uint64_t absences[2] = { absence_of(pair, 0), absence_of(pair, 1) };
+	uint64_t absences[2] = { pair_absence(pair, 0), pair_absence(pair, 1) };
 
 	return copy_pair_is_whole(sides[0].has ? &sides[0].copy : NULL,
 		sides[1].has ? &sides[1].copy : NULL, absences);

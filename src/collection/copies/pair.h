@@ -125,6 +125,8 @@ void pair_get(struct pair *pair, pair_after *after);
 /* Takes over the answer about a copy from its side. */
 void pair_take(struct pair *pair, unsigned copy, const struct result *r);
 
+/* Returns the absence of the server of a copy, as it is known: see absences.h. */
+uint64_t pair_absence(const struct pair *pair, unsigned copy);
 bool pair_believed(const struct pair *pair, unsigned copy);
 /* Whether a copy that its server does not have shows that the set is missing. */
 bool pair_miss_believed(const struct pair *pair, unsigned copy);

@@ -81,11 +81,22 @@ static void read_known(struct pair *pair, bool done)
 	}
 }
 
+/* After an absence of its server, the second copy may not be believed alone until it is repaired. */
+static void note_absence(struct pair *pair)
+{
+	uint64_t absence = pair_absence(pair, 1);
+
+	if (absence > pair->sides[0].copy.horizon &&
+		absence < stamp_before(pair_now(pair), pair->copies->settled))
+		repairs_add(pair->copies, pair->call.key, REPAIR_BASE);
+}
+
 static void read_first(struct pair *pair)
 {
 	const struct pair_side *first = &pair->sides[0];
 
 	if (first->has && !first->copy.gone && pair_believed(pair, 0)) {
+		note_absence(pair);
 		if (first->copy.log.n)
 			pair_join(pair, &first->copy, NULL, STAMP_MAX, 0, read_first_joined);
 		else

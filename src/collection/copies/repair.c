@@ -338,10 +338,20 @@ static bool is_same(const struct pair *pair, const struct copy *next)
 	return true;
 }
 
+/*
+ * Returns whether each copy may be believed alone. One whose server was absent may be when it is
+ * closed up to that time. Until then, the set is lost with the other server.
+ */
+static bool is_believed(const struct pair *pair)
+{
+	return pair->horizon >= pair_absence(pair, 0) && pair->horizon >= pair_absence(pair, 1);
+}
+
 /* In the background, a set that is gone is repaired until its copies are deleted. */
 static void repair_end(struct pair *pair, bool done)
 {
-	pair_leave(pair, done && (pair->asker || pair->exists || is_long_gone(pair)));
+	pair_leave(pair,
+		done && (pair->asker || (pair->exists ? is_believed(pair) : is_long_gone(pair))));
 }
 
 static void write_copies(struct pair *pair)

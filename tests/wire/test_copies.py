@@ -4,15 +4,14 @@ Both copies are read directly from their servers: see copied.py. copies_storm.py
 """
 import random
 import re
-import unittest
 
 from case import WireTest, marks
 from case_large import SMALL, names
 from copied import SECOND, Copied
 from forms import FORMS, Request, Speaker
-from harness import Memcached, wait_until
+from harness import wait_until
 from model import Key, Op, set_reads, set_writes, take_all
-from stored import Servers, counter
+from stored import Servers
 from test_command_keys import LINES, PREPARE, as_get, as_set, key_of, masked, reply_to, set_of
 from test_leases import Database
 from wire import Conn
@@ -422,6 +421,38 @@ class Faults(CopiesTest):
             self.live(key, "after", "during")
             wait_until(f"{key} is repaired", lambda key=key: not self.copied(key).difference(), pause=0.2)
             self.assertEqual([self.copied(key).members(copy) for copy in range(2)], [{b"before", b"after"}] * 2)
+
+    def absence(self, server):
+        """The time up to which a server is known to have been absent, as text in the order of time."""
+        found = []
+        for other in self.servers:
+            with Conn(other.port) as conn:
+                found.append(conn.get(f"@absent.{server.name}") or b"")
+        return max(found)
+
+    def test_hangs_and_then_the_other_is_killed(self):
+        """After a while the copies are closed up to the end of the absence, and each of them may be believed alone again."""
+        server = self.servers[2]
+        keys = self.both(server)
+        with server.process.paused():
+            for key in keys:
+                self.live(key, "during")
+        absence = self.absence(server)
+        self.assertTrue(absence)
+
+        def closed(key):
+            self.reads(f"scard {key}")
+            copies = self.copied(key).copies
+            return None not in copies and min(copy.horizon for copy in copies) >= absence
+        for key, other in zip(keys, (1, 0)):
+            wait_until(f"{key} is closed", lambda key=key: closed(key), pause=0.5)
+            lost = self.server_of(key, other)
+            lost.kill()
+            lost.start()
+            self.servers_changed()
+            for conn in self.conns:
+                found, _ = self.reads(f"smembers {key}", conn)
+                self.assertEqual(set(found[key][1].split()), {b"before", b"during"})
 
     def test_both_servers_lost(self):
         """The set is missing, and stays so; then it is created again."""

@@ -17,7 +17,7 @@ FOLDER, MODULES = os.path.join(HERE, "modules"), os.path.abspath(os.path.join(HE
 GO_PATH = os.path.join(BUILD, "gopath")
 # Go programs import the module as "setlistd".
 PROGRAM_ENVIRONMENT = dict(ENVIRONMENT, GOPATH=f"{GO_PATH}:{GOPATH}", PYTHONPATH=os.path.join(MODULES, "python"),
-                           NODE_PATH=os.path.join(MODULES, "node"))
+                           NODE_PATH=f"{ENVIRONMENT['NODE_PATH']}:{MODULES}/node")
 
 
 def build_go(source, program):

@@ -176,8 +176,9 @@ static void counter_read(struct pair *pair)
 	const struct pair_side *sides = pair->sides;
 	bool has[2] = { sides[0].status == RESULT_HIT, sides[1].status == RESULT_HIT };
 	uint64_t first = 0, second = 0;
-	bool counts = parse_side(&sides[0], &first) | parse_side(&sides[1], &second);
+	bool counts = parse_side(&sides[0], &first);
 
+	counts = parse_side(&sides[1], &second) || counts;
 	if (!has[0] && !has[1]) {
 		if (pair->failed)
 			pair_fail(pair);

@@ -170,8 +170,8 @@ static struct reply admin_help(struct worker *w, const struct request *request, 
 }
 
 /* Stores the key of `<key> [b]`. Returns false with the error line in `failed`. */
-static bool take_key(const struct request *request, char decoded[static KEY_MAX],
-	struct slice *key, struct reply *failed)
+static bool take_key(const struct request *request, char decoded[static KEY_MAX], struct slice *key,
+	struct reply *failed)
 {
 	struct slice rest = request->rest, flag = slice_token(&rest);
 	bool encoded = slice_equal(flag, SLICE("b"));

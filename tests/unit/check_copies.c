@@ -398,8 +398,8 @@ TEST(heads)
 		"~t0 ~h1.0123456789ab.1.l.a ~d1.1 ~e ~f---1aaaa ~g ~x " H };
 	static const char *const malformed[] = { "~o", "~o ", "~o---0aaa", "~o---0aaaa",
 		"~o---0aaa ", "~o---0+aaa ", "~o-------- ", "~o---0aaaaa ", "+a ~o---0aaa -b ",
-		"+a " H "~g ", "+a " H "~f---1aaaa ~g " };
-	static const char *const single[] = { "+a ", "@set.3 +a ", "@set.1 " RUN, "+a~o---0aaaa ",
+		("+a " H "~g "), ("+a " H "~f---1aaaa ~g ") };
+	static const char *const single[] = { "+a ", "@set.3 +a ", ("@set.1 " RUN), "+a~o---0aaaa ",
 		"+~s---0aaaa ", "+a ~", "~", "~e ", "~f---1aaaa ", "~g ", "+a ~t1424450096 ", "" };
 	struct copy copy;
 

@@ -81,7 +81,7 @@ static void read_known(struct pair *pair, bool done)
 	}
 }
 
-/* After an absence of its server, the second copy may not be believed alone until it is repaired. */
+/* After an absence of its server, the second copy may not be believed until it is repaired. */
 static void note_absence(struct pair *pair)
 {
 	uint64_t absence = pair_absence(pair, 1);

@@ -42,7 +42,7 @@ struct lanes {
 	size_t background; /* calls in flight that belong to no lane and no merge */
 	struct crowds crowds;
 	struct lanes_stats stats;
-	uint64_t measured[LANES_MEASURED]; /* key hashes with seconds; see lane_is_measured */
+	uint64_t measured[LANES_MEASURED];  /* key hashes with seconds; see lane_is_measured */
 	uint64_t compacted[LANES_MEASURED]; /* the same of sets with copies; see lane_grew */
 };
 

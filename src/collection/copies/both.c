@@ -11,11 +11,6 @@
 static pair_step both_first_read, both_second_read, both_added, both_called, both_touched;
 static pair_after both_absent, both_touch_read, both_touch_known;
 
-static void repair_set(struct pair *pair)
-{
-	repairs_add(pair->copies, pair->call.key, REPAIR_PARTS);
-}
-
 static void both_first_read(struct pair *pair)
 {
 	pair_send(pair, 1, pair->call);
@@ -28,16 +23,9 @@ static void both_second_read(struct pair *pair)
 	if (pair->failed) {
 		pair_fail(pair);
 	} else {
-		repair_set(pair);
+		repairs_add(pair->copies, pair->call.key, REPAIR_PARTS);
 		pair_end_as(pair, RESULT_MISS);
 	}
-}
-
-static void send_both(struct pair *pair, pair_step *next)
-{
-	pair_send(pair, 0, pair->call);
-	pair_send(pair, 1, pair->call);
-	pair_wait(pair, next);
 }
 
 /* A base may refer to a part only if both servers have it, or one of them is known to be absent. */
@@ -80,10 +68,10 @@ void both_part(struct pair *pair)
 		pair_wait(pair, both_first_read);
 		break;
 	case CALL_ADD:
-		send_both(pair, both_added);
+		pair_send_both(pair, pair->call, both_added);
 		break;
 	default:
-		send_both(pair, both_called);
+		pair_send_both(pair, pair->call, both_called);
 		break;
 	}
 }
@@ -110,9 +98,7 @@ static void both_touch_known(struct pair *pair, bool done)
 			pair_end_as(pair, RESULT_MISS);
 		return;
 	}
-	pair_send(pair, 0, touch);
-	pair_send(pair, 1, touch);
-	pair_wait(pair, both_touched);
+	pair_send_both(pair, touch, both_touched);
 }
 
 static void both_touch_read(struct pair *pair, bool both)

@@ -42,13 +42,6 @@ static void end_incr(struct pair *pair)
 			.server = a->server });
 }
 
-static void count_both(struct pair *pair)
-{
-	pair_send(pair, 0, pair->call);
-	pair_send(pair, 1, pair->call);
-	pair_wait(pair, counter_counted);
-}
-
 static void counter_absent(struct pair *pair, bool done)
 {
 	if (!done)
@@ -154,23 +147,6 @@ static void counter_written(struct pair *pair)
 
 /* --- reading --- */
 
-static void answer_counter(struct pair *pair, unsigned copy)
-{
-	const struct pair_side *side = &pair->sides[copy];
-
-	pair_end(pair,
-		&(struct result){
-			.status = RESULT_HIT,
-			.value = buf_slice(&side->value),
-			.flags = side->flags,
-			.ttl = side->ttl,
-			.size = side->size,
-			.cas = side->cas,
-			.connection = side->connection,
-			.server = side->server,
-		});
-}
-
 static void counter_read(struct pair *pair)
 {
 	const struct pair_side *sides = pair->sides;
@@ -188,27 +164,23 @@ static void counter_read(struct pair *pair)
 	}
 	if (counts && !pair->failed && first != second)
 		repairs_add(pair->copies, pair->call.key, REPAIR_COUNTER);
-	answer_counter(pair, !has[0] || second > first);
+	pair_answer(pair, !has[0] || second > first);
 }
 
 void counter_start(struct pair *pair)
 {
 	switch (pair->call.verb) {
 	case CALL_INCR:
-		count_both(pair);
+		pair_send_both(pair, pair->call, counter_counted);
 		break;
 	case CALL_ADD:
 		add_first_counter(pair);
 		break;
 	case CALL_GET:
-		pair_send(pair, 0, pair->call);
-		pair_send(pair, 1, pair->call);
-		pair_wait(pair, counter_read);
+		pair_send_both(pair, pair->call, counter_read);
 		break;
 	default:
-		pair_send(pair, 0, pair->call);
-		pair_send(pair, 1, pair->call);
-		pair_wait(pair, counter_written);
+		pair_send_both(pair, pair->call, counter_written);
 		break;
 	}
 }

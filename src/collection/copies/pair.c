@@ -63,6 +63,23 @@ void pair_end_as(struct pair *pair, enum result_status status)
 	pair_end(pair, &(struct result){ .status = status, .server = pair->sides[0].server });
 }
 
+void pair_answer(struct pair *pair, unsigned copy)
+{
+	const struct pair_side *side = &pair->sides[copy];
+
+	pair_end(pair,
+		&(struct result){
+			.status = RESULT_HIT,
+			.value = buf_slice(&side->value),
+			.flags = side->flags,
+			.ttl = side->ttl,
+			.size = side->size,
+			.cas = side->cas,
+			.connection = side->connection,
+			.server = side->server,
+		});
+}
+
 void pair_fail(struct pair *pair)
 {
 	const char *server = pair->sides[0].server;
@@ -157,6 +174,13 @@ void pair_send(struct pair *pair, unsigned copy, struct call call)
 	pair->stored &= ~(1u << copy);
 	pair->pending++;
 	options->call(options->env, &call, &side->waiter);
+}
+
+void pair_send_both(struct pair *pair, struct call call, pair_step *next)
+{
+	pair_send(pair, 0, call);
+	pair_send(pair, 1, call);
+	pair_wait(pair, next);
 }
 
 void pair_wait(struct pair *pair, pair_step *next)
@@ -275,7 +299,7 @@ void pair_absent(struct pair *pair, unsigned copy, pair_after *after)
 	pair_enter(pair, after);
 	pair_enter(pair, pair_absent_where_moved_from);
 	pair->absence.done = pair_on_absence;
-	repairs_add(pair->copies, part_key_first_base(pair->call.key),
+	repairs_add(pair->copies, pair->call.key,
 		pair->call.role.copied ? REPAIR_COUNTER : REPAIR_BASE);
 	if (absences_raise(pair->copies->absences, at[0], &pair->absence))
 		pair_leave(pair, true);
@@ -315,6 +339,24 @@ void pair_get(struct pair *pair, pair_after *after)
 				.verb = CALL_GET, .want = WANT_VALUE | WANT_CAS | WANT_TTL });
 	}
 	pair_wait(pair, pair_got);
+}
+
+static void pair_known(struct pair *pair, bool done)
+{
+	pair_after *after = pair->returns[--pair->depth];
+
+	if (!done) {
+		pair_fail(pair);
+		return;
+	}
+	pair->began = pair_now(pair);
+	pair_get(pair, after);
+}
+
+void pair_look(struct pair *pair, pair_after *after)
+{
+	pair_enter(pair, after);
+	pair_know(pair, pair_known);
 }
 
 bool pair_believed(const struct pair *pair, unsigned copy)
@@ -397,7 +439,8 @@ bool pair_has_expired(const struct pair *pair)
 
 /* --- writing --- */
 
-int64_t pair_exptime(struct slice base, int64_t exptime)
+/* The exptime of a base: its date if it has one, else `exptime`. */
+static int64_t exptime_of_base(struct slice base, int64_t exptime)
 {
 	int64_t date = date_last(base);
 
@@ -412,7 +455,7 @@ void pair_write(struct pair *pair, unsigned copy, struct slice base, int64_t exp
 		.value = base,
 		.expected = (uint32_t)base.n,
 		.flags = side->has ? side->flags : pair->call.flags,
-		.exptime = pair_exptime(base, exptime),
+		.exptime = exptime_of_base(base, exptime),
 		.number = side->cas,
 		.connection = side->connection,
 	};

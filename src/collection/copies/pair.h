@@ -70,8 +70,7 @@ struct pair {
 	bool exists;     /* the join is a set that is not missing */
 	bool checks;     /* a repair looks for all parts on both servers */
 	bool passes;     /* an item that is found is passed to the asker at once */
-	struct refill *refill;
-	size_t size; /* of this struct, with the bytes */
+	size_t size;     /* of this struct, with the bytes */
 	char bytes[];
 };
 
@@ -96,11 +95,15 @@ void pair_end(struct pair *pair, const struct result *r);
 /* The same for a result that is only a status, and for the first failure of a call. */
 void pair_end_as(struct pair *pair, enum result_status status);
 void pair_fail(struct pair *pair);
+/* The same for the item of a copy, as it was read. */
+void pair_answer(struct pair *pair, unsigned copy);
 /* A write that may have been stored has an unknown outcome, whatever failed after it. */
 void pair_fail_unknown(struct pair *pair);
 
 /* Calls of a step. `copy` is 0 or 1; `key` and `server` are filled in. */
 void pair_send(struct pair *pair, unsigned copy, struct call call);
+/* Sends the call to both, and runs the next step when both are answered. */
+void pair_send_both(struct pair *pair, struct call call, pair_step *next);
 /* Runs the next step when all calls are answered. Sets `failed` and `stored` from them. */
 void pair_wait(struct pair *pair, pair_step *next);
 void pair_sleep(struct pair *pair, unsigned ms, pair_step *next);
@@ -122,6 +125,8 @@ void pair_know(struct pair *pair, pair_after *after);
 void pair_absent(struct pair *pair, unsigned copy, pair_after *after);
 /* Reads both copies. Sets `failed`. */
 void pair_get(struct pair *pair, pair_after *after);
+/* The same once all absences are known. If they cannot be, the call fails. Sets `began`. */
+void pair_look(struct pair *pair, pair_after *after);
 /* Takes over the answer about a copy from its side. */
 void pair_take(struct pair *pair, unsigned copy, const struct result *r);
 
@@ -161,8 +166,6 @@ struct slice pair_gone(struct pair *pair, uint64_t horizon);
 
 /* Writes a base to a copy by CAS, or by ADD if it has none. Sets its exptime. */
 void pair_write(struct pair *pair, unsigned copy, struct slice base, int64_t exptime);
-/* The exptime of a base: its date if it has one, else `exptime`. */
-int64_t pair_exptime(struct slice base, int64_t exptime);
 
 /* Tokens of the copies that were read: see result.cas and result.connection. */
 uint64_t pair_token(const struct pair *pair);

@@ -34,22 +34,6 @@ static void answer_base(struct pair *pair, struct slice base)
 		});
 }
 
-/* An item that is no base of a copy, which the machines report. */
-static void answer_foreign(struct pair *pair, const struct pair_side *side)
-{
-	pair_end(pair,
-		&(struct result){
-			.status = RESULT_HIT,
-			.value = buf_slice(&side->value),
-			.flags = side->flags,
-			.ttl = side->ttl,
-			.size = side->size,
-			.cas = side->cas,
-			.connection = side->connection,
-			.server = side->server,
-		});
-}
-
 void read_start(struct pair *pair)
 {
 	pair_know(pair, read_known);
@@ -103,8 +87,9 @@ static void read_first(struct pair *pair)
 			answer_base(pair, first->copy.closed);
 		return;
 	}
+	/* An item that is no base of a copy, which the machines report. */
 	if (first->foreign) {
-		answer_foreign(pair, first);
+		pair_answer(pair, 0);
 		return;
 	}
 	pair->copies->stats.joins++;
@@ -140,7 +125,7 @@ static void note_difference(struct pair *pair)
 	if (!a->has || !b->has || a->copy.horizon != b->copy.horizon ||
 		(!pair_believed(pair, 0) && horizon < old) ||
 		(!pair_believed(pair, 1) && horizon < old))
-		repairs_add(pair->copies, pair->call.key, false);
+		repairs_add(pair->copies, pair->call.key, REPAIR_BASE);
 }
 
 static void read_second(struct pair *pair)
@@ -148,7 +133,7 @@ static void read_second(struct pair *pair)
 	const struct pair_side *sides = pair->sides;
 
 	if (sides[0].foreign || sides[1].foreign) {
-		answer_foreign(pair, &sides[sides[0].foreign ? 0 : 1]);
+		pair_answer(pair, !sides[0].foreign);
 	} else if (!pair_suffices(pair)) {
 		pair_fail(pair);
 	} else if (!pair->failed && !pair_is_whole(pair)) {
@@ -174,7 +159,7 @@ static void read_lost(struct pair *pair, bool done)
 static void read_joined(struct pair *pair, bool done)
 {
 	if (done && pair_has_expired(pair)) {
-		repairs_add(pair->copies, pair->call.key, false);
+		repairs_add(pair->copies, pair->call.key, REPAIR_BASE);
 		pair_end_as(pair, RESULT_MISS);
 	} else {
 		read_first_joined(pair, done);
@@ -187,7 +172,7 @@ static void read_first_joined(struct pair *pair, bool done)
 	struct copy joined;
 
 	if (!done || !copy_parse(buf_slice(&pair->join.out), &joined))
-		answer_foreign(pair, &pair->sides[pair->sides[0].has ? 0 : 1]);
+		pair_answer(pair, !pair->sides[0].has);
 	else if (!pair->exists)
 		missing(pair);
 	else
@@ -239,7 +224,7 @@ static void read_settled_again(struct pair *pair, bool both)
 static void read_settled_created(struct pair *pair, bool done)
 {
 	if (!done)
-		answer_foreign(pair, &pair->sides[pair->sides[0].has ? 0 : 1]);
+		pair_answer(pair, !pair->sides[0].has);
 	else if (pair->exists)
 		answer_base(pair, SLICE(""));
 	else

@@ -171,20 +171,18 @@ static void refill_on_second_look(struct waiter *waiter, const struct result *r)
 static void begin_refill_part(struct refill *refill, struct slice id)
 {
 	struct refill_part *part = xcalloc(1, sizeof(*part));
-	struct slice base = refill->pair->call.key, key;
+	struct buf second = BUF_EMPTY;
+	struct slice key;
 
 	part->refill = refill;
 	part->is_index = *id.p == (char)OPLOG_INDEX;
-	buf_add_slice(&part->keys, base);
+	buf_add_slice(&part->keys, refill->pair->call.key);
 	BUF_ADD(&part->keys, ".");
 	buf_add_slice(&part->keys, id);
 	key = buf_slice(&part->keys);
-	{
-		struct buf second = BUF_EMPTY;
-		part_key_second(key, &second);
-		buf_add_slice(&part->keys, buf_slice(&second));
-		buf_free(&second);
-	}
+	part_key_second(key, &second);
+	buf_add_slice(&part->keys, buf_slice(&second));
+	buf_free(&second);
 	part->sides[0].key = slice_of(buf_slice(&part->keys).p, key.n);
 	part->sides[1].key = slice_skip(buf_slice(&part->keys), key.n);
 	refill->pending++;
@@ -194,33 +192,31 @@ static void begin_refill_part(struct refill *refill, struct slice id)
 		refill_on_second_look);
 }
 
-static void begin_parts(struct refill *refill)
+static void end_refill(struct refill *refill)
 {
 	struct pair *pair = refill->pair;
+	void (*done)(struct pair *, enum refilled) = refill->done;
+	enum refilled outcome = refill->lost ? REFILL_LOST
+		: refill->failed             ? REFILL_FAILED
+					     : REFILL_DONE;
 
+	buf_free(&refill->ids);
+	free(refill);
+	done(pair, outcome);
+}
+
+static void begin_parts(struct refill *refill)
+{
 	while (refill->pending < REFILLS_AT_ONCE && !refill->failed && !refill->lost) {
 		struct slice rest = slice_skip(buf_slice(&refill->ids), refill->next);
 		struct slice id = slice_token(&rest);
-		struct buf copy = BUF_EMPTY;
 		if (!id.n)
 			break;
 		refill->next = buf_size(&refill->ids) - rest.n;
-		buf_add_slice(&copy, id);
-		begin_refill_part(refill, buf_slice(&copy));
-		buf_free(&copy);
+		begin_refill_part(refill, id);
 	}
-	if (refill->pending)
-		return;
-	pair->refill = NULL;
-	{
-		enum refilled outcome = refill->lost ? REFILL_LOST
-			: refill->failed             ? REFILL_FAILED
-						     : REFILL_DONE;
-		void (*done)(struct pair *, enum refilled) = refill->done;
-		buf_free(&refill->ids);
-		free(refill);
-		done(pair, outcome);
-	}
+	if (!refill->pending)
+		end_refill(refill);
 }
 
 void refill_start(struct pair *pair, struct slice refs,
@@ -233,6 +229,5 @@ void refill_start(struct pair *pair, struct slice refs,
 	refill->done = done;
 	while (oplog_next_run(&refs, &run))
 		buf_add_word(&refill->ids, run.id);
-	pair->refill = refill;
 	begin_parts(refill);
 }

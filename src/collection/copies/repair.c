@@ -90,7 +90,7 @@ static void repair_made_gone(struct pair *pair)
 
 static void repair_all_gone(struct pair *pair)
 {
-	repairs_add(pair->copies, pair->call.key, false);
+	repairs_add(pair->copies, pair->call.key, REPAIR_BASE);
 	pair_leave(pair, true);
 }
 

@@ -20,10 +20,10 @@
 static pair_step rewrite_written, rewrite_words_appended, rewrite_other_read, rewrite_other_written,
 	rewrite_deleted;
 static void join_other(struct pair *pair);
-static pair_after rewrite_known, rewrite_read, rewrite_absent, rewrite_known_again, rewrite_lost,
-	rewrite_joined, rewrite_here_joined, rewrite_other_joined, rewrite_other_absent,
-	rewrite_other_repaired, rewrite_compared, rewrite_words_repaired, rewrite_delete_read,
-	rewrite_delete_first, rewrite_delete_second, rewrite_delete_absent;
+static pair_after rewrite_read, rewrite_absent, rewrite_known_again, rewrite_lost, rewrite_joined,
+	rewrite_here_joined, rewrite_other_joined, rewrite_other_absent, rewrite_other_repaired,
+	rewrite_compared, rewrite_words_repaired, rewrite_delete_read, rewrite_delete_first,
+	rewrite_delete_second, rewrite_delete_absent;
 
 static bool is_cas(const struct pair *pair)
 {
@@ -37,17 +37,7 @@ static void lost_race(struct pair *pair)
 
 void rewrite_start(struct pair *pair)
 {
-	pair_know(pair, rewrite_known);
-}
-
-static void rewrite_known(struct pair *pair, bool done)
-{
-	if (!done) {
-		pair_fail(pair);
-		return;
-	}
-	pair->began = pair_now(pair);
-	pair_get(pair, rewrite_read);
+	pair_look(pair, rewrite_read);
 }
 
 /* Whether the copies are still as they were read for this CAS. */
@@ -332,7 +322,7 @@ static void rewrite_compared(struct pair *pair, bool both)
 	} else if (!other->has || here->copy.horizon >= other->copy.horizon) {
 		pair_end_as(pair, RESULT_DONE);
 	} else {
-		repairs_add(pair->copies, pair->call.key, false);
+		repairs_add(pair->copies, pair->call.key, REPAIR_BASE);
 		lost_race(pair);
 	}
 }
@@ -565,7 +555,7 @@ static void rewrite_delete_absent(struct pair *pair, bool joined)
 
 static void rewrite_end_deletion(struct pair *pair, bool done)
 {
-	repairs_add(pair->copies, pair->call.key, false);
+	repairs_add(pair->copies, pair->call.key, REPAIR_BASE);
 	if (!done)
 		pair_fail_unknown(pair);
 	else

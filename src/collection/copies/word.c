@@ -15,8 +15,8 @@
 #include "collection/copies/pair.h"
 
 static pair_step word_answered, word_first_added, word_second_added;
-static pair_after word_absent, word_repaired, word_known, word_seen, word_joined, word_lost,
-	word_away, word_second_absent;
+static pair_after word_absent, word_repaired, word_seen, word_joined, word_lost, word_away,
+	word_second_absent;
 
 static void append_again(struct pair *pair)
 {
@@ -42,9 +42,7 @@ void word_start(struct pair *pair)
 	buf_consume(&pair->next, buf_size(&pair->next));
 	copy_add_group(&pair->next, pair->stamp, pair->call.role.creates, pair->call.value);
 	call.value = buf_slice(&pair->next);
-	pair_send(pair, 0, call);
-	pair_send(pair, 1, call);
-	pair_wait(pair, word_answered);
+	pair_send_both(pair, call, word_answered);
 }
 
 static void end_append(struct pair *pair)
@@ -62,7 +60,6 @@ static void word_answered(struct pair *pair)
 	if (pair->failed == PAIR_BOTH) {
 		pair_fail(pair);
 	} else if (pair->failed) {
-		pair->written = pair->stored;
 		pair_absent(pair, pair->failed >> 1, word_absent);
 	} else {
 		end_append(pair);
@@ -89,17 +86,7 @@ static void word_repaired(struct pair *pair, bool done)
 
 void word_create(struct pair *pair)
 {
-	pair_know(pair, word_known);
-}
-
-static void word_known(struct pair *pair, bool done)
-{
-	if (!done) {
-		pair_fail(pair);
-		return;
-	}
-	pair->began = pair_now(pair);
-	pair_get(pair, word_seen);
+	pair_look(pair, word_seen);
 }
 
 /*

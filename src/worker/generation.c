@@ -95,11 +95,11 @@ static struct slice generation_server_name(void *arg, int server)
 	return slice_of(name, strlen(name));
 }
 
-static uint64_t generation_unix_ms(void *arg)
+static uint64_t generation_unix_us(void *arg)
 {
 	const struct generation *g = arg;
 
-	return (uint64_t)((int64_t)(clock_us(CLOCK_REALTIME) / 1000) + g->clock_ahead);
+	return clock_us(CLOCK_REALTIME) + (uint64_t)(g->clock_ahead * 1000);
 }
 
 static void generation_fresh_call(struct env *env, const struct call *call, struct waiter *waiter)
@@ -357,7 +357,7 @@ static void init_copies(struct generation *g)
 		.call = generation_call_server,
 		.place = generation_place_copy,
 		.name = generation_server_name,
-		.clock = generation_unix_ms,
+		.clock = generation_unix_us,
 		.arg = g,
 		.servers = servers_count(g->servers),
 		.timeout = COPIES_TIMEOUT,

@@ -58,8 +58,8 @@ static uint64_t pairs_on_clock(void *arg)
 	const struct pairs_proxy *p = ((struct pairs_generation *)arg)->proxy;
 
 	if (p->world->mutation == PAIRS_LATE_ACK && p->appends)
-		return p->frozen;
-	return (uint64_t)(pairs_now(p->world) + p->lan.skew);
+		return p->frozen * 1000;
+	return (uint64_t)(pairs_now(p->world) + p->lan.skew) * 1000;
 }
 
 static int64_t server_time(struct env *env, struct slice key)

@@ -25,7 +25,7 @@ static uint64_t copies_clock(void *arg)
 {
 	const struct copies *copies = arg;
 
-	return copies->options.clock(copies->options.arg);
+	return copies->options.clock(copies->options.arg) / 1000;
 }
 
 struct copies *copies_create(const struct copies_options *options)

@@ -27,7 +27,7 @@ struct copies_options {
 	int (*place)(void *arg, struct slice key, int *former);
 	/* Returns the name of a server, as all proxies know it. */
 	struct slice (*name)(void *arg, int server);
-	/* Returns Unix time in milliseconds. */
+	/* Returns Unix time in microseconds. */
 	uint64_t (*clock)(void *arg);
 	void *arg;
 	int servers;      /* at least 3 */

@@ -224,7 +224,7 @@ void pair_leave(struct pair *pair, bool done)
 
 static uint64_t unix_ms(const struct pair *pair)
 {
-	return pair->copies->options.clock(pair->copies->options.arg);
+	return pair->copies->options.clock(pair->copies->options.arg) / 1000;
 }
 
 uint64_t pair_now(const struct pair *pair)
@@ -234,7 +234,9 @@ uint64_t pair_now(const struct pair *pair)
 
 uint64_t pair_stamp(struct pair *pair)
 {
-	return stamp_next(&pair->copies->clock, unix_ms(pair));
+	const struct copies_options *options = &pair->copies->options;
+
+	return stamp_next_at(&pair->copies->clock, stamp_at_us(options->clock(options->arg)));
 }
 
 bool pair_is_late(const struct pair *pair)

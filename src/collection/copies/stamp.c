@@ -7,8 +7,11 @@ static const char digits[] = "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijkl
 
 uint64_t stamp_next(struct stamp_clock *clock, uint64_t ms)
 {
-	uint64_t now = stamp_at(ms);
+	return stamp_next_at(clock, stamp_at(ms));
+}
 
+uint64_t stamp_next_at(struct stamp_clock *clock, uint64_t now)
+{
 	clock->last = now > clock->last ? now : clock->last + 1;
 	return clock->last;
 }

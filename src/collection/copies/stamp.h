@@ -25,6 +25,17 @@ static inline uint64_t stamp_at(uint64_t ms)
 	return ms << STAMP_COUNTER_BITS & STAMP_MAX;
 }
 
+/*
+ * The same of a microsecond. Its fraction of a millisecond is in the counter, so that the words of
+ * proxies with the same clock are ordered more finely.
+ */
+static inline uint64_t stamp_at_us(uint64_t us)
+{
+	enum { US_PER_MS = 1000 };
+
+	return stamp_at(us / US_PER_MS) | (us % US_PER_MS << STAMP_COUNTER_BITS) / US_PER_MS;
+}
+
 /* Returns the stamp `ms` milliseconds earlier; 0 if there is none. */
 static inline uint64_t stamp_before(uint64_t stamp, uint64_t ms)
 {
@@ -38,8 +49,9 @@ struct stamp_clock {
 	uint64_t last;
 };
 
-/* Returns the next stamp of a proxy, at this Unix time in milliseconds. */
+/* Returns the next stamp of a proxy, at this Unix time in milliseconds, or at this stamp. */
 uint64_t stamp_next(struct stamp_clock *clock, uint64_t ms);
+uint64_t stamp_next_at(struct stamp_clock *clock, uint64_t now);
 
 /*
  * Notes a stamp that was read. Returns false if it is so far ahead that a clock must be wrong: then

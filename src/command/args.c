@@ -268,7 +268,9 @@ static const char *args_take_index_element(struct slice rest, struct args *out)
 /* The other key has its own rule and target. */
 static const char *parse_target(struct slice word, struct args *out)
 {
-	if (word.n > rules_key_max(rules_collection(out->rules, word)->copies))
+	/* Most keys are shorter than any limit. */
+	if (word.n > rules_key_max(2) &&
+		word.n > rules_key_max(rules_collection(out->rules, word)->copies))
 		return args_long_key;
 	if (!request_key_valid(word, word.n))
 		return "CLIENT_ERROR a key is a word";

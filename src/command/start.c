@@ -119,13 +119,14 @@ static const char *long_refusal(const struct rules *rules, const struct request 
 
 /*
  * Returns whether a meta command is about a set with two copies. If it was passed on, it would
- * change only the first one.
+ * change only the first one. Not inlined: its buffer would enlarge the frame of each request.
  */
-static bool is_copied(const struct rules *rules, const struct request *request)
+static __attribute__((noinline)) bool is_copied(
+	const struct rules *rules, const struct request *request)
 {
 	char decoded[KEY_MAX];
 
-	return rules->copies && request->target == TARGET_ITEM && metaform_has(request->command) &&
+	return request->target == TARGET_ITEM && metaform_has(request->command) &&
 		rules_collection(rules, target_key(request, decoded))->copies > 1;
 }
 
@@ -171,7 +172,7 @@ bool task_start(struct host *host, struct request *request, void *owner)
 	else if (refusal)
 		task_refuse(host, request, owner, refusal);
 	else if ((request->target > TARGET_PART && metaform_has(request->command)) ||
-		is_copied(host->env.rules, request))
+		(host->env.rules->copies && is_copied(host->env.rules, request)))
 		metaform_start(host, request, owner);
 	else if (request->target == TARGET_COMMAND)
 		keyed_start(host, request, owner);

@@ -17,18 +17,19 @@ enum call_change {
 	CHANGE_EMPTY    /* removes all members that were read */
 };
 
+/* Small, because calls are copied often. */
 struct call_role {
-	uint8_t change; /* CAS, ADD: enum call_change */
-	bool claims;    /* CHANGE_WORDS: the words must not be stored twice */
-	bool creates;   /* APPEND: the words may create the set */
-	bool settled;   /* GET: see CHANGE_SETTLED */
-	bool copied;    /* the item is a counter or an event with two copies */
+	uint8_t change : 3; /* CAS, ADD: enum call_change */
+	bool claims : 1;    /* CHANGE_WORDS: the words must not be stored twice */
+	bool creates : 1;   /* APPEND: the words may create the set */
+	bool settled : 1;   /* GET: see CHANGE_SETTLED */
+	bool copied : 1;    /* the item is a counter or an event with two copies */
 	/*
 	 * GET, STATS: a write of the same key follows, and no other call may be sent in between. If
 	 * the write is delayed, so is this call.
 	 */
-	bool leads;
-	uint32_t words; /* CHANGE_WORDS: bytes of new words at the end of the value */
+	bool leads : 1;
+	uint32_t words : 24; /* CHANGE_WORDS: bytes of new words at the end of the value */
 };
 
 #endif

@@ -70,7 +70,7 @@ static void append(struct lane *lane)
 	lane_call(lane,
 		(struct call){ .verb = lane_first(lane)->front ? CALL_PREPEND : CALL_APPEND,
 			.value = log,
-			.role.creates = creates(lane) },
+			.role.creates = lane->rule->copies > 1 && creates(lane) },
 		append_on_reply);
 	if (is_last(lane, log)) {
 		ahead_appends(lane);

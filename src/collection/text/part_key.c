@@ -90,7 +90,10 @@ static struct slice first_of(struct slice base)
 {
 	size_t n = base.n > PART_SECOND_SIZE ? base.n - PART_SECOND_SIZE : 0;
 
-	return n && memcmp(base.p + n, SECOND, PART_SECOND_SIZE) == 0 ? slice_of(base.p, n) : base;
+	/* Few keys end like one. */
+	return n && base.p[base.n - 1] == 'y' && memcmp(base.p + n, SECOND, PART_SECOND_SIZE) == 0
+		? slice_of(base.p, n)
+		: base;
 }
 
 bool part_key_is_second(struct slice key)

@@ -1,5 +1,7 @@
 #include "command/event_counters.h"
 
+#include <stddef.h>
+
 #include "collection/lane/lanes.h"
 #include "protocol/reply.h"
 #include "util/num.h"
@@ -57,7 +59,7 @@ static struct counter *next_counter(struct counters *counters)
 	return counter;
 }
 
-static bool may_read_counter(const struct counters *counters)
+static bool may_read_counter(struct counters *counters)
 {
 	enum { STEPS = 32 /* of one call, as in env_is_over */ };
 	struct host *host = counters->task->host;
@@ -65,12 +67,20 @@ static bool may_read_counter(const struct counters *counters)
 
 	if (counters->asked == counters->count || flying >= FLYING || (share && flying >= share))
 		return false;
-	return flying < FLYING_LEAST || !env_is_over(&host->env, STEPS);
+	if (flying < FLYING_LEAST || !env_is_over(&host->env, STEPS))
+		return true;
+	if (!counters->delayed) {
+		counters->delayed = true;
+		host->env.later(&host->env, &counters->delay, 1);
+	}
+	return false;
 }
 
 /*
  * Requests more counters, and makes their keys, a limited number at a time to let other work
- * run. Few if the slice is over: many clients may begin such requests in one turn.
+ * run. Few if the slice is over: many clients may begin such requests in one turn. More are tried
+ * a millisecond later. They do not wait for a slice of the client, as the slices of many others
+ * may come first.
  */
 static void ask_counters(struct counters *counters)
 {
@@ -95,6 +105,28 @@ static void ask_counters(struct counters *counters)
 	}
 }
 
+/* Makes more calls after an answer or a delay, unless the task has failed. */
+static void go_on(struct counters *counters)
+{
+	bool failed = task_has_failed(counters->task);
+
+	if (!failed)
+		ask_counters(counters);
+	if (counters->answered == (failed ? counters->asked : counters->count) &&
+		!counters->delayed)
+		counters->done(counters);
+}
+
+static void event_counters_on_delay(struct waiter *waiter, const struct result *r)
+{
+	struct counters *counters =
+		(struct counters *)((char *)waiter - offsetof(struct counters, delay));
+
+	(void)r;
+	counters->delayed = false;
+	go_on(counters);
+}
+
 static void event_counters_on_read(struct waiter *waiter, const struct result *r)
 {
 	struct counter *counter = (struct counter *)waiter;
@@ -114,16 +146,14 @@ static void event_counters_on_read(struct waiter *waiter, const struct result *r
 	counter->next = counters->free;
 	counters->free = counter;
 	counters->answered++;
-	if (!task_has_failed(task))
-		ask_counters(counters);
-	if (counters->answered == (task_has_failed(task) ? counters->asked : counters->count))
-		counters->done(counters);
+	go_on(counters);
 }
 
 static void start_counters(struct counters *counters, size_t types)
 {
 	size_t key = 0, align = _Alignof(struct counter);
 
+	counters->delay.done = event_counters_on_delay;
 	counters->count = 0;
 	for (size_t i = 0; i < types; i++) {
 		const struct counted_type *t = &counters->types[i];

@@ -30,6 +30,8 @@ struct counters {
 	uint64_t *values;     /* In the order of types and buckets. */
 	struct counter *free; /* The calls that are not in flight. */
 	size_t made;          /* Number of calls that were ever used. */
+	struct waiter delay;  /* To try more calls, after a slice that was over. */
+	bool delayed;
 };
 
 /*

@@ -118,13 +118,29 @@ TEST(few_calls_when_the_slice_is_over)
 		fake_result(&fake, fake_oldest(&fake), &miss);
 		ck_assert_uint_eq(fake_waiting(&fake), SOME);
 	}
-	/* A later slice has time for many. */
+	/* A later slice has time for many, although nothing is answered meanwhile. */
+	ck_assert_uint_eq(fake_pass(&fake, 1), 1);
+	ck_assert_uint_eq(fake_waiting(&fake), SOME);
 	fake.host.env.grain = SIZE_MAX;
-	fake_result(&fake, fake_oldest(&fake), &miss);
+	ck_assert_uint_eq(fake_pass(&fake, 1), 1);
 	ck_assert_uint_gt(fake_waiting(&fake), 10 * SOME);
-	ck_assert_uint_eq(all_but_one_miss(), 8760 - 101 - 1);
+	ck_assert_uint_eq(all_but_one_miss(), 8760 - 100 - 1);
 	server_answers("EN\r\n");
 	ck_assert_ptr_nonnull(strstr(fake_told(&fake), "COUNT 2014123123 0\r\nEND\r\n"));
+}
+
+/* All calls are answered while more are to be tried: the reply is sent after that. */
+TEST(all_are_answered_before_more_are_tried)
+{
+	fake_has_time(&fake);
+	counts_a_year();
+	fake.host.env.grain = SIZE_MAX;
+	ck_assert_uint_eq(all_but_one_miss(), 8760 - 1);
+	server_answers("EN\r\n");
+	ck_assert_str_eq(fake_told(&fake), "");
+	ck_assert_uint_eq(fake_pass(&fake, 1), 1);
+	ck_assert_ptr_nonnull(strstr(fake_told(&fake), "COUNT 2014123123 0\r\nEND\r\n"));
+	ck_assert_uint_eq(fake_used(&fake), 0);
 }
 
 /* The client disconnects: no more counters are requested. */

@@ -39,6 +39,15 @@ static void parse_settings(struct slice text, struct greeting *g)
 	g->cas = !slice_equal(dialect_stat(text, SLICE("cas_enabled")), SLICE("no"));
 }
 
+static void parse_clock(const struct result *stats, struct greeting *g)
+{
+	int64_t uptime;
+
+	g->time = dialect_clock(stats);
+	if (g->time && num_parse_i64(dialect_stat(stats->line, SLICE("uptime")), &uptime))
+		g->started = g->time - uptime;
+}
+
 ssize_t greeting_decode(struct slice in, unsigned which, struct greeting *g)
 {
 	static const enum call_verb verbs[GREETING_REPLIES] = { CALL_VERSION, CALL_NOOP, CALL_STATS,
@@ -61,7 +70,7 @@ ssize_t greeting_decode(struct slice in, unsigned which, struct greeting *g)
 		break;
 	default:
 		if (which == GREETING_REPLIES - 1)
-			g->time = dialect_clock(&r);
+			parse_clock(&r, g);
 		else if (r.status == RESULT_TEXT)
 			parse_settings(r.line, g);
 		else

@@ -20,6 +20,7 @@ struct greeting {
 	bool refused;
 	uint64_t item_max; /* Maximum item size in bytes; 0 if unknown. */
 	int64_t time;      /* Its clock, in seconds since 1970; 0 if unknown. */
+	int64_t started;   /* When its process was started, by that clock; 0 if unknown. */
 };
 
 /*

@@ -95,6 +95,11 @@ static struct slice generation_server_name(void *arg, int server)
 	return slice_of(name, strlen(name));
 }
 
+static int64_t generation_server_started(void *arg, int server)
+{
+	return servers_get(((struct generation *)arg)->servers, server)->abilities.started;
+}
+
 static uint64_t generation_unix_us(void *arg)
 {
 	const struct generation *g = arg;
@@ -357,6 +362,7 @@ static void init_copies(struct generation *g)
 		.call = generation_call_server,
 		.place = generation_place_copy,
 		.name = generation_server_name,
+		.started = generation_server_started,
 		.clock = generation_unix_us,
 		.arg = g,
 		.servers = servers_count(g->servers),

@@ -529,6 +529,8 @@ static void run_world(struct pairs *w, uint64_t seed, enum pairs_mutation mutati
 	w->lan.verbose = verbose;
 	w->start = pairs_now(w);
 	TAILQ_INIT(&w->ops);
+	for (int i = 0; i < PAIRS_SERVERS; i++)
+		w->started[i] = 1;
 	choose(w, seed);
 	lan_say(&w->lan, "%s, faults %d, server %d%s%s%s\n", w->owned ? "owned" : "cache",
 		(int)w->faults, w->faulty, w->moves ? ", moves" : "", w->apart ? ", apart" : "",

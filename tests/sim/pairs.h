@@ -166,6 +166,7 @@ struct pairs {
 	struct lan lan;
 	struct pairs_proxy proxies[PAIRS_PROXIES];
 	struct pairs_server servers[PAIRS_SERVERS];
+	int64_t started[PAIRS_SERVERS]; /* when it was last restarted, or 1 */
 	struct rules rules;
 	struct collection_rule rule;
 	struct collection_options options;

@@ -528,6 +528,9 @@ static void check_failure(struct pairs_op *op)
 	/* A lease that is taken while the copies of a deleted set are removed may fail. */
 	if (op->command == COMMAND_SLEASE && !op->closing)
 		return;
+	/* The same of a claim that is stored in one copy when the set is deleted. */
+	if (op->command == COMMAND_SCLAIM && w->resets[op->key])
+		return;
 	if (op->closing || (w->faults == PAIRS_FAULTS_NONE && !w->queues))
 		pairs_fail(w, "a command failed", "%.*s -> %.*s", (int)buf_size(&op->line) - 2,
 			op->line.data, (int)buf_size(&op->reply), op->reply.data);

@@ -132,6 +132,11 @@ static struct slice pairs_server_name(void *arg, int server)
 	return names[server];
 }
 
+static int64_t pairs_server_started(void *arg, int server)
+{
+	return ((struct pairs_generation *)arg)->proxy->world->started[server];
+}
+
 /* --- generations --- */
 
 static void init_host(struct pairs_generation *g, struct lan_host *host)
@@ -182,6 +187,7 @@ static void enter(struct pairs_proxy *p)
 		.call = pairs_on_copies_call,
 		.place = pairs_copies_place,
 		.name = pairs_server_name,
+		.started = pairs_server_started,
 		.clock = pairs_on_clock,
 		.arg = g,
 		.servers = PAIRS_SERVERS,

@@ -49,6 +49,7 @@ struct absences {
 	struct absence_read *read; /* the latest one, if it is in progress; else NULL */
 	uint64_t known_before;     /* by env.now; from then on absences must be read again */
 	uint64_t until;            /* the latest result of absent_until */
+	uint64_t latest;           /* the largest absence that is known */
 	size_t pending;            /* reads and raises */
 	uint64_t raised;           /* counts raises that have succeeded */
 	struct absence of[];
@@ -61,6 +62,12 @@ static const struct call get = { .verb = CALL_GET, .want = WANT_VALUE | WANT_CAS
 static uint64_t larger(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
+}
+
+static void note_known(struct absence *y, uint64_t stamp)
+{
+	y->known = larger(y->known, stamp);
+	y->all->latest = larger(y->all->latest, stamp);
 }
 
 /* A queue is its last waiter, whose `next` is the first one. */
@@ -126,7 +133,7 @@ static void absences_on_read(struct waiter *waiter, const struct result *r)
 
 	y->answers += answered;
 	y->failures += !answered;
-	w->of->known = larger(w->of->known, stamp);
+	note_known(w->of, stamp);
 	read->unread -= answered && y->answers == all->witnesses - TAKERS + 1;
 	ok = read->unread == 0;
 	if (ok)
@@ -204,7 +211,7 @@ static void absences_on_raised(struct waiter *waiter, const struct result *r)
 	(void)r;
 	y->raised = ok ? y->raising : y->raised;
 	y->all->raised += ok;
-	y->known = larger(y->known, y->raised);
+	note_known(y, y->raised);
 	y->raising = 0;
 	y->all->pending--;
 	if (y->queued)
@@ -258,6 +265,19 @@ bool absences_raise(struct absences *all, int server, struct absence_waiter *wai
 	if (!y->raising && y->raised < until + stamp_at(ABSENCE_AHEAD_MS / 2))
 		begin_raise(y);
 	return y->raised >= until;
+}
+
+void absences_raise_soon(struct absences *all, int server)
+{
+	struct absence *y = &all->of[server];
+
+	if (!y->raising && y->raised < absent_until(all))
+		begin_raise(y);
+}
+
+uint64_t absences_latest(const struct absences *all)
+{
+	return all->latest;
 }
 
 uint64_t absences_raised(const struct absences *all)

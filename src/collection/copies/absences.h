@@ -68,11 +68,17 @@ bool absences_known(struct absences *absences, struct absence_waiter *waiter);
 /* Returns the absence of a server as it was last read or raised; 0 for none. */
 uint64_t absences_of(const struct absences *absences, int server);
 
+/* Returns the largest of all servers. */
+uint64_t absences_latest(const struct absences *absences);
+
 /*
  * Makes sure that all proxies see that the server was absent until now. Returns true if they
  * already do. Else the waiter is called when they do, or with false if no majority took it.
  */
 bool absences_raise(struct absences *absences, int server, struct absence_waiter *waiter);
+
+/* The same without a waiter: it may fail unnoticed. */
+void absences_raise_soon(struct absences *absences, int server);
 
 /* Returns how often this proxy has raised an absence. */
 uint64_t absences_raised(const struct absences *absences);

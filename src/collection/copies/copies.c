@@ -30,9 +30,11 @@ static uint64_t copies_clock(void *arg)
 
 struct copies *copies_create(const struct copies_options *options)
 {
-	struct copies *copies = xcalloc(1, sizeof(*copies));
+	struct copies *copies =
+		xcalloc(1, sizeof(*copies) + (size_t)options->servers * sizeof(copies->started[0]));
 
 	copies->options = *options;
+	copies->connects = UINT64_MAX; /* not looked yet */
 	copies->settled = SETTLED_TIMEOUTS * options->timeout;
 	copies->repaired = REPAIRED_TIMEOUTS * options->timeout;
 	LIST_INIT(&copies->pairs);
@@ -126,6 +128,24 @@ static pair_step *program_of(const struct call *call, bool is_part)
 	}
 }
 
+/*
+ * A server that was restarted has lost its items, also if no call failed meanwhile, so that nobody
+ * else finds out.
+ */
+static void look_for_restarts(struct copies *copies)
+{
+	const struct copies_options *options = &copies->options;
+
+	copies->connects = options->env->connects;
+	for (int server = 0; server < options->servers && options->started; server++) {
+		int64_t *before = &copies->started[server],
+			started = options->started(options->arg, server);
+		if (started && *before && started != *before && !copies->stopped)
+			absences_raise_soon(copies->absences, server);
+		*before = started ? started : *before;
+	}
+}
+
 void copies_call(struct copies *copies, const struct call *call, struct waiter *waiter)
 {
 	struct copies_options *options = &copies->options;
@@ -134,6 +154,8 @@ void copies_call(struct copies *copies, const struct call *call, struct waiter *
 		: has_copies(copies, call, &is_part) ? program_of(call, is_part)
 						     : NULL;
 
+	if (program && copies->connects != options->env->connects)
+		look_for_restarts(copies);
 	if (program)
 		program(pair_create(copies, call, waiter));
 	else

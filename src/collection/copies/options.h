@@ -27,6 +27,12 @@ struct copies_options {
 	int (*place)(void *arg, struct slice key, int *former);
 	/* Returns the name of a server, as all proxies know it. */
 	struct slice (*name)(void *arg, int server);
+	/*
+	 * Returns when the process of a server was started, in seconds by its own clock; 0 if it is
+	 * unknown. Another time after a new connection means that its items are lost. NULL: it is
+	 * unknown of all.
+	 */
+	int64_t (*started)(void *arg, int server);
 	/* Returns Unix time in microseconds. */
 	uint64_t (*clock)(void *arg);
 	void *arg;

@@ -5,6 +5,7 @@
 
 #include "collection/text/date.h"
 #include "collection/text/part_key.h"
+#include "collection/ttl.h"
 #include "util/hash.h"
 
 struct pair *pair_create(struct copies *copies, const struct call *call, struct waiter *asker)
@@ -119,6 +120,7 @@ void pair_take(struct pair *pair, unsigned copy, const struct result *r)
 
 	buf_consume(&side->value, buf_size(&side->value));
 	side->has = side->foreign = false;
+	side->copy = (struct copy){ 0 };
 	if (r->status != RESULT_HIT)
 		return;
 	buf_add_slice(&side->value, r->value);
@@ -241,7 +243,7 @@ uint64_t pair_stamp(struct pair *pair)
 
 bool pair_is_late(const struct pair *pair)
 {
-	return pair_now(pair) > pair->stamp + stamp_at(pair->copies->settled / 2);
+	return pair_now(pair) > pair->stamp + stamp_at(pair->copies->settled / 4);
 }
 
 /* --- absences --- */
@@ -361,6 +363,17 @@ void pair_look(struct pair *pair, pair_after *after)
 	pair_know(pair, pair_known);
 }
 
+bool pair_may_lack_parts(const struct pair *pair)
+{
+	uint64_t latest = absences_latest(pair->copies->absences);
+
+	for (unsigned y = 0; y < 2; y++) {
+		if (!(pair->failed & 1u << y) && pair->sides[y].copy.horizon < latest)
+			return true;
+	}
+	return false;
+}
+
 bool pair_believed(const struct pair *pair, unsigned copy)
 {
 	return copy_is_believed(&pair->sides[copy].copy, pair_absence(pair, copy));
@@ -389,6 +402,26 @@ bool pair_suffices(const struct pair *pair)
 	if (!pair->failed || pair->failed == PAIR_BOTH)
 		return !pair->failed;
 	return pair->sides[y].has ? pair_believed(pair, y) : pair_miss_believed(pair, y);
+}
+
+/* --- words that count --- */
+
+static void pair_seen(struct pair *pair, bool both)
+{
+	const struct pair_side *sides = pair->sides;
+
+	pair_leave(pair,
+		both && sides[0].has && sides[1].has && sides[0].copy.horizon < pair->stamp &&
+			sides[1].copy.horizon < pair->stamp);
+}
+
+void pair_count(struct pair *pair, pair_after *after)
+{
+	pair_enter(pair, after);
+	if (pair_is_late(pair))
+		pair_get(pair, pair_seen);
+	else
+		pair_leave(pair, true);
 }
 
 /* --- joining --- */
@@ -441,11 +474,24 @@ bool pair_has_expired(const struct pair *pair)
 
 /* --- writing --- */
 
+bool pair_outlives_date(const struct pair *pair, unsigned copy, struct slice base)
+{
+	enum { LATE = 10 /* seconds between the word of a touch and the touch, at most */ };
+	const struct pair_side *side = &pair->sides[copy];
+	int64_t date = date_last(base);
+
+	return date > 0 && side->has && side->ttl == TTL_NEVER &&
+		date + LATE <= env_server_time(pair->copies->options.env, pair->call.key);
+}
+
 /* The exptime of a base: its date if it has one, else `exptime`. */
-static int64_t exptime_of_base(struct slice base, int64_t exptime)
+static int64_t exptime_of_base(
+	const struct pair *pair, unsigned copy, struct slice base, int64_t exptime)
 {
 	int64_t date = date_last(base);
 
+	if (pair_outlives_date(pair, copy, base))
+		return 0;
 	return date == DATE_NONE ? exptime : date;
 }
 
@@ -457,7 +503,7 @@ void pair_write(struct pair *pair, unsigned copy, struct slice base, int64_t exp
 		.value = base,
 		.expected = (uint32_t)base.n,
 		.flags = side->has ? side->flags : pair->call.flags,
-		.exptime = exptime_of_base(base, exptime),
+		.exptime = exptime_of_base(pair, copy, base, exptime),
 		.number = side->cas,
 		.connection = side->connection,
 	};

@@ -68,9 +68,9 @@ struct pair {
 	struct copy_join join;
 	struct buf next; /* the base or group that is written */
 	bool exists;     /* the join is a set that is not missing */
-	bool checks;     /* a repair looks for all parts on both servers */
-	bool passes;     /* an item that is found is passed to the asker at once */
-	size_t size;     /* of this struct, with the bytes */
+	bool checks; /* looks for all parts on both servers, before it writes a base that has them */
+	bool passes; /* an item that is found is passed to the asker at once */
+	size_t size; /* of this struct, with the bytes */
 	char bytes[];
 };
 
@@ -85,6 +85,8 @@ struct copies {
 	uint64_t repaired; /* milliseconds after an absence in which sets are repaired */
 	struct repairs *repairs;
 	bool stopped;
+	uint64_t connects; /* env.connects when `started` was looked at last */
+	int64_t started[]; /* of each server; 0 if it is unknown */
 };
 
 /* Returns a pair for the call, whose key may be that of a part. */
@@ -114,7 +116,10 @@ void pair_leave(struct pair *pair, bool done);
 /* Unix time, and the next stamp, by the corrected clock. */
 uint64_t pair_now(const struct pair *pair);
 uint64_t pair_stamp(struct pair *pair);
-/* Whether an answer is so late after pair->stamp that its word may be void. */
+/*
+ * Whether an answer is so late after pair->stamp, a quarter of `settled`, that the word or the base
+ * of that stamp may be void.
+ */
 bool pair_is_late(const struct pair *pair);
 
 /* --- steps --- */
@@ -132,6 +137,11 @@ void pair_take(struct pair *pair, unsigned copy, const struct result *r);
 
 /* Returns the absence of the server of a copy, as it is known: see absences.h. */
 uint64_t pair_absence(const struct pair *pair, unsigned copy);
+/*
+ * Whether any server was absent after a copy that was read was closed: it may lack parts, which are
+ * on more servers than the bases.
+ */
+bool pair_may_lack_parts(const struct pair *pair);
 bool pair_believed(const struct pair *pair, unsigned copy);
 /* Whether a copy that its server does not have shows that the set is missing. */
 bool pair_miss_believed(const struct pair *pair, unsigned copy);
@@ -149,6 +159,12 @@ void pair_join(struct pair *pair, const struct copy *a, const struct copy *b, ui
 void pair_join_sides(struct pair *pair, uint64_t horizon, uint64_t fill, pair_after *after);
 
 /*
+ * Finds out whether words that were stored with pair->stamp count. If that took long, it reads both
+ * copies: those that are not closed up to that stamp have the words.
+ */
+void pair_count(struct pair *pair, pair_after *after);
+
+/*
  * For a pair that is not whole: makes the set gone, so that it counts as missing. It fails if the
  * set is just being created, or another write was faster.
  */
@@ -160,6 +176,12 @@ void pair_lose(struct pair *pair, pair_after *after);
  * are there, the touch has failed.
  */
 bool pair_has_expired(const struct pair *pair);
+
+/*
+ * Whether a copy has a date that has passed, but does not expire: the word of a touch came so late
+ * that it met a set that had expired and was created again.
+ */
+bool pair_outlives_date(const struct pair *pair, unsigned copy, struct slice base);
 
 /* Writes a base that is gone to `next`, and returns it. */
 struct slice pair_gone(struct pair *pair, uint64_t horizon);

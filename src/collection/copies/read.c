@@ -65,14 +65,19 @@ static void read_known(struct pair *pair, bool done)
 	}
 }
 
-/* After an absence of its server, the second copy may not be believed until it is repaired. */
+/*
+ * After an absence of its server, the second copy may not be believed until it is repaired; and
+ * parts may be on any server.
+ */
 static void note_absence(struct pair *pair)
 {
-	uint64_t absence = pair_absence(pair, 1);
+	const struct copy *first = &pair->sides[0].copy;
+	bool parts = first->closed.n && *first->closed.p == '@';
+	uint64_t absence = parts ? absences_latest(pair->copies->absences) : pair_absence(pair, 1);
 
-	if (absence > pair->sides[0].copy.horizon &&
+	if (absence > first->horizon &&
 		absence < stamp_before(pair_now(pair), pair->copies->settled))
-		repairs_add(pair->copies, pair->call.key, REPAIR_BASE);
+		repairs_add(pair->copies, pair->call.key, parts ? REPAIR_PARTS : REPAIR_BASE);
 }
 
 static void read_first(struct pair *pair)

@@ -158,12 +158,16 @@ static void repair_got(struct pair *pair, bool both)
 	}
 }
 
-/* A copy that is closed is the better one. So the other one must not be believed any more. */
+/*
+ * A copy that is closed is the better one. So the other one must not be believed any more. One that
+ * is closed alone stays behind: another proxy may be rewriting both, and has only written the other.
+ */
 static void repair_absent(struct pair *pair, bool done)
 {
+	uint64_t margin = pair->failed ? 2 * pair->copies->settled : pair->copies->settled;
+
 	if (done)
-		pair_join_sides(
-			pair, stamp_before(pair->began, pair->copies->settled), 0, repair_joined);
+		pair_join_sides(pair, stamp_before(pair->began, margin), 0, repair_joined);
 	else
 		pair_leave(pair, false);
 }
@@ -204,10 +208,13 @@ static void repair_joined(struct pair *pair, bool done)
 	}
 	buf_consume(&pair->next, buf_size(&pair->next));
 	buf_add_slice(&pair->next, buf_slice(&pair->join.out));
+	if (pair_outlives_date(pair, !pair->sides[0].has, buf_slice(&pair->next)))
+		copy_add_group(&pair->next, pair_stamp(pair), false, SLICE("~t0 "));
 	add_refs_of_copy(buf_slice(&pair->next), &refs);
 	all = buf_slice(&refs);
 	if (all.n && !pair->failed &&
-		(pair->checks || !has_same_parts(pair, 0, all) || !has_same_parts(pair, 1, all)))
+		(pair->checks || pair_may_lack_parts(pair) || !has_same_parts(pair, 0, all) ||
+			!has_same_parts(pair, 1, all)))
 		refill_start(pair, all, repair_on_refilled);
 	else
 		write_copies(pair);
@@ -321,12 +328,26 @@ static void remove_copies(struct pair *pair, pair_step *next)
 	pair_wait(pair, next);
 }
 
+static bool may_have_parts(const struct copy *copy)
+{
+	return copy->closed.n && *copy->closed.p == '@';
+}
+
+/* Returns whether the base may refer to parts, and passes an absence that one that was read has not. */
+static bool covers_parts(const struct pair *pair, const struct copy *next)
+{
+	return may_have_parts(next) && pair_may_lack_parts(pair) &&
+		next->horizon >= absences_latest(pair->copies->absences);
+}
+
 /*
  * Returns whether both copies are the join already, except for a horizon that nothing needs. Then
  * they are not rewritten: two proxies that use the set would only make each other repeat that.
  */
 static bool is_same(const struct pair *pair, const struct copy *next)
 {
+	if (covers_parts(pair, next))
+		return false;
 	for (unsigned y = 0; y < 2; y++) {
 		const struct pair_side *side = &pair->sides[y];
 		if (!side->has || side->copy.fill || side->copy.gone != next->gone ||
@@ -344,7 +365,13 @@ static bool is_same(const struct pair *pair, const struct copy *next)
  */
 static bool is_believed(const struct pair *pair)
 {
-	return pair->horizon >= pair_absence(pair, 0) && pair->horizon >= pair_absence(pair, 1);
+	struct copy next;
+	uint64_t absence = pair_absence(pair, 0) > pair_absence(pair, 1) ? pair_absence(pair, 0)
+									 : pair_absence(pair, 1);
+
+	if (copy_parse(buf_slice(&pair->next), &next) && may_have_parts(&next))
+		absence = absences_latest(pair->copies->absences);
+	return pair->horizon >= absence;
 }
 
 /* In the background, a set that is gone is repaired until its copies are deleted. */

@@ -11,6 +11,11 @@
  *
  * While one server is unreachable, the other copy decides if it may be believed. Words that
  * must not be stored twice (call.role.claims) need the first one.
+ *
+ * Such a base is also closed up to S/2 before the copies were read, where S is `settled`: later than
+ * any horizon to which others close a copy that they read before this write. Words up to then that
+ * are not in the copies are void: they would be acknowledged only within S/4 of their stamps. The
+ * rest of S/2 is for clocks that differ.
  */
 #include "collection/copies/pair.h"
 #include "collection/text/date.h"
@@ -22,8 +27,8 @@ static pair_step rewrite_written, rewrite_words_appended, rewrite_other_read, re
 static void join_other(struct pair *pair);
 static pair_after rewrite_read, rewrite_absent, rewrite_known_again, rewrite_lost, rewrite_joined,
 	rewrite_here_joined, rewrite_other_joined, rewrite_other_absent, rewrite_other_repaired,
-	rewrite_compared, rewrite_words_repaired, rewrite_delete_read, rewrite_delete_first,
-	rewrite_delete_second, rewrite_delete_absent;
+	rewrite_compared, rewrite_words_repaired, rewrite_ended, rewrite_delete_read,
+	rewrite_delete_first, rewrite_delete_second, rewrite_delete_absent;
 
 static bool is_cas(const struct pair *pair)
 {
@@ -268,17 +273,45 @@ void rewrite_gone(struct pair *pair)
 	write_new_words(pair);
 }
 
-/* Writes the join of the new base and this copy, or that base if the copy is missing. */
-static void join_new(struct pair *pair, unsigned copy, pair_after *after)
+/* Returns up to when the new base is closed; 0 for one whose horizon is that of its stamp. */
+static uint64_t close_horizon(const struct pair *pair)
+{
+	return pair->call.role.change == CHANGE_ALL
+		? 0
+		: stamp_before(pair->began, pair->copies->settled / 2);
+}
+
+/*
+ * Writes the join of the new base and this copy, or that base if the copy is missing. It is closed
+ * up to this horizon.
+ */
+static void join_new(struct pair *pair, unsigned copy, uint64_t horizon, pair_after *after)
 {
 	const struct pair_side *side = &pair->sides[copy];
 	struct copy next;
 
 	if (copy_parse(buf_slice(&pair->next), &next))
-		pair_join(pair, &next, side->has ? &side->copy : NULL, 0,
+		pair_join(pair, &next, side->has ? &side->copy : NULL, horizon,
 			side->has ? side->copy.fill : 0, after);
 	else
 		pair_fail(pair);
+}
+
+/*
+ * The copy that decides counts as the join of both: it may lack words of the other one, which would
+ * otherwise not be among those that are closed.
+ */
+static void take_join(struct pair *pair)
+{
+	struct pair_side *here = &pair->sides[pair->here];
+	uint64_t fill = here->copy.fill;
+
+	if (!here->has)
+		return;
+	buf_consume(&here->value, buf_size(&here->value));
+	buf_add_slice(&here->value, buf_slice(&pair->join.out));
+	here->has = copy_parse(buf_slice(&here->value), &here->copy);
+	here->copy.fill = fill;
 }
 
 static void rewrite_joined(struct pair *pair, bool done)
@@ -303,8 +336,10 @@ static void rewrite_joined(struct pair *pair, bool done)
 		pair_repair(pair, rewrite_lost);
 		return;
 	}
+	pair->checks = !pair->failed && pair_may_lack_parts(pair);
 	make_base(pair, &joined);
-	join_new(pair, pair->here, rewrite_here_joined);
+	take_join(pair);
+	join_new(pair, pair->here, close_horizon(pair), rewrite_here_joined);
 }
 
 /*
@@ -343,7 +378,7 @@ static void join_other(struct pair *pair)
 		side->copy.horizon >= next.horizon)
 		pair_get(pair, rewrite_compared);
 	else
-		join_new(pair, other, rewrite_other_joined);
+		join_new(pair, other, 0, rewrite_other_joined);
 }
 
 static void rewrite_other_repaired(struct pair *pair, bool done)
@@ -354,14 +389,58 @@ static void rewrite_other_repaired(struct pair *pair, bool done)
 		pair_fail_unknown(pair);
 }
 
+static void write_here(struct pair *pair)
+{
+	pair_write(pair, pair->here, buf_slice(&pair->next), exptime_of(pair));
+	pair_wait(pair, rewrite_written);
+}
+
+static void rewrite_on_refilled(struct pair *pair, enum refilled outcome)
+{
+	if (outcome == REFILL_DONE) {
+		write_here(pair);
+	} else {
+		repairs_add(pair->copies, pair->call.key, REPAIR_PARTS);
+		lost_race(pair);
+	}
+}
+
+/* Parts may have been written while a server was absent, and the new base says that it has all. */
 static void rewrite_here_joined(struct pair *pair, bool done)
 {
-	if (!done) {
+	struct buf refs = BUF_EMPTY;
+	struct copy next;
+
+	if (!done || !copy_parse(buf_slice(&pair->join.out), &next)) {
 		lost_race(pair);
 		return;
 	}
-	pair_write(pair, pair->here, buf_slice(&pair->join.out), exptime_of(pair));
-	pair_wait(pair, rewrite_written);
+	if (pair->checks)
+		lease_add_refs(next.closed, &refs);
+	/* The other copy gets the same, with its own words. */
+	buf_consume(&pair->next, buf_size(&pair->next));
+	buf_add_slice(&pair->next, buf_slice(&pair->join.out));
+	if (buf_size(&refs))
+		refill_start(pair, buf_slice(&refs), rewrite_on_refilled);
+	else
+		write_here(pair);
+	buf_free(&refs);
+}
+
+static void rewrite_ended(struct pair *pair, bool counts)
+{
+	if (counts)
+		pair_end_as(pair, RESULT_DONE);
+	else
+		pair_fail_unknown(pair);
+}
+
+static void end_in_time(struct pair *pair)
+{
+	if (pair->call.role.change == CHANGE_WORDS)
+		pair_count(pair, rewrite_ended);
+	else
+		rewrite_ended(pair, !pair_is_late(pair));
 }
 
 static void rewrite_written(struct pair *pair)
@@ -373,7 +452,7 @@ static void rewrite_written(struct pair *pair)
 	} else if (!(pair->stored & 1u << pair->here)) {
 		lost_race(pair);
 	} else if (!(pair->written & 1u << other)) {
-		pair_end_as(pair, RESULT_DONE);
+		end_in_time(pair);
 	} else if (pair->call.role.change == CHANGE_WORDS) {
 		pair_send(pair, other,
 			(struct call){ .verb = CALL_APPEND, .value = buf_slice(&pair->next) });
@@ -439,8 +518,8 @@ static void rewrite_other_read(struct pair *pair)
 
 static void rewrite_end_words(struct pair *pair, bool done)
 {
-	if (done && !pair_is_late(pair))
-		pair_end_as(pair, RESULT_DONE);
+	if (done)
+		end_in_time(pair);
 	else
 		pair_fail_unknown(pair);
 }
@@ -524,7 +603,7 @@ static void rewrite_delete_first(struct pair *pair, bool done)
 	if (pair->failed & PAIR_FIRST || (pair->tries && !sides[0].has))
 		rewrite_delete_second(pair, false);
 	else
-		join_new(pair, 0, rewrite_delete_second);
+		join_new(pair, 0, 0, rewrite_delete_second);
 }
 
 static void send_deletion(struct pair *pair, unsigned copy)
@@ -540,7 +619,7 @@ static void rewrite_delete_second(struct pair *pair, bool joined)
 	if (pair->failed & PAIR_SECOND || (pair->tries && !pair->sides[1].has))
 		rewrite_delete_absent(pair, false);
 	else
-		join_new(pair, 1, rewrite_delete_absent);
+		join_new(pair, 1, 0, rewrite_delete_absent);
 }
 
 static void rewrite_delete_absent(struct pair *pair, bool joined)

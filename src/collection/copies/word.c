@@ -16,7 +16,7 @@
 
 static pair_step word_answered, word_first_added, word_second_added;
 static pair_after word_absent, word_repaired, word_seen, word_joined, word_lost, word_away,
-	word_second_absent;
+	word_second_absent, word_ended;
 
 static void append_again(struct pair *pair)
 {
@@ -164,14 +164,22 @@ static void word_seen(struct pair *pair, bool both)
  * The words may be void, and are stored again: not those of a claim, which would then find their
  * own member.
  */
-static void end_created(struct pair *pair, bool stored)
+static void word_ended(struct pair *pair, bool counts)
 {
-	if (stored && !pair_is_late(pair))
+	if (counts)
 		pair_end_as(pair, RESULT_DONE);
 	else if (pair->call.role.claims)
 		pair_fail_unknown(pair);
 	else
 		pair_end_as(pair, RESULT_NOT_STORED);
+}
+
+static void end_created(struct pair *pair, bool stored)
+{
+	if (stored)
+		pair_count(pair, word_ended);
+	else
+		word_ended(pair, false);
 }
 
 static void word_first_added(struct pair *pair)

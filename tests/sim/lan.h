@@ -12,7 +12,7 @@
 #include "unit/memcached.h"
 #include "util/pool.h"
 
-enum { LAN_SERVERS = 5 /* at most */ };
+enum { LAN_SERVERS = 10 /* at most */ };
 
 struct lan;
 

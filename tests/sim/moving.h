@@ -34,7 +34,7 @@ enum {
 		 * margin
 		 */
 	500,
-	MOVING_RING = 8,     /* places on a ring */
+	MOVING_RING = 10,    /* places on a ring */
 	MOVING_CHANGES = 3,  /* of the ring, at most */
 	MOVING_MEMBERS = 48, /* of a set */
 	MOVING_LIFE = 1000,  /* seconds after which members expire, more than a history has */

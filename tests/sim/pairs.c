@@ -14,8 +14,10 @@ enum {
 	EVENTS_MAX = 400000,
 	ITEM_MAX = 60000,
 	COMMANDS = 60,
+	SERVERS = 5,
 	KILL_WITHIN = 120, /* calls of a proxy */
 	QUIET = 20 * PAIRS_SETTLED,
+	HOUR = 3600 * 1000,
 	ROUNDS = 4
 };
 
@@ -188,6 +190,25 @@ static void cut(struct pairs *w, int proxy, int server, int64_t at, int64_t unti
 	pairs_at(w, at, pairs_on_cut, proxy, server)->until = until;
 }
 
+/*
+ * The copy is evicted several times, while the set is being repaired and used. Returns the time of
+ * the last one.
+ */
+static int64_t evict_again(struct pairs *w, int64_t at, int copy)
+{
+	enum { TIMES = 12, COMMANDS_BETWEEN = 2, PAUSE = PAIRS_TIMEOUT / 3 };
+
+	for (int i = 0; i < TIMES; i++) {
+		unsigned pause = 1 + pairs_below(w, PAUSE);
+		for (int n = 0; n < COMMANDS_BETWEEN; n++)
+			pairs_at(w, at + pairs_below(w, pause), pairs_on_command,
+				(int)pairs_below(w, PAIRS_PROXIES), 0);
+		at += pause;
+		pairs_at(w, at, pairs_on_evict, 0, copy);
+	}
+	return at + 1;
+}
+
 /* Each proxy sees one of the servers, or one copy is evicted while the other is unreachable. */
 static void add_aimed_fault(struct pairs *w, int64_t at, int64_t until)
 {
@@ -199,6 +220,11 @@ static void add_aimed_fault(struct pairs *w, int64_t at, int64_t until)
 		return;
 	}
 	pairs_at(w, at, pairs_on_evict, 0, copy);
+	if (w->mutation == PAIRS_NO_F || pairs_below(w, 4) == 0) {
+		until -= at;
+		at = evict_again(w, at, copy);
+		until += at;
+	}
 	if (pairs_below(w, 2)) {
 		at_server(
 			w, at - 1, until, pairs_on_hang, pairs_server_of(w, 0, 1 - (unsigned)copy));
@@ -258,18 +284,58 @@ static int64_t add_faults(struct pairs *w, int64_t end)
 	while (count--) {
 		int64_t at = pairs_now(w) + 1 + pairs_below(w, (unsigned)(end - pairs_now(w)));
 		int64_t until = at + durations[pairs_below(w, 4)];
-		int server = w->faults == PAIRS_FAULTS_ANY ? (int)pairs_below(w, PAIRS_SERVERS)
-							   : w->faulty;
+		int server = w->faults == PAIRS_FAULTS_ANY
+			? (int)pairs_below(w, (unsigned)w->server_count)
+			: w->faulty;
 		if (w->faults == PAIRS_FAULTS_SIDES || w->faults == PAIRS_FAULTS_EVICT)
 			add_aimed_fault(w, at, until);
 		else
 			add_fault(w, server, at, until);
 		if (w->mutation == PAIRS_AWAY_ONE)
 			at_server(w, at + PAIRS_TIMEOUT * 3 / 2, at + PAIRS_TIMEOUT * 3 / 2 + 10,
-				pairs_on_kill, (server + 2) % PAIRS_SERVERS);
+				pairs_on_kill, (server + 2) % w->server_count);
 		last = until > last ? until : last;
 	}
 	return last;
+}
+
+/* --- servers that are killed in turn --- */
+
+static void pairs_on_read(struct pairs *w, const struct pairs_event *e)
+{
+	pairs_ask(w, e->a, e->b, COMMAND_SMEMBERS);
+}
+
+/*
+ * Each key is used while the server is down, and read within the hour after that. A copy that was
+ * put back may be believed S later, so sets are not created just before.
+ */
+static void add_turn(struct pairs *w, int server, int64_t at)
+{
+	enum { AROUND = 12, WITHIN = 8 * PAIRS_TIMEOUT, BEFORE = 4 * PAIRS_SETTLED };
+	int64_t until = at + PAIRS_TIMEOUT + pairs_below(w, 15 * PAIRS_TIMEOUT);
+
+	at_server(w, at, until, pairs_on_kill, server);
+	for (int key = 0; key < PAIRS_KEYS; key++)
+		pairs_at(w, at + 1 + pairs_below(w, PAIRS_TIMEOUT), pairs_on_command,
+			(int)pairs_below(w, PAIRS_PROXIES), key);
+	for (int i = 0; i < AROUND; i++)
+		pairs_at(w, at + pairs_below(w, WITHIN) - (int64_t)pairs_below(w, 2) * BEFORE,
+			pairs_on_command, (int)pairs_below(w, PAIRS_PROXIES),
+			pairs_chance(w, 75) ? 0 : 1);
+	for (int key = 0; key < PAIRS_KEYS; key++)
+		pairs_at(w, until + 2 * PAIRS_SETTLED + pairs_below(w, HOUR / 2), pairs_on_read,
+			(int)pairs_below(w, PAIRS_PROXIES), key);
+}
+
+static int64_t add_turns(struct pairs *w)
+{
+	unsigned first = pairs_below(w, PAIRS_SERVERS);
+	int64_t at = pairs_now(w) + HOUR;
+
+	for (unsigned i = 0; i < PAIRS_SERVERS; i++, at += HOUR)
+		add_turn(w, (int)((first + i) % PAIRS_SERVERS), at);
+	return at;
 }
 
 /* --- rings --- */
@@ -278,11 +344,14 @@ static struct moving_ring make_ring(struct pairs *w)
 {
 	enum { LEAST = 3 };
 	struct moving_ring ring = { .hash = random_next(&w->lan.random) };
-	int first = (int)pairs_below(w, PAIRS_SERVERS);
+	unsigned count = (unsigned)w->server_count;
+	int first = (int)pairs_below(w, count);
 
-	ring.count = LEAST + (int)pairs_below(w, PAIRS_SERVERS - LEAST + 1);
+	ring.count = w->faults == PAIRS_FAULTS_TURNS
+		? w->server_count
+		: LEAST + (int)pairs_below(w, count - LEAST + 1);
 	for (int i = 0; i < ring.count; i++)
-		ring.servers[i] = (first + i) % PAIRS_SERVERS;
+		ring.servers[i] = (first + i) % w->server_count;
 	return ring;
 }
 
@@ -418,9 +487,15 @@ static void run_history(struct pairs *w)
 	load_all(w);
 	if (w->violation)
 		return;
-	end = add_move(w, add_commands(w));
-	last = add_faults(w, end);
+	if (w->faults == PAIRS_FAULTS_TURNS) {
+		last = add_turns(w);
+	} else {
+		end = add_move(w, add_commands(w));
+		last = add_faults(w, end);
+	}
 	run_events(w, last + PAIRS_TIMEOUT);
+	if (!w->violation && w->faults == PAIRS_FAULTS_TURNS && pairs_incomplete(w))
+		pairs_fail(w, "a set was lost", "although servers were killed in turn");
 	if (!w->violation)
 		settle(w);
 	if (!w->violation)
@@ -450,6 +525,16 @@ static void choose_kind(struct pairs *w)
 	case PAIRS_MISS_ALONE:
 		w->owned = true;
 		w->faults = PAIRS_FAULTS_SIDES;
+		break;
+	case PAIRS_NO_TABLE:
+		w->faults = PAIRS_FAULTS_TURNS;
+		break;
+	case PAIRS_NO_F:
+		w->faults = PAIRS_FAULTS_EVICT;
+		break;
+	case PAIRS_VOID_WORDS:
+		w->faults = PAIRS_FAULTS_SIDES;
+		w->queues = true;
 		break;
 	case PAIRS_SOFT_MISS:
 	case PAIRS_NO_LEASE:
@@ -500,7 +585,8 @@ static void choose(struct pairs *w, uint64_t seed)
 	w->faults = (enum pairs_faults)pairs_below(w, PAIRS_FAULTS);
 	w->moves = w->faults <= PAIRS_FAULTS_ONE && pairs_below(w, 3) == 0;
 	choose_kind(w);
-	w->queues &= !w->moves;
+	w->queues &= !w->moves && w->faults != PAIRS_FAULTS_TURNS;
+	w->server_count = w->faults == PAIRS_FAULTS_TURNS ? PAIRS_SERVERS : SERVERS;
 	w->unsteady = w->queues;
 	w->lossy = w->faults == PAIRS_FAULTS_ANY || w->faults == PAIRS_FAULTS_EVICT;
 	w->options = *world_sizes(seed);

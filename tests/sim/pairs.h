@@ -9,8 +9,9 @@
  *     owned      sets are created by their first member; members are popped, claimed, taken and
  *                expire, sets are replaced, deleted, and get a time to live
  *
- * and its faults one of: none; one faulty server; any of the servers; cuts on both sides;
- * evictions of one copy while the other server is unreachable. Servers are killed and start empty,
+ * and its faults one of: none; one faulty server; any of five servers; cuts on both sides;
+ * evictions of one copy while the other server is unreachable; each of ten servers killed in turn,
+ * an hour between. Servers are killed and start empty,
  * or hang and then execute what had arrived, in any order of connections; connections are cut for
  * some proxies, for calls or only for answers, and calls arrive long after they have failed.
  * Proxies are killed at any of their calls. Clocks of proxies and of servers differ. In some
@@ -18,7 +19,7 @@
  *
  * Each read is checked for each member as a regular register: it has the value of a write that has
  * begun, and that no later acknowledged write contradicts. With at most one faulty server, a set
- * that is owned is never lost. At the end both copies are equal, and each of them alone is enough:
+ * that is owned is never lost; and no set at all is when servers are killed in turn. At the end both copies are equal, and each of them alone is enough:
  * either server may be down, and a new proxy reads the same.
  */
 #ifndef SIM_PAIRS_H
@@ -69,6 +70,7 @@ enum pairs_faults {
 	PAIRS_FAULTS_ANY,
 	PAIRS_FAULTS_SIDES,
 	PAIRS_FAULTS_EVICT,
+	PAIRS_FAULTS_TURNS,
 	PAIRS_FAULTS
 };
 
@@ -174,7 +176,7 @@ struct pairs {
 	int64_t start;
 	enum pairs_mutation mutation;
 	enum pairs_faults faults;
-	int faulty;
+	int server_count, faulty;
 	bool owned, moves, apart;
 	bool queues;                /* some calls are sent long after they were made */
 	bool fails_fast;            /* a proxy does not send to a server that has just failed */

@@ -16,7 +16,7 @@ static int64_t tolerance(const struct pairs *w)
 /* Whether a set may have been lost. */
 static bool may_be_lost(const struct pairs *w)
 {
-	if (w->faults == PAIRS_FAULTS_NONE ||
+	if (w->faults == PAIRS_FAULTS_NONE || w->faults == PAIRS_FAULTS_TURNS ||
 		(w->faults == PAIRS_FAULTS_ONE && !w->unsteady && !w->moves))
 		return false;
 	/*

@@ -84,7 +84,7 @@ void pairs_kill(struct pairs *w, int server, int64_t until)
 	lan_say(&w->lan, "server %d is killed until %lld\n", server,
 		(long long)pairs_since(w, until));
 	w->servers[server] = (struct pairs_server){ .dead_until = until };
-	w->started[server] = pairs_now(w);
+	w->started[server] = pairs_now(w) / 1000;
 	memcached_restart(&w->lan.servers[server]);
 	lan_restart(&w->lan, server);
 }

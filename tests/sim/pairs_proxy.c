@@ -74,7 +74,7 @@ static int64_t server_time(struct env *env, struct slice key)
 static void pairs_on_later(struct env *env, struct waiter *waiter, unsigned ms)
 {
 	struct pairs_proxy *p = (struct pairs_proxy *)((struct lan_host *)env)->proxy;
-	bool is_lease = ms >= ABSENCE_LEASE_MS && ms <= ABSENCE_LEASE_MS + 1;
+	bool is_lease = ms >= ABSENCE_LEASE_MS && ms <= ABSENCE_WAIT_MS;
 
 	p->later(env, waiter, p->world->mutation == PAIRS_NO_LEASE && is_lease ? 1 : ms);
 }
@@ -126,7 +126,8 @@ static int pairs_copies_place(void *arg, struct slice key, int *former)
 static struct slice pairs_server_name(void *arg, int server)
 {
 	static const struct slice names[PAIRS_SERVERS] = { { "server0", 7 }, { "server1", 7 },
-		{ "server2", 7 }, { "server3", 7 }, { "server4", 7 } };
+		{ "server2", 7 }, { "server3", 7 }, { "server4", 7 }, { "server5", 7 },
+		{ "server6", 7 }, { "server7", 7 }, { "server8", 7 }, { "server9", 7 } };
 
 	(void)arg;
 	return names[server];
@@ -190,7 +191,7 @@ static void enter(struct pairs_proxy *p)
 		.started = pairs_server_started,
 		.clock = pairs_on_clock,
 		.arg = g,
-		.servers = PAIRS_SERVERS,
+		.servers = w->server_count,
 		.timeout = w->mutation == PAIRS_EARLY_CLOSE ? 1 : PAIRS_TIMEOUT,
 	});
 	host->lanes = lanes_create(&host->env, &machines);

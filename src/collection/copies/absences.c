@@ -191,15 +191,20 @@ static uint64_t absent_until(struct absences *all)
 }
 
 /* Begins a raise for the queued waiters; in the background if there are none. */
-static void begin_raise(struct absence *y)
+static void begin_raise(struct absence *y, uint64_t raising)
 {
-	y->raising = absent_until(y->all) + stamp_at(ABSENCE_AHEAD_MS);
+	y->raising = raising;
 	y->sharing = y->queued;
 	y->queued = NULL;
 	y->pending = y->all->witnesses;
 	y->taken = 0;
 	y->all->pending++;
 	call_witnesses(y, y->witnesses, NULL, absences_on_witness);
+}
+
+static void begin_raise_ahead(struct absence *y)
+{
+	begin_raise(y, absent_until(y->all) + stamp_at(ABSENCE_AHEAD_MS));
 }
 
 static void absences_on_raised(struct waiter *waiter, const struct result *r)
@@ -209,13 +214,13 @@ static void absences_on_raised(struct waiter *waiter, const struct result *r)
 	bool ok = y->taken >= TAKERS;
 
 	(void)r;
-	y->raised = ok ? y->raising : y->raised;
+	y->raised = ok ? larger(y->raised, y->raising) : y->raised;
 	y->all->raised += ok;
 	note_known(y, y->raised);
 	y->raising = 0;
 	y->all->pending--;
 	if (y->queued)
-		begin_raise(y);
+		begin_raise_ahead(y);
 	end_waiters(ending, ok);
 }
 
@@ -263,16 +268,17 @@ bool absences_raise(struct absences *all, int server, struct absence_waiter *wai
 	if (y->raised < until)
 		add_waiter(y->raising >= until ? &y->sharing : &y->queued, waiter);
 	if (!y->raising && y->raised < until + stamp_at(ABSENCE_AHEAD_MS / 2))
-		begin_raise(y);
+		begin_raise_ahead(y);
 	return y->raised >= until;
 }
 
-void absences_raise_soon(struct absences *all, int server)
+void absences_raise_until(struct absences *all, int server, uint64_t ms)
 {
 	struct absence *y = &all->of[server];
+	uint64_t now = absent_until(all), until = stamp_at(ms + ABSENCE_SKEW_MS);
 
-	if (!y->raising && y->raised < absent_until(all))
-		begin_raise(y);
+	if (!y->raising && y->raised < until)
+		begin_raise(y, until < now ? until : now);
 }
 
 uint64_t absences_latest(const struct absences *all)

@@ -77,8 +77,11 @@ uint64_t absences_latest(const struct absences *absences);
  */
 bool absences_raise(struct absences *absences, int server, struct absence_waiter *waiter);
 
-/* The same without a waiter: it may fail unnoticed. */
-void absences_raise_soon(struct absences *absences, int server);
+/*
+ * Raises an absence that ended at this Unix time, in milliseconds, unless a later one is known.
+ * Nobody waits for it, and it may fail.
+ */
+void absences_raise_until(struct absences *absences, int server, uint64_t ms);
 
 /* Returns how often this proxy has raised an absence. */
 uint64_t absences_raised(const struct absences *absences);

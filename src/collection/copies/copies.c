@@ -134,6 +134,7 @@ static pair_step *program_of(const struct call *call, bool is_part)
  */
 static void look_for_restarts(struct copies *copies)
 {
+	enum { STARTED_SECONDS = 2 /* more than memcached's time of its start may be early */ };
 	const struct copies_options *options = &copies->options;
 
 	copies->connects = options->env->connects;
@@ -141,7 +142,8 @@ static void look_for_restarts(struct copies *copies)
 		int64_t *before = &copies->started[server],
 			started = options->started(options->arg, server);
 		if (started && *before && started != *before && !copies->stopped)
-			absences_raise_soon(copies->absences, server);
+			absences_raise_until(copies->absences, server,
+				(uint64_t)(started + STARTED_SECONDS) * 1000);
 		*before = started ? started : *before;
 	}
 }

@@ -124,12 +124,12 @@ static void note_difference(struct pair *pair)
 	const struct pair_side *a = &pair->sides[0], *b = &pair->sides[1];
 	uint64_t old = stamp_before(pair_now(pair), pair->copies->settled);
 	uint64_t horizon = a->has ? a->copy.horizon : b->copy.horizon;
+	bool differ = !a->has || !b->has || a->copy.horizon != b->copy.horizon,
+	     believed = pair_believed(pair, 0) && pair_believed(pair, 1);
 
-	if (!pair->call.only_reads || pair->failed || (a->has && a->copy.gone))
+	if (!pair->call.only_reads || pair->failed)
 		return;
-	if (!a->has || !b->has || a->copy.horizon != b->copy.horizon ||
-		(!pair_believed(pair, 0) && horizon < old) ||
-		(!pair_believed(pair, 1) && horizon < old))
+	if ((differ && !(a->has && a->copy.gone)) || (!believed && horizon < old))
 		repairs_add(pair->copies, pair->call.key, REPAIR_BASE);
 }
 

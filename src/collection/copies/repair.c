@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "collection/copies/pair.h"
+#include "collection/text/date.h"
 #include "collection/text/lease.h"
 #include "collection/text/part_key.h"
 #include "collection/ttl.h"
@@ -39,6 +40,20 @@ static void repair_leave_failed(struct pair *pair)
 }
 
 /*
+ * Returns the time at which a base was created, by words or a lease, that has not been closed yet:
+ * see add_created in word.c and whole_horizon in rewrite.c. Of any other one, an earlier time.
+ */
+static uint64_t created_at(const struct pair *pair, const struct copy *copy)
+{
+	uint64_t settled = stamp_at(pair->copies->settled);
+	struct lease_base lease;
+
+	if (copy->gone)
+		return copy->horizon + settled;
+	return lease_split(copy->closed, &lease) ? copy->horizon + settled / 4 : 0;
+}
+
+/*
  * Returns whether the second copy is missing because the set is just being created. If the first
  * one is missing, it is not: that is created first. A copy that is gone since a shorter time than
  * `settled` was deleted.
@@ -47,11 +62,43 @@ static bool is_being_created(const struct pair *pair)
 {
 	const struct copies *copies = pair->copies;
 	const struct pair_side *first = &pair->sides[0];
-	uint64_t began = first->copy.horizon + stamp_at(copies->settled), now = pair_now(pair);
+	uint64_t began = created_at(pair, &first->copy), now = pair_now(pair);
 
-	return first->has && !pair->sides[1].has && first->copy.gone &&
-		began <= now + stamp_at(ABSENCE_SKEW_MS) &&
+	return first->has && !pair->sides[1].has && began <= now + stamp_at(ABSENCE_SKEW_MS) &&
 		began + stamp_at(2 * copies->options.timeout) > now;
+}
+
+/* Whether a copy is one of a set, and not of one that was deleted. */
+static bool is_of_set(const struct copy *copy)
+{
+	struct copy_reader reader = { .rest = copy->log, .largest = copy->horizon };
+	struct copy_word word;
+	bool is = !copy->gone;
+
+	while (!is && copy_next(&reader, &word) == COPY_WORD)
+		is = word.creates && word.stamp > copy->horizon;
+	return is;
+}
+
+/*
+ * Whether a set is lost with the copies that were read. One that is about to expire by its date is
+ * not: the other copy may just have.
+ */
+static bool is_loss(const struct pair *pair)
+{
+	enum { MARGIN = 2 /* seconds, of clocks that differ */ };
+	int64_t now = env_server_time(pair->copies->options.env, pair->call.key), date;
+	bool loses = !pair->sides[0].has && !pair->sides[1].has;
+
+	for (unsigned y = 0; y < 2; y++) {
+		if (!pair->sides[y].has)
+			continue;
+		date = date_last(buf_slice(&pair->sides[y].value));
+		if (date > 0 && date <= now + MARGIN)
+			return false;
+		loses |= is_of_set(&pair->sides[y].copy);
+	}
+	return loses;
 }
 
 /*
@@ -69,7 +116,6 @@ void pair_lose(struct pair *pair, pair_after *after)
 			pair, (unsigned)(pair->copies->options.timeout / 2), repair_leave_failed);
 		return;
 	}
-	pair->copies->stats.incomplete++;
 	gone = pair_gone(pair, pair_stamp(pair));
 	if (pair->sides[missing].has) {
 		repair_make_gone(pair);
@@ -88,8 +134,12 @@ static void repair_made_gone(struct pair *pair)
 		pair_leave(pair, false);
 }
 
+/* If other writes of both copies were faster, the set was created meanwhile. */
 static void repair_all_gone(struct pair *pair)
 {
+	bool both = pair->sides[0].has && pair->sides[1].has;
+
+	pair->copies->stats.incomplete += (!both || pair->stored) && is_loss(pair);
 	repairs_add(pair->copies, pair->call.key, REPAIR_BASE);
 	pair_leave(pair, true);
 }
@@ -361,7 +411,8 @@ static bool is_same(const struct pair *pair, const struct copy *next)
 
 /*
  * Returns whether each copy may be believed alone. One whose server was absent may be when it is
- * closed up to that time. Until then, the set is lost with the other server.
+ * closed up to that time, and one that was put where there was none when it is closed up to that.
+ * Until then, the set is lost with the other server.
  */
 static bool is_believed(const struct pair *pair)
 {
@@ -371,6 +422,11 @@ static bool is_believed(const struct pair *pair)
 
 	if (copy_parse(buf_slice(&pair->next), &next) && may_have_parts(&next))
 		absence = absences_latest(pair->copies->absences);
+	for (unsigned y = 0; y < 2; y++) {
+		/* One that was missing has just got its fill. */
+		if (!pair->sides[y].has || pair->sides[y].copy.fill > pair->horizon)
+			return false;
+	}
 	return pair->horizon >= absence;
 }
 

@@ -79,8 +79,7 @@ static bool may_read_counter(struct counters *counters)
 /*
  * Requests more counters, and makes their keys, a limited number at a time to let other work
  * run. Few if the slice is over: many clients may begin such requests in one turn. More are tried
- * a millisecond later. They do not wait for a slice of the client, as the slices of many others
- * may come first.
+ * a millisecond later. They do not wait for a slice of the client, as many others may be first.
  */
 static void ask_counters(struct counters *counters)
 {

@@ -379,7 +379,8 @@ bool pair_believed(const struct pair *pair, unsigned copy)
 	return copy_is_believed(&pair->sides[copy].copy, pair_absence(pair, copy));
 }
 
-bool pair_miss_believed(const struct pair *pair, unsigned copy)
+/* Whether a copy that its server does not have shows that the set is missing. */
+static bool miss_believed(const struct pair *pair, unsigned copy)
 {
 	uint64_t absence = pair_absence(pair, copy);
 
@@ -401,7 +402,7 @@ bool pair_suffices(const struct pair *pair)
 
 	if (!pair->failed || pair->failed == PAIR_BOTH)
 		return !pair->failed;
-	return pair->sides[y].has ? pair_believed(pair, y) : pair_miss_believed(pair, y);
+	return pair->sides[y].has ? pair_believed(pair, y) : miss_believed(pair, y);
 }
 
 /* --- words that count --- */

@@ -68,9 +68,9 @@ struct pair {
 	struct copy_join join;
 	struct buf next; /* the base or group that is written */
 	bool exists;     /* the join is a set that is not missing */
-	bool checks; /* looks for all parts on both servers, before it writes a base that has them */
-	bool passes; /* an item that is found is passed to the asker at once */
-	size_t size; /* of this struct, with the bytes */
+	bool checks;     /* looks for all parts on both servers before it writes a base */
+	bool passes;     /* an item that is found is passed to the asker at once */
+	size_t size;     /* of this struct, with the bytes */
 	char bytes[];
 };
 
@@ -143,8 +143,6 @@ uint64_t pair_absence(const struct pair *pair, unsigned copy);
  */
 bool pair_may_lack_parts(const struct pair *pair);
 bool pair_believed(const struct pair *pair, unsigned copy);
-/* Whether a copy that its server does not have shows that the set is missing. */
-bool pair_miss_believed(const struct pair *pair, unsigned copy);
 bool pair_is_whole(const struct pair *pair);
 /* Whether the copies that were read are enough to decide what the set is. */
 bool pair_suffices(const struct pair *pair);
@@ -178,7 +176,7 @@ void pair_lose(struct pair *pair, pair_after *after);
 bool pair_has_expired(const struct pair *pair);
 
 /*
- * Whether a copy has a date that has passed, but does not expire: the word of a touch came so late
+ * Whether a copy has a date that has passed, but does not expire: the word of a touch was so late
  * that it met a set that had expired and was created again.
  */
 bool pair_outlives_date(const struct pair *pair, unsigned copy, struct slice base);
@@ -212,15 +210,6 @@ void rewrite_gone(struct pair *pair);
  * also closes one that may be believed while the other server is unreachable.
  */
 void pair_repair(struct pair *pair, pair_after *after);
-
-enum refilled { REFILL_DONE, REFILL_LOST, REFILL_FAILED };
-
-/*
- * Copies each part of these references to the server that lacks it. LOST: both lack one. `done` is
- * never called within this function.
- */
-void refill_start(struct pair *pair, struct slice refs,
-	void (*done)(struct pair *pair, enum refilled outcome));
 
 /* Makes both copies of a counter equal, unless it is being counted. */
 void counter_repair(struct pair *pair, pair_after *after);

@@ -7,7 +7,7 @@
  */
 #include <stdlib.h>
 
-#include "collection/copies/pair.h"
+#include "collection/copies/refill.h"
 #include "collection/text/fences.h"
 #include "collection/text/oplog.h"
 #include "collection/text/part_key.h"

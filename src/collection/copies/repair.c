@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "collection/copies/pair.h"
+#include "collection/copies/refill.h"
 #include "collection/text/date.h"
 #include "collection/text/lease.h"
 #include "collection/text/part_key.h"
@@ -210,7 +211,7 @@ static void repair_got(struct pair *pair, bool both)
 
 /*
  * A copy that is closed is the better one. So the other one must not be believed any more. One that
- * is closed alone stays behind: another proxy may be rewriting both, and has only written the other.
+ * is closed alone is closed less far: another proxy may be rewriting both, and have written one.
  */
 static void repair_absent(struct pair *pair, bool done)
 {
@@ -341,6 +342,9 @@ static void write_one_copy(struct pair *pair, unsigned copy)
 		find_exptime(pair, copy, &exptime)) {
 		pair->written |= 1u << copy;
 		pair_write(pair, copy, buf_slice(&next), exptime);
+		/* Until it is closed up to its fill, it may not be believed alone. */
+		if (!side->has && pair->exists)
+			repairs_add(pair->copies, pair->call.key, REPAIR_BASE);
 	}
 	buf_free(&next);
 }
@@ -383,7 +387,7 @@ static bool may_have_parts(const struct copy *copy)
 	return copy->closed.n && *copy->closed.p == '@';
 }
 
-/* Returns whether the base may refer to parts, and passes an absence that one that was read has not. */
+/* Returns whether the base may refer to parts, and passes an absence that a copy has not. */
 static bool covers_parts(const struct pair *pair, const struct copy *next)
 {
 	return may_have_parts(next) && pair_may_lack_parts(pair) &&

@@ -12,12 +12,13 @@
  * While one server is unreachable, the other copy decides if it may be believed. Words that
  * must not be stored twice (call.role.claims) need the first one.
  *
- * Such a base is also closed up to S/2 before the copies were read, where S is `settled`: later than
- * any horizon to which others close a copy that they read before this write. Words up to then that
- * are not in the copies are void: they would be acknowledged only within S/4 of their stamps. The
- * rest of S/2 is for clocks that differ.
+ * Such a base is also closed up to S/2 before the copies were read, where S is `settled`. No other
+ * proxy closes a copy that it read before this write so far. Words up to then that are not in the
+ * copies are void: they would be acknowledged only within S/4 of their stamps. The rest of S/2 is
+ * for clocks that differ.
  */
 #include "collection/copies/pair.h"
+#include "collection/copies/refill.h"
 #include "collection/text/date.h"
 #include "collection/text/lease.h"
 #include "collection/text/oplog.h"
@@ -248,7 +249,7 @@ static void add_words(struct pair *pair, struct slice base)
 	copy_end_group(&pair->next);
 }
 
-/* `next` is the group of words; they are behind the base that was read. */
+/* `next` is the group of words; they follow the base that was read. */
 static void write_new_words(struct pair *pair)
 {
 	const struct pair_side *side = &pair->sides[pair->here];

@@ -9,7 +9,7 @@
 #include "collection/copies/pair.h"
 
 static pair_step both_first_read, both_second_read, both_added, both_called, both_touched;
-static pair_after both_absent, both_touch_read, both_touch_known;
+static pair_after both_touch_read, both_touch_known;
 
 static void both_first_read(struct pair *pair)
 {
@@ -36,17 +36,9 @@ static void both_added(struct pair *pair)
 	else if ((pair->stored | pair->failed) != PAIR_BOTH)
 		pair_end_as(pair, RESULT_NOT_STORED);
 	else if (pair->failed)
-		pair_absent(pair, pair->failed >> 1, both_absent);
+		pair_absent(pair, pair->failed >> 1, pair_end_write);
 	else
 		pair_end_as(pair, RESULT_DONE);
-}
-
-static void both_absent(struct pair *pair, bool done)
-{
-	if (done)
-		pair_end_as(pair, RESULT_DONE);
-	else
-		pair_fail_unknown(pair);
 }
 
 static void both_called(struct pair *pair)

@@ -129,8 +129,8 @@ static pair_step *program_of(const struct call *call, bool is_part)
 }
 
 /*
- * A server that was restarted has lost its items, also if no call failed meanwhile, so that nobody
- * else finds out.
+ * A server that was restarted has lost its items. If no call failed meanwhile, nothing else shows
+ * it.
  */
 static void look_for_restarts(struct copies *copies)
 {
@@ -156,10 +156,11 @@ void copies_call(struct copies *copies, const struct call *call, struct waiter *
 		: has_copies(copies, call, &is_part) ? program_of(call, is_part)
 						     : NULL;
 
-	if (program && copies->connects != options->env->connects)
-		look_for_restarts(copies);
-	if (program)
-		program(pair_create(copies, call, waiter));
-	else
+	if (!program) {
 		options->call(options->env, call, waiter);
+		return;
+	}
+	if (copies->connects != options->env->connects)
+		look_for_restarts(copies);
+	program(pair_create(copies, call, waiter));
 }

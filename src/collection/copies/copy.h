@@ -62,6 +62,12 @@ void copy_end_group(struct buf *out);
  */
 void copy_add_group(struct buf *out, uint64_t stamp, bool creates, struct slice words);
 
+/* Whether the closed part may refer to parts. */
+static inline bool copy_may_have_parts(const struct copy *copy)
+{
+	return copy->closed.n && *copy->closed.p == '@';
+}
+
 /* A word of a log, or the start of a group, which has no token. */
 struct copy_word {
 	uint64_t stamp;

@@ -102,6 +102,14 @@ void pair_fail_unknown(struct pair *pair)
 	pair_end(pair, &r);
 }
 
+void pair_end_write(struct pair *pair, bool done)
+{
+	if (done)
+		pair_end_as(pair, RESULT_DONE);
+	else
+		pair_fail_unknown(pair);
+}
+
 /* --- calls --- */
 
 static void run_step(struct pair *pair)

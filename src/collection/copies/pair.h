@@ -101,6 +101,8 @@ void pair_fail(struct pair *pair);
 void pair_answer(struct pair *pair, unsigned copy);
 /* A write that may have been stored has an unknown outcome, whatever failed after it. */
 void pair_fail_unknown(struct pair *pair);
+/* Ends a write: it is done, or its outcome is unknown. */
+pair_after pair_end_write;
 
 /* Calls of a step. `copy` is 0 or 1; `key` and `server` are filled in. */
 void pair_send(struct pair *pair, unsigned copy, struct call call);
@@ -157,8 +159,8 @@ void pair_join(struct pair *pair, const struct copy *a, const struct copy *b, ui
 void pair_join_sides(struct pair *pair, uint64_t horizon, uint64_t fill, pair_after *after);
 
 /*
- * Finds out whether words that were stored with pair->stamp count. If that took long, it reads both
- * copies: those that are not closed up to that stamp have the words.
+ * Finds out whether words that were stored with pair->stamp count. If they were stored late, both
+ * copies are read: as long as neither is closed up to that stamp, the words count.
  */
 void pair_count(struct pair *pair, pair_after *after);
 

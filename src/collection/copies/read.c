@@ -72,7 +72,7 @@ static void read_known(struct pair *pair, bool done)
 static void note_absence(struct pair *pair)
 {
 	const struct copy *first = &pair->sides[0].copy;
-	bool parts = first->closed.n && *first->closed.p == '@';
+	bool parts = copy_may_have_parts(first);
 	uint64_t absence = parts ? absences_latest(pair->copies->absences) : pair_absence(pair, 1);
 
 	if (absence > first->horizon &&

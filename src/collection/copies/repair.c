@@ -210,8 +210,9 @@ static void repair_got(struct pair *pair, bool both)
 }
 
 /*
- * A copy that is closed is the better one. So the other one must not be believed any more. One that
- * is closed alone is closed less far: another proxy may be rewriting both, and have written one.
+ * A copy that is closed is the better one. So the other one must not be believed any more. If only
+ * one copy was read, it is closed up to twice as long ago: another proxy may have read both, and
+ * have rewritten only the other one so far.
  */
 static void repair_absent(struct pair *pair, bool done)
 {
@@ -342,7 +343,7 @@ static void write_one_copy(struct pair *pair, unsigned copy)
 		find_exptime(pair, copy, &exptime)) {
 		pair->written |= 1u << copy;
 		pair_write(pair, copy, buf_slice(&next), exptime);
-		/* Until it is closed up to its fill, it may not be believed alone. */
+		/* It cannot be believed alone until its horizon reaches its fill. */
 		if (!side->has && pair->exists)
 			repairs_add(pair->copies, pair->call.key, REPAIR_BASE);
 	}
@@ -382,15 +383,10 @@ static void remove_copies(struct pair *pair, pair_step *next)
 	pair_wait(pair, next);
 }
 
-static bool may_have_parts(const struct copy *copy)
-{
-	return copy->closed.n && *copy->closed.p == '@';
-}
-
 /* Returns whether the base may refer to parts, and passes an absence that a copy has not. */
 static bool covers_parts(const struct pair *pair, const struct copy *next)
 {
-	return may_have_parts(next) && pair_may_lack_parts(pair) &&
+	return copy_may_have_parts(next) && pair_may_lack_parts(pair) &&
 		next->horizon >= absences_latest(pair->copies->absences);
 }
 
@@ -414,24 +410,22 @@ static bool is_same(const struct pair *pair, const struct copy *next)
 }
 
 /*
- * Returns whether each copy may be believed alone. One whose server was absent may be when it is
- * closed up to that time, and one that was put where there was none when it is closed up to that.
- * Until then, the set is lost with the other server.
+ * Returns whether either copy can be believed without the other: its horizon has reached its fill,
+ * and the last absence of its server, or of any server if the set may have parts. Until then, the
+ * set is lost with the other server.
  */
 static bool is_believed(const struct pair *pair)
 {
 	struct copy next;
-	uint64_t absence = pair_absence(pair, 0) > pair_absence(pair, 1) ? pair_absence(pair, 0)
-									 : pair_absence(pair, 1);
 
-	if (copy_parse(buf_slice(&pair->next), &next) && may_have_parts(&next))
-		absence = absences_latest(pair->copies->absences);
 	for (unsigned y = 0; y < 2; y++) {
 		/* One that was missing has just got its fill. */
-		if (!pair->sides[y].has || pair->sides[y].copy.fill > pair->horizon)
+		if (!pair->sides[y].has || pair->sides[y].copy.fill > pair->horizon ||
+			pair_absence(pair, y) > pair->horizon)
 			return false;
 	}
-	return pair->horizon >= absence;
+	return !copy_parse(buf_slice(&pair->next), &next) || !copy_may_have_parts(&next) ||
+		pair->horizon >= absences_latest(pair->copies->absences);
 }
 
 /* In the background, a set that is gone is repaired until its copies are deleted. */

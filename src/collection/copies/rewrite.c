@@ -27,9 +27,8 @@ static pair_step rewrite_written, rewrite_words_appended, rewrite_other_read, re
 	rewrite_deleted;
 static void join_other(struct pair *pair);
 static pair_after rewrite_read, rewrite_absent, rewrite_known_again, rewrite_lost, rewrite_joined,
-	rewrite_here_joined, rewrite_other_joined, rewrite_other_absent, rewrite_other_repaired,
-	rewrite_compared, rewrite_words_repaired, rewrite_ended, rewrite_delete_read,
-	rewrite_delete_first, rewrite_delete_second, rewrite_delete_absent;
+	rewrite_here_joined, rewrite_other_joined, rewrite_compared, rewrite_words_repaired,
+	rewrite_delete_read, rewrite_delete_first, rewrite_delete_second, rewrite_delete_absent;
 
 static bool is_cas(const struct pair *pair)
 {
@@ -299,8 +298,8 @@ static void join_new(struct pair *pair, unsigned copy, uint64_t horizon, pair_af
 }
 
 /*
- * The copy that decides counts as the join of both: it may lack words of the other one, which would
- * otherwise not be among those that are closed.
+ * Replaces the copy that decides with the join of both, so that words that only the other copy has
+ * are closed as well.
  */
 static void take_join(struct pair *pair)
 {
@@ -371,7 +370,7 @@ static void join_other(struct pair *pair)
 
 	/* It has expired, or was lost. */
 	if (!side->has && pair->sides[pair->here].has) {
-		pair_repair(pair, rewrite_other_repaired);
+		pair_repair(pair, pair_end_write);
 		return;
 	}
 
@@ -380,14 +379,6 @@ static void join_other(struct pair *pair)
 		pair_get(pair, rewrite_compared);
 	else
 		join_new(pair, other, 0, rewrite_other_joined);
-}
-
-static void rewrite_other_repaired(struct pair *pair, bool done)
-{
-	if (done)
-		pair_end_as(pair, RESULT_DONE);
-	else
-		pair_fail_unknown(pair);
 }
 
 static void write_here(struct pair *pair)
@@ -428,20 +419,12 @@ static void rewrite_here_joined(struct pair *pair, bool done)
 	buf_free(&refs);
 }
 
-static void rewrite_ended(struct pair *pair, bool counts)
-{
-	if (counts)
-		pair_end_as(pair, RESULT_DONE);
-	else
-		pair_fail_unknown(pair);
-}
-
 static void end_in_time(struct pair *pair)
 {
 	if (pair->call.role.change == CHANGE_WORDS)
-		pair_count(pair, rewrite_ended);
+		pair_count(pair, pair_end_write);
 	else
-		rewrite_ended(pair, !pair_is_late(pair));
+		pair_end_write(pair, !pair_is_late(pair));
 }
 
 static void rewrite_written(struct pair *pair)
@@ -478,21 +461,13 @@ static void rewrite_other_joined(struct pair *pair, bool done)
 	pair_wait(pair, rewrite_other_written);
 }
 
-static void rewrite_other_absent(struct pair *pair, bool done)
-{
-	if (done)
-		pair_end_as(pair, RESULT_DONE);
-	else
-		pair_fail_unknown(pair);
-}
-
 static void rewrite_other_written(struct pair *pair)
 {
 	enum { MOST = 8 };
 	unsigned other = 1 - pair->here;
 
 	if (pair->failed & 1u << other) {
-		pair_absent(pair, other, rewrite_other_absent);
+		pair_absent(pair, other, pair_end_write);
 	} else if (pair->stored & 1u << other) {
 		pair_end_as(pair, RESULT_DONE);
 	} else if (++pair->tries < MOST) {
@@ -512,7 +487,7 @@ static void rewrite_other_read(struct pair *pair)
 	unsigned other = 1 - pair->here;
 
 	if (pair->failed & 1u << other)
-		pair_absent(pair, other, rewrite_other_absent);
+		pair_absent(pair, other, pair_end_write);
 	else
 		join_other(pair);
 }

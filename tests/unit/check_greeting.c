@@ -6,7 +6,7 @@ static const char *const replies[GREETING_REPLIES] = {
 	"VERSION 1.6.18\r\n",
 	"MN\r\n",
 	"STAT maxbytes 67108864\r\nSTAT cas_enabled yes\r\nSTAT item_size_max 1048576\r\nEND\r\n",
-	"STAT pid 7\r\nSTAT time 1424450096\r\nSTAT version 1.6.18\r\nEND\r\n",
+	"STAT pid 7\r\nSTAT uptime 96\r\nSTAT time 1424450096\r\nSTAT version 1.6.18\r\nEND\r\n",
 };
 
 TEST(what_is_asked)
@@ -42,6 +42,7 @@ TEST(cut_at_every_byte)
 	ck_assert(g.meta && g.cas);
 	ck_assert_uint_eq(g.item_max, 1048576);
 	ck_assert_int_eq(g.time, 1424450096);
+	ck_assert_int_eq(g.started, 1424450000);
 }
 
 /* All replies at once, with a login and without one. */
@@ -152,4 +153,7 @@ TEST(abilities)
 	ck_assert(hears(2, "ERROR\r\n").cas);
 	ck_assert_uint_eq(hears(2, "STAT item_size_max x\r\nEND\r\n").item_max, 0);
 	ck_assert_int_eq(greeting_decode(guard_text("STORED\r\n"), 2, &g), -1);
+	ck_assert_int_eq(hears(3, "STAT time 1424450096\r\nEND\r\n").started, 0);
+	ck_assert_int_eq(hears(3, "STAT uptime 96\r\nEND\r\n").started, 0);
+	ck_assert_int_eq(hears(3, "STAT uptime x\r\nSTAT time 1424450096\r\nEND\r\n").started, 0);
 }

@@ -368,7 +368,7 @@ static void plan_ring(struct pairs *w)
 /* Each proxy gets the two rings before their time, and the last one alone after it. */
 static int64_t add_move(struct pairs *w, int64_t end)
 {
-	enum { RELOADS = 6000, BEFORE = 9000, BEHIND = 20000 };
+	enum { RELOADS = 6000, BEFORE = 9000 };
 	int64_t start = pairs_now(w) + (end - pairs_now(w)) / 4;
 
 	if (!w->moves)
@@ -376,7 +376,6 @@ static int64_t add_move(struct pairs *w, int64_t end)
 	w->configs[1].at = (start + BEFORE) / 1000;
 	for (int i = 0; i < PAIRS_PROXIES; i++)
 		pairs_at(w, start + pairs_below(w, RELOADS), pairs_on_configure, i, 1);
-	(void)BEHIND;
 	return end;
 }
 

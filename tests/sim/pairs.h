@@ -11,16 +11,17 @@
  *
  * and its faults one of: none; one faulty server; any of five servers; cuts on both sides;
  * evictions of one copy while the other server is unreachable; each of ten servers killed in turn,
- * an hour between. Servers are killed and start empty,
- * or hang and then execute what had arrived, in any order of connections; connections are cut for
- * some proxies, for calls or only for answers, and calls arrive long after they have failed.
- * Proxies are killed at any of their calls. Clocks of proxies and of servers differ. In some
- * histories the ring of servers changes, and each proxy gets the new one at another time.
+ * an hour between. Servers are killed and start empty, or hang and then execute what had arrived, in
+ * any order of connections; connections are cut for some proxies, for calls or only for answers, and
+ * calls arrive long after they have failed. Proxies are killed at any of their calls. Clocks of
+ * proxies and of servers differ. In some histories the ring of servers changes, and each proxy gets
+ * the new one at another time.
  *
  * Each read is checked for each member as a regular register: it has the value of a write that has
  * begun, and that no later acknowledged write contradicts. With at most one faulty server, a set
- * that is owned is never lost; and no set at all is when servers are killed in turn. At the end both copies are equal, and each of them alone is enough:
- * either server may be down, and a new proxy reads the same.
+ * that is owned is never lost; when servers are killed in turn, no set is. At the end both copies are
+ * equal, and each of them alone is enough: either server may be down, and a new proxy reads the
+ * same.
  */
 #ifndef SIM_PAIRS_H
 #define SIM_PAIRS_H

@@ -86,9 +86,6 @@ static void expire(struct pairs *w, const struct pairs_life *life, int member)
 /* An expiry is a write that removes members, at about its time. */
 static void add_expiries(struct pairs *w)
 {
-	bool certain[PAIRS_MEMBERS];
-
-	(void)certain;
 	for (int i = 0; i < w->life_count && w->owned; i++) {
 		const struct pairs_life *life = &w->lives[i];
 		if (!life->seconds)

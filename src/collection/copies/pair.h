@@ -51,10 +51,9 @@ struct pair {
 	struct waiter *asker; /* NULL for a repair */
 	struct call call;     /* with copies of its slices; the key is that of the first copy */
 	struct pair_side sides[2];
-	unsigned pending;
-	pair_step *step; /* when nothing is pending */
+	unsigned pending, depth; /* calls of the step; entries of `returns` */
+	pair_step *step;         /* when nothing is pending */
 	pair_after *returns[PAIR_DEPTH];
-	unsigned depth;
 	struct waiter timer;
 	struct absence_waiter absence;
 	struct failure failure;

@@ -113,6 +113,7 @@ struct moving_op {
 	uint64_t mask, number;
 	size_t text; /* number of a text: see moving_text */
 	int64_t exptime;
+	int64_t least[MOVING_MEMBERS]; /* of a read: the dates when it was asked for */
 	uint64_t cas;
 	struct {
 		struct slice word; /* the first one of the line */

@@ -1,7 +1,8 @@
 /*
  * A set of moving.h whose members expire while it moves. Each member has one client, which adds it
  * again and again, to expire after a few seconds; nothing is removed. A read must show the members
- * that cannot have expired before its reply, and none that had expired when it was sent.
+ * that cannot have expired before its reply, and none that had expired when it was sent. It may have
+ * read the set before a member was added again, so that the earlier date may still count.
  */
 #include "moving.h"
 #include "protocol/commands.h"
@@ -40,10 +41,8 @@ void moving_dated_write(struct moving_op *op)
 	op->number = (uint64_t)second(op->world);
 	if (op->command == COMMAND_SADDEX)
 		write_addition(op);
-	for (int m = 0; m < MOVING_MEMBERS && op->command == COMMAND_SMEMBERS; m++) {
-		if (date_of(op, m)->least > second(op->world))
-			op->mask |= UINT64_C(1) << m;
-	}
+	for (int m = 0; m < MOVING_MEMBERS && op->command == COMMAND_SMEMBERS; m++)
+		op->least[m] = date_of(op, m)->least;
 }
 
 static void check_member(struct moving_op *op, int member)
@@ -51,10 +50,11 @@ static void check_member(struct moving_op *op, int member)
 	uint64_t bit = UINT64_C(1) << member;
 	const struct moving_date *d = date_of(op, member);
 	const char *name = op->world->keys[op->key].name;
+	int64_t least = d->least < op->least[member] ? d->least : op->least[member];
 
 	if (op->got.mask & bit && d->most <= (int64_t)op->number)
 		moving_fail(op->world, "a member has not expired", "%s: member%02d", name, member);
-	if (op->mask & ~op->got.mask & bit && d->least > second(op->world))
+	if (!(op->got.mask & bit) && least > second(op->world))
 		moving_fail(op->world, "a member has expired too early", "%s: member%02d", name,
 			member);
 }

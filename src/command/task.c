@@ -3,6 +3,7 @@
 #include "protocol/commands.h"
 #include "protocol/elements.h"
 #include "protocol/reply.h"
+#include "util/heap.h"
 
 const char task_too_large[] = "SERVER_ERROR result too large";
 
@@ -170,6 +171,9 @@ void task_reply_shared(struct task *task, struct shared *text)
 	} else if (host->share && host->share(task, text)) {
 		return;
 	}
+	/* Others often follow, for which the block must not be copied: new pages cost enough. */
+	if (task->nest && task->spill.cap < HEAP_LARGE && buf_size(&text->text) >= HEAP_LARGE / 8)
+		(void)buf_reserve(task_reply(task), HEAP_LARGE);
 	buf_add_slice(task_reply(task), buf_slice(&text->text));
 }
 

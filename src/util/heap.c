@@ -6,8 +6,6 @@
 #endif
 
 enum {
-	/* Bytes; above this size, the cost of the system calls is negligible. */
-	LARGE = 4 << 20,
 	KEPT = 1 << 20,       /* Bytes at the end of each thread's heap. */
 	GIVE_BACK = 96 << 10, /* Bytes. */
 };
@@ -15,7 +13,7 @@ enum {
 void heap_init(void)
 {
 #ifdef __GLIBC__
-	mallopt(M_MMAP_THRESHOLD, LARGE);
+	mallopt(M_MMAP_THRESHOLD, HEAP_LARGE);
 	mallopt(M_TRIM_THRESHOLD, KEPT);
 #endif
 }

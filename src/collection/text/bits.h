@@ -64,20 +64,22 @@ static inline unsigned bits_take_ones(struct bits_reader *b, unsigned most)
 	}
 }
 
-/* `p` has room for all bits and seven bytes more. */
+/* `p` has room for all bits and WORD_BYTES more. */
 struct bits_writer {
 	char *p;
 	uint64_t window;
 	unsigned have; /* below 8 */
 };
 
+/* Writes the lowest `n` bits, up to BITS_MAX + 1; the higher ones are zero. */
 static inline void bits_put(struct bits_writer *b, uint64_t value, unsigned n)
 {
 	b->window |= value << b->have;
-	for (b->have += n; b->have >= 8; b->have -= 8) {
-		*b->p++ = (char)b->window;
-		b->window >>= 8;
-	}
+	word_store(b->p, b->window);
+	b->have += n;
+	b->p += b->have / 8;
+	b->window >>= b->have & ~7u;
+	b->have &= 7;
 }
 
 #endif

@@ -118,7 +118,7 @@ static bool mark_letters(struct packer *k)
 	for (bool more = table_first(&c, k->table); more; more = table_next(&c)) {
 		if (c.size > PACKED_MEMBER_MAX)
 			return false;
-		for (size_t i = 0; i < c.size; i++)
+		for (size_t i = c.shared; i < c.size; i++)
 			k->digits[i][(unsigned char)c.member[i]] =
 				k->used[(unsigned char)c.member[i]] = true;
 		if (c.size < l->shortest)
@@ -173,13 +173,18 @@ static inline uint32_t digit_at(const struct packer *k, const struct table_curso
 	return at < c->size ? k->digits[at][(unsigned char)c->member[at]] : 0;
 }
 
-static uint64_t number_of(const struct packer *k, const struct table_cursor *c)
+/* `numbers` are those of the first n digits. The ones of shared bytes are those of the last entry. */
+static uint64_t number_of(const struct packer *k, const struct table_cursor *c,
+	uint64_t numbers[PACKED_MEMBER_MAX + 1])
 {
-	uint64_t number = 0;
+	const struct layout *l = &k->layout;
+	size_t i = l->head;
 
-	for (size_t i = 0; i < k->layout.head; i++)
-		number = number * k->layout.place[i].radix + digit_at(k, c, i);
-	return number;
+	while (i && l->place[i - 1].at >= c->shared)
+		i--;
+	for (; i < l->head; i++)
+		numbers[i + 1] = numbers[i] * l->place[i].radix + digit_at(k, c, i);
+	return numbers[l->head];
 }
 
 /* Returns the number of places of the tail that are stored: all up to the end of the member. */
@@ -219,14 +224,14 @@ static void measure_dates(struct packer *k)
 static void measure_entries(struct packer *k)
 {
 	const struct layout *l = &k->layout;
-	uint64_t before = has_tails(l) ? 0 : UINT64_MAX;
+	uint64_t before = has_tails(l) ? 0 : UINT64_MAX, numbers[PACKED_MEMBER_MAX + 1] = { 0 };
 	struct table_cursor c;
 
 	k->gaps = xmalloc(k->table->count * sizeof(*k->gaps));
 	k->bits = k->head.removals ? k->table->count : 0;
 	measure_dates(k);
 	for (bool more = table_first(&c, k->table); more; more = table_next(&c)) {
-		uint64_t number = number_of(k, &c);
+		uint64_t number = number_of(k, &c, numbers);
 		size_t end = tail_end(l, c.size);
 
 		k->gaps[c.at] = number - before - !has_tails(l);
@@ -310,15 +315,25 @@ static void write_date(const struct packer *k, struct bits_writer *b, uint32_t e
 static void write_gap(struct bits_writer *b, uint64_t gap, unsigned rate)
 {
 	uint64_t sum = gap + (UINT64_C(1) << rate);
-	unsigned n = bit_length(sum) - 1;
+	unsigned n = bit_length(sum) - 1, ones = n - rate;
 
-	for (unsigned i = rate; i < n; i++)
-		bits_put(b, 1, 1);
-	bits_put(b, 0, 1);
+	for (; ones > BITS_MAX; ones -= BITS_MAX)
+		bits_put(b, UINT32_MAX, BITS_MAX);
+	bits_put(b, (UINT64_C(1) << ones) - 1, ones + 1);
 	sum ^= UINT64_C(1) << n;
 	bits_put(b, sum & UINT32_MAX, n < BITS_MAX ? n : BITS_MAX);
 	if (n > BITS_MAX)
 		bits_put(b, sum >> BITS_MAX, n - BITS_MAX);
+}
+
+/* Dates and gaps are known by the number of the entry. */
+static void write_numbers(const struct packer *k, struct bits_writer *b)
+{
+	for (uint32_t i = 0; i < k->table->count; i++) {
+		if (k->head.date_bits)
+			write_date(k, b, i);
+		write_gap(b, k->gaps[i], k->head.rate);
+	}
 }
 
 static void write_entries(const struct packer *k, struct bits_writer *b)
@@ -326,6 +341,10 @@ static void write_entries(const struct packer *k, struct bits_writer *b)
 	const struct layout *l = &k->layout;
 	struct table_cursor c;
 
+	if (!has_tails(l) && !k->head.removals) {
+		write_numbers(k, b);
+		return;
+	}
 	for (bool more = table_first(&c, k->table); more; more = table_next(&c)) {
 		size_t end = tail_end(l, c.size);
 
@@ -352,7 +371,7 @@ static bool write_packed(struct packer *k, struct buf *out)
 	size = (size_t)(write_head(k, head) - head);
 	if (size + bits / 8 + 1 > k->head.size - k->head.size / GAIN)
 		return false;
-	b.p = buf_reserve(out, size + bits / 8 + 1);
+	b.p = buf_reserve(out, size + bits / 8 + WORD_BYTES);
 	memcpy(b.p, head, size);
 	b.p += size;
 	write_positions(k, &b);

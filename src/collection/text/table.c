@@ -60,6 +60,7 @@ static void read_entry(struct table_cursor *c)
 	size >>= 1;
 	word_copy(c->member + shared, p, size);
 	c->size = (uint16_t)(shared + size);
+	c->shared = (uint16_t)shared;
 	c->next = (size_t)(p - c->table->data) + size;
 }
 

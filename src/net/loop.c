@@ -7,6 +7,7 @@
 #include "protocol/call.h"
 #include "util/alloc.h"
 #include "util/clock.h"
+#include "util/linux.h"
 
 struct answer {
 	struct loop_job job;
@@ -200,6 +201,11 @@ void loop_fini(struct loop *loop)
 uint64_t loop_clock(void)
 {
 	return clock_us(CLOCK_MONOTONIC) / 1000;
+}
+
+uint64_t loop_clock_not_before(void)
+{
+	return clock_us(LINUX_COARSE) / 1000 + 1 + LINUX_TICK_MS;
 }
 
 void loop_enter(struct loop *loop)

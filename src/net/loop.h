@@ -92,6 +92,8 @@ void loop_enter(struct loop *loop);
  * take long.
  */
 uint64_t loop_clock(void);
+/* Returns a time by this clock that is not before now, and up to 11 ms after it; takes less. */
+uint64_t loop_clock_not_before(void);
 
 /*
  * Deferred jobs. A job runs once, and never within the call that queues it. It may queue itself

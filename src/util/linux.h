@@ -10,6 +10,7 @@
  *                      systemd uses.
  *   util/heap.c        mallopt and malloc_trim are glibc's and left out without it. net/tls.c calls
  *                      malloc_usable_size.
+ *   LINUX_COARSE       A clock that is read faster and tells the time of the last tick.
  *
  * libevent chooses between epoll and its alternatives.
  */
@@ -23,11 +24,15 @@
 #include <stdbool.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <time.h>
 
 /* Files. A reader must work without a file that cannot be opened. */
 #define LINUX_PROCESSORS "/proc/stat"     /* Idle time of the processors. */
 #define LINUX_MEMORY "/proc/self/statm"   /* Memory of the process. */
 #define LINUX_DESCRIPTORS "/proc/self/fd" /* Open descriptors of the process. */
+
+#define LINUX_COARSE CLOCK_MONOTONIC_COARSE
+enum { LINUX_TICK_MS = 10 }; /* Maximum time between two ticks. */
 
 /* Stores the user at the other end of a Unix socket in `user`. Returns false on failure. */
 static inline bool linux_peer(int fd, uid_t *user)

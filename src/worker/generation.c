@@ -118,6 +118,12 @@ static uint64_t generation_fresh_clock(struct env *env)
 	return loop_clock();
 }
 
+static uint64_t generation_fresh_not_before(struct env *env)
+{
+	(void)env;
+	return loop_clock_not_before();
+}
+
 static void generation_on_fresh(struct loop_job *job)
 {
 	static const struct result nothing;
@@ -345,6 +351,7 @@ static void init_fresh(struct generation *g)
 		.env = &g->host.env,
 		.call = generation_call_copied,
 		.clock = generation_fresh_clock,
+		.not_before = generation_fresh_not_before,
 		.soon = generation_soon,
 		.usable = generation_is_only_one,
 		.slots = g->all->fresh_slots,

@@ -266,6 +266,11 @@ static uint64_t tell_clock(struct env *env)
 	return lan->now / 1000;
 }
 
+static uint64_t tell_later(struct env *env)
+{
+	return tell_clock(env) + 7;
+}
+
 static void run_soon(struct env *env, struct waiter *waiter, bool later)
 {
 	(void)later;
@@ -517,6 +522,7 @@ static void start_worker(struct fresh_world *w, int index, const struct collecti
 		.env = &host->env,
 		.call = call_server,
 		.clock = tell_clock,
+		.not_before = tell_later,
 		.soon = run_soon,
 		.slots = shares ? &w->slots[index % PROCESSES] : &worker->own_slots,
 		.stats = &worker->stats,

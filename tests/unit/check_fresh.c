@@ -57,6 +57,12 @@ static uint64_t tell_clock(struct env *env)
 	return clock_now;
 }
 
+static uint64_t tell_later(struct env *env)
+{
+	(void)env;
+	return clock_now + 7;
+}
+
 static void run_soon(struct env *env, struct waiter *waiter, bool later)
 {
 	((struct worker *)env)->soon = waiter;
@@ -83,6 +89,7 @@ static void start_fresh(void)
 			.env = &w->env,
 			.call = send_call,
 			.clock = tell_clock,
+			.not_before = tell_later,
 			.soon = run_soon,
 			.usable = is_usable,
 			.slots = &slots,

@@ -201,15 +201,21 @@ static void schedule_hits(struct fresh *f, bool later)
 	f->options.soon(f->options.env, &f->soon, later);
 }
 
+static uint64_t seconds_since(const struct entry *e)
+{
+	return (e->fresh->options.clock(e->fresh->options.env) - e->since) / 1000;
+}
+
 static void deliver_hit(struct fresh *f, struct hit *hit)
 {
 	struct entry *e = hit->entry;
 	struct waiter *waiter = hit->waiter;
 	struct result r = e->result;
-	uint64_t age = (f->options.clock(f->options.env) - e->since) / 1000;
 
-	if (e->want & WANT_TTL && r.ttl > 0)
+	if (e->want & WANT_TTL && r.ttl > 0) {
+		uint64_t age = seconds_since(e);
 		r.ttl = (uint64_t)r.ttl > age ? r.ttl - (int64_t)age : 0;
+	}
 	pool_put(f->options.env->pool, hit, sizeof(*hit));
 	waiter->done(waiter, &r);
 	release_entry(e);
@@ -271,15 +277,21 @@ static void fresh_on_read(struct waiter *waiter, const struct result *r)
 	first->done(first, r);
 }
 
+static bool is_young(const struct entry *e)
+{
+	const struct fresh_options *o = &e->fresh->options;
+
+	return (o->not_before && o->not_before(o->env) < e->until) || o->clock(o->env) < e->until;
+}
+
 /* Returns whether a read that wants these fields may return the result of the entry. */
 static bool may_answer(const struct entry *e, unsigned want)
 {
-	uint64_t now = e->fresh->options.clock(e->fresh->options.env);
 	const struct result *r = &e->result;
-	bool is_expired = e->known && r->status == RESULT_HIT && e->want & WANT_TTL &&
-		r->ttl >= 0 && (now - e->since) / 1000 >= (uint64_t)r->ttl;
+	bool expires = e->known && r->status == RESULT_HIT && e->want & WANT_TTL && r->ttl >= 0;
 
-	return !is_expired && now < e->until && !(want & ~e->want) && is_unwritten(e);
+	return !(want & ~e->want) && is_unwritten(e) && is_young(e) &&
+		!(expires && seconds_since(e) >= (uint64_t)r->ttl);
 }
 
 static void send_read(

@@ -37,6 +37,11 @@ struct fresh_options {
 	/* Returns the current monotonic time in milliseconds. */
 	uint64_t (*clock)(struct env *env);
 	/*
+	 * Returns a time by the same clock that is never earlier than now, and takes less than
+	 * `clock`. NULL: there is none.
+	 */
+	uint64_t (*not_before)(struct env *env);
+	/*
 	 * Calls the waiter with an empty result after the return: in the same turn of the loop,
 	 * or if `later`, after all ready I/O.
 	 */

@@ -531,6 +531,9 @@ static void check_failure(struct pairs_op *op)
 	/* The same of a claim that is stored in one copy when the set is deleted. */
 	if (op->command == COMMAND_SCLAIM && w->resets[op->key])
 		return;
+	/* A word or a base that is stored so late may be void. */
+	if (pairs_now(w) - op->began >= PAIRS_TIMEOUT && !op->closing)
+		return;
 	if (op->closing || (w->faults == PAIRS_FAULTS_NONE && !w->queues))
 		pairs_fail(w, "a command failed", "%.*s -> %.*s", (int)buf_size(&op->line) - 2,
 			op->line.data, (int)buf_size(&op->reply), op->reply.data);

@@ -74,8 +74,8 @@ class State:
 
 
 class Client:
-    def __init__(self, number, ports, shared, seed, end, events):
-        self.number, self.ports, self.end, self.events = number, ports, end, events
+    def __init__(self, number, ports, servers, shared, seed, end, events):
+        self.number, self.ports, self.servers, self.end, self.events = number, ports, servers, end, events
         self.dice = random.Random(seed * 1000 + number)
         self.conns = [None] * len(ports)
         own = State(f"s:own-{number}", [f"c{number}-{i}" for i in range(MEMBERS * 3)], True)
@@ -114,20 +114,34 @@ class Client:
         found, end = conn.read_values()
         return end if end != "END" else [data.decode().split() for _, data, *_ in found.values()]
 
-    def wrong(self, what):
-        raise Wrong(f"{time.strftime('%T', time.gmtime())} client {self.number}: {what}")
+    def wrong(self, what, key=None):
+        raise Wrong(f"{time.strftime('%T', time.gmtime())} client {self.number}: {what}" + (self.stored(key) if key else ""))
+
+    def stored(self, key):
+        """What is stored at this moment, for a problem that will be looked into."""
+        lines = []
+        for host, port in self.servers:
+            try:
+                with Conn((host, port), 2) as conn:
+                    for name in (key, key + SECOND):
+                        conn.send(f"gets {name}\r\n".encode())
+                        found, _ = conn.read_values()
+                        lines += [f"\n    {host}:{port} {name}: {value!r:.600}" for value in found.values()]
+            except (Closed, OSError) as error:
+                lines.append(f"\n    {host}:{port}: {error}")
+        return "".join(lines)
 
     # --- what is known
 
     def see(self, state, member, there, how):
         if there not in state.may_be[member]:
             self.wrong(f"{how}: {member} of {state.key} is {'in' if there else 'missing'}, "
-                       f"last changed {time.monotonic() - state.last[member][0]:.3f} s ago")
+                       f"last changed {time.monotonic() - state.last[member][0]:.3f} s ago", state.key)
 
     def see_missing(self, state, how):
         """A set that is missing, as its client knows, or because it was lost."""
         if not state.alone:
-            self.wrong(f"{how}: {state.key} is missing")
+            self.wrong(f"{how}: {state.key} is missing", state.key)
         if any(may_be == IN for may_be in state.may_be.values()):
             self.count["lost sets"] += 1
             # A word with an unknown outcome may still be executed, and late words are kept when the set is created again.
@@ -404,6 +418,7 @@ class Storm:
         os.chmod(self.folder, 0o755)
         self.network = Network() if args.inside else None
         self.servers = [Server(LINK.format(0, i + 1) if self.network else HOST, ["-m", "64"]) for i in range(SERVERS)]
+        self.places = [(server.host, server.port) for server in self.servers]
         self.proxies = [Proxy(self.servers, self.folder, i, self.network.inside(i) if self.network else []) for i in range(PROXIES)]
         self.shared = [f"s:large-{size}" for size in LARGE] + [f"s:small-{i}" for i in range(SMALL)]
         self.faults = []
@@ -523,7 +538,7 @@ class Storm:
             mine, theirs = context.Pipe(duplex=False)
             numbers = range(part, self.args.clients, PROCESSES)
             child = context.Process(target=client_process, daemon=True, args=(
-                theirs, numbers, [proxy.port for proxy in self.proxies], self.shared, self.args.seed, end, self.args.events))
+                theirs, numbers, [proxy.port for proxy in self.proxies], self.places, self.shared, self.args.seed, end, self.args.events))
             child.start()
             theirs.close()
             children.append((child, mine))

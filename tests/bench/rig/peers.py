@@ -46,6 +46,7 @@ pool:
 """
 
 NO_CACHE = "cache_memory = 0\n"
+COPIES = 'collection "" { copies = 2 }\n'
 FRESH = 'item "" { fresh_for = 100 }\ncollection "" { fresh_for = 100 }\n'
 
 # The servers that store data, and the command that drops it.
@@ -236,7 +237,7 @@ class Lab:
         if re.fullmatch(r"s\d+", number):
             pool = f"memcached-x{number[1:]}"
             return self._start_nutcracker(name, pool) if kind == "nutcracker" else self._start_setlistd(
-                name, self.threads, NO_CACHE if kind == "setlistd-nocache" else "", self._needed(pool))
+                name, self.threads, {"setlistd-nocache": NO_CACHE, "setlistd-copies": COPIES}.get(kind, ""), self._needed(pool))
         return {
             "memcached": lambda: self._start_memcached(name),
             "memcached-unix": lambda: self._start_memcached(name, path=self._socket(name)),

@@ -6,7 +6,8 @@ from . import fill
 # Each proxy is in front of the memcached, or the Redis, that is also measured directly.
 SERVERS = ("setlistd", "setlistd-t2", "setlistd-nocache", "setlistd-fresh", "setlistd-keys", "memcached", "nutcracker", "memcached-proxy", "redis",
            "valkey", "nutcracker+redis", "setlistd-x20", "setlistd-tls", "memcached-tls", "setlistd-unix", "memcached-unix",
-           "nutcracker-unix", "redis-unix", "setlistd-s5", "setlistd-nocache-s5", "setlistd-s20", "nutcracker-s20", "setlistd-s100", "nutcracker-s100")
+           "nutcracker-unix", "redis-unix", "setlistd-s5", "setlistd-nocache-s5", "setlistd-copies-s5", "setlistd-s20", "nutcracker-s20", "setlistd-s100",
+           "nutcracker-s100")
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,12 @@ def _pool(count, *rows):
     servers = (f"setlistd-s{count}", f"nutcracker-s{count}")
     for name, op, depths in rows:
         yield from _deep(f"servers{count}-{name}", f"{name} with {count} memcached behind", op, servers, depths)
+
+
+def _copies(name, about, op, *options):
+    """Returns rows of sets with one copy, and with two."""
+    return _pair(f"copies-{name}", f"{about}, of five memcached (setlistd-copies: copies = 2)", op, ("setlistd-s5", "setlistd-copies-s5"),
+                 options=options)
 
 
 def _onto(size):
@@ -152,6 +159,9 @@ ROWS = [
     _flooded("counters", "200 evcount of 49,897 hours in flight", "counters"),
     _flooded("sunion", "50 sunion of 1,000,000 members in flight", "sunion", probe="scompact p"),
     _flooded("smembers", "1,000 smembers of 1,000,000 members in flight", "smembers", probe="scompact p"),
+    *_copies("sadd", "add to a set", "sadd"),
+    *_copies("scard", "scard of 100 members", "scard", "--members", "100", "--keys", "1000"),
+    *_copies("smembers", "smembers of 1,000 members", "smembers", "--members", "1000", "--keys", "10"),
     *_deep("unix-get", "get of 100 bytes by a Unix socket, or by TCP", "get", UNIX, (1, 16)),
     *_deep("unix-sadd", "add to a set by a Unix socket, or by TCP", "sadd",
            ("setlistd-unix", "setlistd", "redis", "redis-unix"), (1,)),

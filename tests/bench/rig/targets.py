@@ -69,6 +69,15 @@ def _cpu(number, row, other, at_most):
                   Value(other, ("setlistd",), "cpu_us"), at_most=at_most)
 
 
+def _copies(name, proxy, servers):
+    """The cost of a second copy, to the proxy and to all servers."""
+    for depth in (1, 16):
+        for who, metric, at_most in (("setlistd", "cpu_us", proxy), ("the servers", "shared_cpu_us", servers)):
+            yield Target("copies", f"copies-{name}-{depth}: CPU of {who} over that of one copy",
+                         Value(f"copies-{name}-{depth}", ("setlistd-copies-s5",), metric),
+                         Value(f"copies-{name}-{depth}", ("setlistd-s5",), metric), at_most=at_most)
+
+
 def _mixed():
     for size, at_least in ((100, 0.9), (1000, 0.8), (10000, 0.8), (200000, 0.7), (1000000, 0.7)):
         yield from _both("mixed", f"rw10-{size}", "nutcracker+redis", at_least, at_least)
@@ -154,6 +163,9 @@ TARGETS = [
     _most("sidecar", "servers100-start", "milliseconds to the first reply", "start_ms", 1000, "setlistd-s100"),
     _rate("sidecar", "churn-tcp", "nutcracker", NOT_SLOWER),
     _rate("sidecar", "churn-unix", "nutcracker", 1.8, "setlistd-unix"),
+    *_copies("sadd", 1.5, 2.1),
+    *_copies("scard", 1.05, 1.05),
+    *_copies("smembers", 1.05, 1.05),
     *(_most("beside", f"beside-{name}", "p99 in microseconds", "p99_us", 20000)
       for name in ("large-values", "many-keys", "counters", "sunion", "smembers")),
     _most("beside", "memory-unread", "KB resident at most", "peak_kb", (256 + 64) * 1024),

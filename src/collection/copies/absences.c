@@ -150,6 +150,11 @@ static void absences_on_read(struct waiter *waiter, const struct result *r)
 	end_waiters(ending, ok);
 }
 
+bool absences_are_known(const struct absences *all)
+{
+	return all->options.env->now < all->known_before;
+}
+
 /*
  * Another proxy may raise an absence right after a read was sent, and answer a client once
  * ABSENCE_LEASE_MS have passed. So a request after this time may not share the read.
@@ -160,7 +165,7 @@ bool absences_known(struct absences *all, struct absence_waiter *waiter)
 	size_t servers = (size_t)all->options.servers;
 	struct absence_read *read = all->read;
 
-	if (now < all->known_before)
+	if (absences_are_known(all))
 		return true;
 	if (!read || now > read->sent + ABSENCE_LEASE_MS) {
 		read = xcalloc(1, sizeof(*read) + servers * sizeof(read->of[0]));

@@ -65,6 +65,9 @@ struct absence_waiter {
  */
 bool absences_known(struct absences *absences, struct absence_waiter *waiter);
 
+/* Returns whether they are in memory. */
+bool absences_are_known(const struct absences *absences);
+
 /* Returns the absence of a server as it was last read or raised; 0 for none. */
 uint64_t absences_of(const struct absences *absences, int server);
 

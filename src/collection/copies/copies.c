@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "collection/copies/pair.h"
+#include "collection/copies/recall.h"
 #include "collection/text/part_key.h"
 #include "util/alloc.h"
 
@@ -48,6 +49,7 @@ struct copies *copies_create(const struct copies_options *options)
 		.stamps = &copies->clock,
 	});
 	copies->repairs = repairs_create(copies);
+	copies->recalls = recalls_create();
 	return copies;
 }
 
@@ -56,6 +58,7 @@ void copies_destroy(struct copies *copies)
 	if (!copies)
 		return;
 	assert(LIST_EMPTY(&copies->pairs));
+	recalls_destroy(copies->recalls);
 	repairs_destroy(copies->repairs);
 	absences_destroy(copies->absences);
 	free(copies);
@@ -73,8 +76,8 @@ void copies_stop(struct copies *copies)
 
 bool copies_idle(const struct copies *copies)
 {
-	return LIST_EMPTY(&copies->pairs) && repairs_idle(copies->repairs) &&
-		absences_idle(copies->absences);
+	return LIST_EMPTY(&copies->pairs) && recalls_idle(copies->recalls) &&
+		repairs_idle(copies->repairs) && absences_idle(copies->absences);
 }
 
 struct copies_stats copies_statistics(const struct copies *copies)
@@ -162,5 +165,6 @@ void copies_call(struct copies *copies, const struct call *call, struct waiter *
 	}
 	if (copies->connects != options->env->connects)
 		look_for_restarts(copies);
-	program(pair_create(copies, call, waiter));
+	if (program != read_start || !recall_start(copies, call, waiter))
+		program(pair_create(copies, call, waiter));
 }

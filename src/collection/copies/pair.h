@@ -83,6 +83,7 @@ struct copies {
 	uint64_t settled;  /* milliseconds: words that are older may be closed */
 	uint64_t repaired; /* milliseconds after an absence in which sets are repaired */
 	struct repairs *repairs;
+	struct recalls *recalls;
 	bool stopped;
 	uint64_t connects; /* env.connects when `started` was looked at last */
 	int64_t started[]; /* of each server; 0 if it is unknown */

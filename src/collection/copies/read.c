@@ -9,6 +9,7 @@
  * makes them equal before, and returns only the closed part: later words stay in the log.
  */
 #include "collection/copies/pair.h"
+#include "collection/copies/recall.h"
 #include "collection/copies/stamp.h"
 #include "util/random.h"
 
@@ -67,7 +68,7 @@ static void read_known(struct pair *pair, bool done)
 
 /*
  * After an absence of its server, the second copy may not be believed until it is repaired; and
- * parts may be on any server.
+ * parts may be on any server. Until then, each read looks at this again.
  */
 static void note_absence(struct pair *pair)
 {
@@ -75,8 +76,9 @@ static void note_absence(struct pair *pair)
 	bool parts = copy_may_have_parts(first);
 	uint64_t absence = parts ? absences_latest(pair->copies->absences) : pair_absence(pair, 1);
 
-	if (absence > first->horizon &&
-		absence < stamp_before(pair_now(pair), pair->copies->settled))
+	if (absence <= first->horizon)
+		recall_keep(pair);
+	else if (absence < stamp_before(pair_now(pair), pair->copies->settled))
 		repairs_add(pair->copies, pair->call.key, parts ? REPAIR_PARTS : REPAIR_BASE);
 }
 
@@ -161,8 +163,23 @@ static void read_lost(struct pair *pair, bool done)
 		pair_fail(pair);
 }
 
+/*
+ * The copies of a set that words have created are gone until these are closed, so that reads need
+ * both. If no compaction does that, a repair does.
+ */
+static void note_created(struct pair *pair)
+{
+	const struct copy *copy = &pair->sides[!pair->sides[0].has].copy;
+
+	if (pair->exists && copy->gone && !pair->failed &&
+		copy->horizon < stamp_before(pair_now(pair), 2 * pair->copies->settled))
+		repairs_add(pair->copies, pair->call.key, REPAIR_BASE);
+}
+
 static void read_joined(struct pair *pair, bool done)
 {
+	if (done)
+		note_created(pair);
 	if (done && pair_has_expired(pair)) {
 		repairs_add(pair->copies, pair->call.key, REPAIR_BASE);
 		pair_end_as(pair, RESULT_MISS);

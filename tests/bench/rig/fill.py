@@ -178,4 +178,14 @@ def two_sets(server):
             client.compact(key)
 
 
-KINDS = {"two sets": two_sets}
+def whole_sets(keys, members):
+    """Returns a function that stores this number of sets of the load generator, each as a whole: as sets are that were closed."""
+    def store(server):
+        with Client(server) as client:
+            for key in range(keys):
+                if (reply := client.ask(f"sset k{key:07} {' '.join(in_order(0, members))}")) != "STORED":
+                    raise Failed(f"sset: {reply!r}")
+    return store
+
+
+KINDS = {"two sets": two_sets, "1000 sets of 100": whole_sets(1000, 100), "10 sets of 1000": whole_sets(10, 1000)}

@@ -46,7 +46,7 @@ pool:
 """
 
 NO_CACHE = "cache_memory = 0\n"
-COPIES = 'collection "" { copies = 2 }\n'
+COPIES = 'collection "" { copies = 2 only = true }\n'
 FRESH = 'item "" { fresh_for = 100 }\ncollection "" { fresh_for = 100 }\n'
 
 # The servers that store data, and the command that drops it.

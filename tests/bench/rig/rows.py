@@ -36,12 +36,12 @@ class Row:
                 yield server, op or self.op
 
 
-def _pair(name, about, op, servers, probe="", options=(), quick=((), ()), stretch=1):
+def _pair(name, about, op, servers, probe="", options=(), quick=((), ()), stretch=1, stored=""):
     """Returns the same at one and at 16 requests in flight on each connection."""
     deep = (*options, "--depth", "16")
     return [
-        Row(f"{name}-1", f"{about}, 1 in flight", op, servers, options, probe, stretch=stretch, quick=quick[0]),
-        Row(f"{name}-16", f"{about}, 16 in flight", op, servers, deep, probe, stretch=stretch, quick=quick[1]),
+        Row(f"{name}-1", f"{about}, 1 in flight", op, servers, options, probe, stretch=stretch, quick=quick[0], fill=stored),
+        Row(f"{name}-16", f"{about}, 16 in flight", op, servers, deep, probe, stretch=stretch, quick=quick[1], fill=stored),
     ]
 
 
@@ -78,10 +78,10 @@ def _pool(count, *rows):
         yield from _deep(f"servers{count}-{name}", f"{name} with {count} memcached behind", op, servers, depths)
 
 
-def _copies(name, about, op, *options):
+def _copies(name, about, op, options=(), stored=""):
     """Returns rows of sets with one copy, and with two."""
     return _pair(f"copies-{name}", f"{about}, of five memcached (setlistd-copies: copies = 2)", op, ("setlistd-s5", "setlistd-copies-s5"),
-                 options=options)
+                 options=options, stored=stored)
 
 
 def _onto(size):
@@ -160,8 +160,8 @@ ROWS = [
     _flooded("sunion", "50 sunion of 1,000,000 members in flight", "sunion", probe="scompact p"),
     _flooded("smembers", "1,000 smembers of 1,000,000 members in flight", "smembers", probe="scompact p"),
     *_copies("sadd", "add to a set", "sadd"),
-    *_copies("scard", "scard of 100 members", "scard", "--members", "100", "--keys", "1000"),
-    *_copies("smembers", "smembers of 1,000 members", "smembers", "--members", "1000", "--keys", "10"),
+    *_copies("scard", "scard of 100 members", "scard", ("--members", "100", "--keys", "1000"), "1000 sets of 100"),
+    *_copies("smembers", "smembers of 1,000 members", "smembers", ("--members", "1000", "--keys", "10"), "10 sets of 1000"),
     *_deep("unix-get", "get of 100 bytes by a Unix socket, or by TCP", "get", UNIX, (1, 16)),
     *_deep("unix-sadd", "add to a set by a Unix socket, or by TCP", "sadd",
            ("setlistd-unix", "setlistd", "redis", "redis-unix"), (1,)),

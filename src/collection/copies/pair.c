@@ -10,13 +10,11 @@
 
 struct pair *pair_create(struct copies *copies, const struct call *call, struct waiter *asker)
 {
-	struct buf second = BUF_EMPTY;
+	size_t second = call->key.n + PART_SECOND_SIZE,
+	       size = sizeof(struct pair) + call->key.n + second + call->value.n;
 	struct pair *pair;
-	size_t size;
 	char *p;
 
-	part_key_second(call->key, &second);
-	size = sizeof(*pair) + call->key.n + buf_size(&second) + call->value.n;
 	pair = pool_get(copies->options.env->pool, size);
 	*pair = (struct pair){
 		.copies = copies,
@@ -27,15 +25,14 @@ struct pair *pair_create(struct copies *copies, const struct call *call, struct 
 	p = slice_write(pair->bytes, call->key);
 	pair->call.key.p = pair->bytes;
 	pair->sides[0].waiter.key = pair->call.key;
-	pair->sides[1].waiter.key = slice_of(p, buf_size(&second));
-	p = slice_write(p, buf_slice(&second));
+	pair->sides[1].waiter.key = slice_of(p, second);
+	p = part_key_write_second(p, call->key);
 	pair->call.value.p = p;
 	slice_write(p, call->value);
 	pair->call.line = SLICE("");
 	for (int y = 0; y < 2; y++)
 		pair->sides[y].pair = pair;
 	LIST_INSERT_HEAD(&copies->pairs, pair, link);
-	buf_free(&second);
 	return pair;
 }
 

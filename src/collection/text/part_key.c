@@ -110,11 +110,19 @@ bool part_key_is_reserved(struct slice key)
 
 void part_key_second(struct slice key, struct buf *out)
 {
+	size_t n = key.n + PART_SECOND_SIZE;
+
+	part_key_write_second(buf_reserve(out, n), key);
+	buf_commit(out, n);
+}
+
+char *part_key_write_second(char *to, struct slice key)
+{
 	size_t n = base_or_key(key).n;
 
-	buf_add(out, key.p, n);
-	BUF_ADD(out, SECOND);
-	buf_add_slice(out, slice_skip(key, n));
+	to = slice_write(to, slice_of(key.p, n));
+	to = slice_write(to, SLICE(SECOND));
+	return slice_write(to, slice_skip(key, n));
 }
 
 struct slice part_key_first_base(struct slice key)

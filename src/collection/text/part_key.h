@@ -39,6 +39,8 @@ bool part_key_is_reserved(struct slice key);
 
 /* Appends the key of the second copy of a base or part, whose first copy has this key. */
 void part_key_second(struct slice key, struct buf *out);
+/* Writes it: key.n + PART_SECOND_SIZE bytes. Returns the end. */
+char *part_key_write_second(char *to, struct slice key);
 
 /*
  * Returns the key of the first copy's base: the one whose rule applies to the item. It is the key

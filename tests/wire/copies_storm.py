@@ -8,7 +8,8 @@ of its last acknowledged word, whatever happened to earlier ones. A word with an
 acknowledged. All reads are compared with that. Some sets belong to one client: these are also deleted, replaced and popped, and
 may be lost, since one copy of them is deleted while the server of the other is stopped; then they must be missing, never a part of them.
 
-No server is made to lose items before all faults were over for a while, because a set that both servers lost is missing. In the end, all
+No server is made to lose items before all faults were over for a while, and no other fault follows before these are back, because a set
+that both servers lost is missing. In the end, all
 copies must be equal within a minute, and have the members that the clients expect.
 
 As root, the proxies run in network namespaces of their own, so that each can be cut off from each server. Without this, the cuts are left
@@ -31,7 +32,7 @@ import threading
 import time
 import traceback
 
-from copied import SECOND, Copied
+from copied import NONE, SECOND, Copied, parse
 from harness import HOST, OPTIONS, PATIENCE, SANITIZER_MARKS, Process, free_port, wait_until
 from stored import Servers, stats
 from wire import Closed, Conn
@@ -177,6 +178,11 @@ class Client:
         elif reply not in (None, "STORED" if adds else "DELETED"):
             self.wrong(f"a write of {state.key} said {reply}")
         state.missing = state.missing and not (verb == "sadd" and reply)
+        if verb == "sadd":
+            # If the other server was unreachable when the set was lost, it has words of the last seconds, which are joined with the new set.
+            for name, (when, _) in state.last.items():
+                if time.monotonic() - when < KEPT:
+                    state.may_be[name] = EITHER
         self.changed(state, members, IN if adds else OUT, proxy, reply is not None)
 
     def test(self, state):
@@ -411,6 +417,15 @@ class Fault:
         self.kind, self.what, self.began, self.ended = kind, what, time.time(), None
 
 
+def age(stamp):
+    """Returns how many seconds ago a stamp is."""
+    digits = b"-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"
+    number = 0
+    for digit in stamp:
+        number = number * 64 + digits.index(digit)
+    return f"{time.time() - number / 64 / 1000:.1f}" if number else "none"
+
+
 class Storm:
     def __init__(self, args):
         self.args, self.dice = args, random.Random(args.seed)
@@ -452,7 +467,35 @@ class Storm:
 
     # --- faults: each generator does it until its `yield`, and ends it after that
 
+    def weak(self, server):
+        """The sets that will be lost with this server, because their other copy cannot be believed alone; each with the reason."""
+        absent, found = {}, []
+        conns = [one.conn() for one in self.servers]
+        for conn in conns:
+            for other in self.servers:
+                conn.send(f"get @absent.{other.name}\r\n".encode())
+                for value in conn.read_values()[0].values():
+                    absent[other] = max(absent.get(other, b""), value[1])
+        for key in self.shared:
+            names = (key, key + SECOND)
+            for name, other in (names, names[::-1]):
+                if self.server_of(name) is not server:
+                    continue
+                keeper = self.server_of(other)
+                conns[self.servers.index(keeper)].send(f"get {other}\r\n".encode())
+                values = list(conns[self.servers.index(keeper)].read_values()[0].values())
+                copy = parse(values[0][1]) if values else None
+                if not copy or copy.gone or copy.horizon < max(absent.get(keeper, NONE), copy.fill):
+                    found.append(f"{other} on {keeper.name}: " + (f"horizon {age(copy.horizon)}, fill {age(copy.fill)}, "
+                                 f"gone {copy.gone}, " if copy else "missing, ") +
+                                 f"absent {age(absent.get(keeper, NONE))}")
+        for conn in conns:
+            conn.close()
+        return found
+
     def kill(self, server):
+        for text in self.weak(server):
+            self.tell(f"  will be lost: {text}")
         server.process.kill()
         yield self.dice.choice((0.3, 3, 8))
         server.start()
@@ -518,7 +561,9 @@ class Storm:
 
     def rage(self, end):
         while time.time() < end - 8:
-            quiet = REPAIRED if self.dice.random() < 0.6 and self.faults else self.dice.uniform(2, 6)
+            # Until a copy that was lost is back, any fault of the other server loses the set.
+            lost = self.faults and self.faults[-1].kind.startswith(("kill", "crowd"))
+            quiet = REPAIRED if lost or (self.dice.random() < 0.6 and self.faults) else self.dice.uniform(2, 6)
             time.sleep(max(0, min(quiet, end - time.time() - 5)))
             clean = not self.faults or time.time() > self.faults[-1].ended + REPAIRED - 1
             kind, what, steps = self.choose(clean)
@@ -656,7 +701,7 @@ class Storm:
         for proxy in self.proxies:
             with Conn(proxy.port) as conn:
                 found = stats(conn, "stats collections")
-            self.tell("  " + str({name: value for name, value in found.items() if "cop" in name or "repair" in name or "absen" in name or "incompl" in name}))
+            self.tell("  " + str({name: value for name, value in found.items() if "cop" in name or "repair" in name or "absen" in name or "lost" in name}))
             if not proxy.process.alive() or any(mark in proxy.process.stderr() for mark in SANITIZER_MARKS):
                 self.problems.append(proxy.process.describe())
 

@@ -59,9 +59,8 @@ struct pair {
 	struct failure failure;
 	/* Bits of the copies that have not answered; that stored; that were written. */
 	unsigned failed, stored, written;
-	unsigned here; /* the copy that decides */
-	unsigned away; /* the copy whose server was absent */
-	unsigned tries;
+	unsigned away;        /* the copy whose server was absent */
+	unsigned tries, here; /* `here`: the copy that decides */
 	uint64_t stamp, began;
 	uint64_t horizon; /* of both copies after a repair; 0 if it failed */
 	struct copy_join join;

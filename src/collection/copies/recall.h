@@ -1,8 +1,8 @@
 /*
- * Reads that only ask whether a base has changed, as most do. The layer remembers the CAS ids of
- * bases that were answered from the first copy alone:
+ * Reads that only compare the CAS id of a base: most bases have the one that was read last. The CAS
+ * ids of bases that were answered from the first copy alone are kept in memory:
  *
- *     GET of the CAS id of the first copy -> as remembered, and no server was absent since: answer
+ *     GET of the CAS id of the first copy -> the same, and no server was absent since: answer
  *                                         -> else a read as any other
  */
 #ifndef COLLECTION_COPIES_RECALL_H
@@ -18,10 +18,10 @@ void recalls_destroy(struct recalls *recalls);
 /* Returns whether no call is in flight. */
 bool recalls_idle(const struct recalls *recalls);
 
-/* Remembers the base of the first copy, which is answered alone. */
+/* Keeps the CAS id of the first copy, which is answered alone. */
 void recall_keep(struct pair *pair);
 
-/* Sends a read if its base is remembered; else returns false. Its result is as of read_start. */
+/* Sends such a read, and returns true, if the CAS id is kept. Its result is as of read_start. */
 bool recall_start(struct copies *copies, const struct call *call, struct waiter *asker);
 
 #endif

@@ -72,8 +72,8 @@ struct table_cursor {
 	size_t next; /* offset of the next entry */
 	bool removed;
 	uint16_t size;
-	uint16_t
-		shared; /* after table_next: first bytes of the member that are as in the last one */
+	/* After table_next: how many bytes of the last member this one begins with. */
+	uint16_t shared;
 	char member[MEMBER_WORD_MAX];
 };
 

@@ -50,6 +50,7 @@ struct absences {
 	uint64_t known_before;     /* by env.now; from then on absences must be read again */
 	uint64_t until;            /* the latest result of absent_until */
 	uint64_t latest;           /* the largest absence that is known */
+	uint64_t changes;          /* counts absences that became known */
 	size_t pending;            /* reads and raises */
 	uint64_t raised;           /* counts raises that have succeeded */
 	struct absence of[];
@@ -66,6 +67,7 @@ static uint64_t larger(uint64_t a, uint64_t b)
 
 static void note_known(struct absence *y, uint64_t stamp)
 {
+	y->all->changes += stamp > y->known;
 	y->known = larger(y->known, stamp);
 	y->all->latest = larger(y->all->latest, stamp);
 }
@@ -289,6 +291,11 @@ void absences_raise_until(struct absences *all, int server, uint64_t ms)
 uint64_t absences_latest(const struct absences *all)
 {
 	return all->latest;
+}
+
+uint64_t absences_changes(const struct absences *all)
+{
+	return all->changes;
 }
 
 uint64_t absences_raised(const struct absences *all)

@@ -74,6 +74,9 @@ uint64_t absences_of(const struct absences *absences, int server);
 /* Returns the largest of all servers. */
 uint64_t absences_latest(const struct absences *absences);
 
+/* Returns a number that changes when any of them does. */
+uint64_t absences_changes(const struct absences *absences);
+
 /*
  * Makes sure that all proxies see that the server was absent until now. Returns true if they
  * already do. Else the waiter is called when they do, or with false if no majority took it.

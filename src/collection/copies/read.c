@@ -163,23 +163,8 @@ static void read_lost(struct pair *pair, bool done)
 		pair_fail(pair);
 }
 
-/*
- * The copies of a set that words have created are gone until these are closed, so that reads need
- * both. If no compaction does that, a repair does.
- */
-static void note_created(struct pair *pair)
-{
-	const struct copy *copy = &pair->sides[!pair->sides[0].has].copy;
-
-	if (pair->exists && copy->gone && !pair->failed &&
-		copy->horizon < stamp_before(pair_now(pair), 2 * pair->copies->settled))
-		repairs_add(pair->copies, pair->call.key, REPAIR_BASE);
-}
-
 static void read_joined(struct pair *pair, bool done)
 {
-	if (done)
-		note_created(pair);
 	if (done && pair_has_expired(pair)) {
 		repairs_add(pair->copies, pair->call.key, REPAIR_BASE);
 		pair_end_as(pair, RESULT_MISS);

@@ -11,7 +11,7 @@ enum { KEPT = 1 << 13 };
 struct kept {
 	uint64_t hash, cas, connection; /* of the first copy */
 	uint64_t token;                 /* the second one of the pair */
-	uint64_t latest;                /* the latest absence, which the base has passed */
+	uint64_t changes;               /* of absences, when it was believed alone */
 };
 
 struct recalls {
@@ -59,13 +59,14 @@ void recall_keep(struct pair *pair)
 		.cas = first->cas,
 		.connection = first->connection,
 		.token = pair_second_token(pair),
-		.latest = absences_latest(pair->copies->absences),
+		.changes = absences_changes(pair->copies->absences),
 	};
 }
 
 static bool is_kept(const struct copies *copies, const struct kept *kept, uint64_t hash)
 {
-	return kept->cas && kept->hash == hash && kept->latest == absences_latest(copies->absences);
+	return kept->cas && kept->hash == hash &&
+		kept->changes == absences_changes(copies->absences);
 }
 
 static void recall_on_answer(struct waiter *waiter, const struct result *r)

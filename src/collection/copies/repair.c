@@ -523,7 +523,6 @@ struct repairs {
 	LIST_HEAD(, repair) buckets[REPAIR_BUCKETS];
 	struct waiter timer;
 	size_t count, running;
-	uint64_t connects; /* env.connects when a server was reached last */
 	bool timed;
 };
 
@@ -588,23 +587,7 @@ static void wait_for_next(struct repairs *repairs)
 	env->later(env, &repairs->timer, PAUSE);
 }
 
-/*
- * Returns after how many milliseconds a set is tried again: soon if another write was faster, and
- * less and less often while a server is unreachable. Else it is read again when more of its words
- * are settled.
- */
-static unsigned next_pause(const struct repair *repair, const struct pair *pair, bool done)
-{
-	enum { RACE = 100 };
-	unsigned least = (unsigned)pair->copies->settled / 2, twice = 2 * repair->pause;
-
-	if (!done && !pair->failed && pair->written & ~pair->stored)
-		return RACE;
-	if (!pair->failed || twice < least)
-		return least;
-	return twice < REPAIR_PAUSE_MAX ? twice : REPAIR_PAUSE_MAX;
-}
-
+/* A set that could not be repaired is tried again, less and less often. */
 static void repair_ended(struct pair *pair, bool done)
 {
 	struct repairs *repairs = pair->copies->repairs;
@@ -617,7 +600,12 @@ static void repair_ended(struct pair *pair, bool done)
 	if (done && !repair->again) {
 		remove_repair(repair);
 	} else {
-		repair->pause = next_pause(repair, pair, done);
+		unsigned least = (unsigned)repairs->copies->settled / 2;
+		repair->pause = done ? 0 : repair->pause * 2;
+		if (repair->pause < least)
+			repair->pause = least;
+		if (repair->pause > REPAIR_PAUSE_MAX)
+			repair->pause = REPAIR_PAUSE_MAX;
 		repair->again = false;
 		repair->due = repairs->copies->options.env->now + repair->pause;
 		TAILQ_REMOVE(&repairs->queue, repair, link);
@@ -642,28 +630,11 @@ static void start_repair(struct repair *repair)
 		pair_repair(repair->pair, repair_ended);
 }
 
-/* A server that was unreachable may be back. */
-static void hurry(struct repairs *repairs)
-{
-	const struct env *env = repairs->copies->options.env;
-	struct repair *repair;
-
-	if (repairs->connects == env->connects)
-		return;
-	repairs->connects = env->connects;
-	TAILQ_FOREACH(repair, &repairs->queue, link) {
-		repair->pause = 0;
-		if (repair->due > env->now)
-			repair->due = env->now;
-	}
-}
-
 static void run_repairs(struct repairs *repairs)
 {
 	uint64_t now = repairs->copies->options.env->now;
 	struct repair *repair, *next;
 
-	hurry(repairs);
 	for (repair = TAILQ_FIRST(&repairs->queue);
 		repair && repairs->running < REPAIRS_AT_ONCE && !repairs->copies->stopped;
 		repair = next) {

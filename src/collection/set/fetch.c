@@ -86,11 +86,10 @@ static bool is_current(const struct set_view *view, const struct result *r)
 	return view->known && r->cas && view->cas == r->cas && view->connection == r->connection;
 }
 
-/* With two copies, a base is also joined. */
-static bool should_compare_token(const struct lane *lane, const struct cache_entry *entry)
+static bool should_compare_token(const struct cache_entry *entry)
 {
 	return entry->view.known && !entry->churning && !entry->suspect &&
-		(buf_size(&entry->view.base) >= COMPARE_MIN || lane->rule->copies > 1);
+		buf_size(&entry->view.base) >= COMPARE_MIN;
 }
 
 void fetch_begin(struct fetch *f, struct lane *lane, struct set_request *only, bool rewrites,
@@ -115,7 +114,7 @@ void fetch_begin(struct fetch *f, struct lane *lane, struct set_request *only, b
 	lane->work = f;
 	if (!rewrites && lane->reads_along && lane_await_behind(lane, fetch_on_base_read))
 		lane->reads_along = false;
-	else if (!rewrites && should_compare_token(lane, f->entry))
+	else if (!rewrites && should_compare_token(f->entry))
 		lane_call(lane,
 			(struct call){
 				.verb = CALL_GET, .want = WANT_CAS | WANT_TTL, .only_reads = true },

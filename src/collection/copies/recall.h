@@ -1,6 +1,6 @@
 /*
  * Reads that only compare the CAS id of a base: most bases have the one that was read last. The CAS
- * ids of bases that were answered from the first copy alone are kept in memory:
+ * ids of bases that were answered from the first copy only are kept in memory:
  *
  *     GET of the CAS id of the first copy -> the same, and no server was absent since: answer
  *                                         -> else a read as any other
@@ -18,7 +18,7 @@ void recalls_destroy(struct recalls *recalls);
 /* Returns whether no call is in flight. */
 bool recalls_idle(const struct recalls *recalls);
 
-/* Keeps the CAS id of the first copy, which is answered alone. */
+/* Keeps the CAS id of the first copy, from which a read is answered. */
 void recall_keep(struct pair *pair);
 
 /* Sends such a read, and returns true, if the CAS id is kept. Its result is as of read_start. */

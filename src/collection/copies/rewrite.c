@@ -344,9 +344,9 @@ static void rewrite_joined(struct pair *pair, bool done)
 
 /*
  * The other copy has a larger horizon. If the copy that decides has it, too, this rewrite is in
- * both: another proxy has closed them, or has deleted the set. It may have done that between the two
- * reads, so they are read again. Else another proxy has rewritten or closed only the other copy. Then
- * that counts, and this rewrite has lost the race.
+ * both: another proxy has closed them, or has deleted the set. It may have done that between the
+ * two reads, so they are read again. Else another proxy has rewritten or closed only the other
+ * copy. Then that counts, and this rewrite has lost the race.
  */
 static void rewrite_compared(struct pair *pair, bool both)
 {

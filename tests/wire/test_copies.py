@@ -4,6 +4,7 @@ Both copies are read directly from their servers: see copied.py. copies_storm.py
 """
 import random
 import re
+import time
 
 from case import WireTest, marks
 from case_large import SMALL, names
@@ -24,6 +25,12 @@ SETS = re.compile(r"\{k\}(?=set|other|only|none|new)")
 BUSY = "SERVER_ERROR busy"
 # How long a server may be silent, in milliseconds, in tests that pause one: then the answer of a read is delayed by this time.
 SILENCE = 1500
+
+
+def stamp():
+    """Returns the stamp of this moment."""
+    digits, number = "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz", int(time.time() * 1000) * 64
+    return "".join(digits[number >> 6 * place & 63] for place in range(7, -1, -1))
 
 
 class CopiesTest(WireTest):
@@ -429,6 +436,23 @@ class Faults(CopiesTest):
             with Conn(other.port) as conn:
                 found.append(conn.get(f"@absent.{server.name}") or b"")
         return max(found)
+
+    def test_a_base_in_memory(self):
+        """It has not changed, but lacks a word that was acknowledged while its server was absent."""
+        key, other = "s:known", "s:other"
+        self.assertEqual(self.writes(f"sset {key} {b' '.join(names(100)).decode()}"), "STORED")
+        for _ in range(3):
+            self.assertEqual(self.reads(f"sismember {key} new"), "0")
+        server, now = self.server_of(key), stamp()
+        with Conn(self.server_of(key, 1).port) as conn:
+            word = f"~s{now} +new ~e "
+            self.assertEqual(conn.ask(f"append {key + SECOND} 0 0 {len(word)}\r\n{word}"), "STORED")
+        for witness in self.servers:
+            with Conn(witness.port) as conn:
+                self.assertEqual(conn.ask(f"set @absent.{server.name} 0 0 {len(now)}\r\n{now}"), "STORED")
+        time.sleep(0.7)     # absences are read again, for another set
+        self.reads(f"scard {other}")
+        self.assertEqual(self.reads(f"sismember {key} new"), "1")
 
     def test_hangs_and_then_the_other_is_killed(self):
         """After a while the copies are closed up to the end of the absence, and each of them may be believed alone again."""

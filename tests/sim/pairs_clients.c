@@ -532,7 +532,8 @@ static void check_failure(struct pairs_op *op)
 	if (op->command == COMMAND_SCLAIM && w->resets[op->key])
 		return;
 	/* A word or a base that is stored so late may be void. */
-	if (pairs_now(w) - op->began >= PAIRS_TIMEOUT && !op->closing)
+	if (pairs_now(w) - op->began >= PAIRS_TIMEOUT && !op->closing &&
+		says(op, SLICE("SERVER_ERROR upstream sim connection lost, outcome unknown")))
 		return;
 	if (op->closing || (w->faults == PAIRS_FAULTS_NONE && !w->queues))
 		pairs_fail(w, "a command failed", "%.*s -> %.*s", (int)buf_size(&op->line) - 2,

@@ -9,8 +9,7 @@ acknowledged. All reads are compared with that. Some sets belong to one client: 
 may be lost, since one copy of them is deleted while the server of the other is stopped; then they must be missing, never a part of them.
 
 No server is made to lose items before all faults were over for a while, and no other fault follows before these are back, because a set
-that both servers lost is missing. In the end, all
-copies must be equal within a minute, and have the members that the clients expect.
+that both servers lost is missing. In the end, all copies must be equal within a minute, and have the members that the clients expect.
 
 As root, the proxies run in network namespaces of their own, so that each can be cut off from each server. Without this, the cuts are left
 out.

@@ -11,7 +11,7 @@ enum { KEPT = 1 << 13 };
 struct kept {
 	uint64_t hash, cas, connection; /* of the first copy */
 	uint64_t token;                 /* the second one of the pair */
-	uint64_t changes;               /* of absences, when it was believed alone */
+	uint64_t changes;               /* absences_changes when it was kept */
 };
 
 struct recalls {

@@ -173,7 +173,7 @@ static inline uint32_t digit_at(const struct packer *k, const struct table_curso
 	return at < c->size ? k->digits[at][(unsigned char)c->member[at]] : 0;
 }
 
-/* `numbers` are those of the first n digits. Of shared bytes, they are as in the last entry. */
+/* numbers[n] is that of the first n digits; it stays if their bytes are as in the last entry. */
 static uint64_t number_of(const struct packer *k, const struct table_cursor *c,
 	uint64_t numbers[PACKED_MEMBER_MAX + 1])
 {

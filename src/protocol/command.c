@@ -26,11 +26,13 @@ static const struct command commands[COMMAND_COUNT] = {
 #undef COMMAND
 };
 
+enum { HEADS = 128 };
+
 /*
  * The names again, padded with zeroes, for a search that touches few cache lines. Their first
  * eight bytes differ.
  */
-static const char heads[COMMAND_COUNT][16] = {
+static const char heads[HEADS][16] = {
 #define COMMAND(id, name, ...) name,
 #define PROXY_COMMAND COMMAND
 #include "protocol/commands.def"
@@ -38,20 +40,22 @@ static const char heads[COMMAND_COUNT][16] = {
 #undef COMMAND
 };
 
+/* Returns whether a head is at most the rank. The empty ones at the end are above all: 0 - 1. */
+static inline bool is_at_most(const char *head, uint64_t rank)
+{
+	return word_rank(head, sizeof(heads[0])) - 1 < rank;
+}
+
 /* Binary search by the first eight bytes, which are the whole name in most cases. */
 const struct command *command_lookup(struct slice name)
 {
 	uint64_t rank = word_rank(name.p, name.n);
 	size_t at = 0;
 
-	_Static_assert(COMMAND_COUNT <= 128,
-		"the first step covers half of the table, and a command_set has that many bits");
+	_Static_assert(COMMAND_COUNT <= 128, "the heads, and the bits of a command_set");
 
-	for (size_t step = 64; step > 0; step /= 2) {
-		if (at + step < COMMAND_COUNT &&
-			word_rank(heads[at + step], sizeof(heads[0])) <= rank)
-			at += step;
-	}
+	for (size_t step = HEADS / 2; step > 0; step /= 2)
+		at += is_at_most(heads[at + step], rank) ? step : 0;
 	if (commands[at].name.n != name.n || word_rank(heads[at], sizeof(heads[0])) != rank)
 		return NULL;
 	return name.n <= WORD_BYTES || slice_equal(name, commands[at].name) ? &commands[at] : NULL;

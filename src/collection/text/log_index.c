@@ -1,39 +1,50 @@
 #include "collection/text/log_index.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "collection/text/oplog.h"
 #include "util/alloc.h"
-
-enum { OFFSETS_MIN = 32 };
 
 void log_index_release(struct log_index *log_index)
 {
 	if (!log_index || --log_index->users)
 		return;
 	buf_free(&log_index->own);
-	free(log_index->offsets);
+	if (log_index->offsets != log_index->few)
+		free(log_index->offsets);
 	free(log_index);
+}
+
+static void grow(struct log_index *log_index, size_t *capacity)
+{
+	uint32_t *few = log_index->offsets == log_index->few ? log_index->few : NULL;
+
+	*capacity *= 2;
+	log_index->offsets =
+		xrealloc(few ? NULL : log_index->offsets, *capacity * sizeof(*log_index->offsets));
+	if (few)
+		memcpy(log_index->offsets, few, sizeof(log_index->few));
 }
 
 struct log_index *log_index_create(struct slice log, struct buf *own)
 {
-	struct log_index *log_index = xcalloc(1, sizeof(*log_index));
+	struct log_index *log_index = xmalloc(sizeof(*log_index));
 	const char *p = log.p, *end = log.p + log.n;
-	size_t capacity = 0;
+	size_t capacity = LOG_INDEX_FEW;
 
 	log_index->users = 1;
+	log_index->count = log_index->removals = 0;
+	log_index->offsets = log_index->few;
 	log_index->log = log;
+	log_index->own = BUF_EMPTY;
 	if (own) {
 		log_index->own = *own;
 		*own = BUF_EMPTY;
 	}
 	for (;;) {
-		if (log_index->count == capacity) {
-			capacity = capacity ? capacity * 2 : OFFSETS_MIN;
-			log_index->offsets = xrealloc(
-				log_index->offsets, capacity * sizeof(*log_index->offsets));
-		}
+		if (log_index->count == capacity)
+			grow(log_index, &capacity);
 		log_index->offsets[log_index->count] = (uint32_t)(p - log.p);
 		if (p == end)
 			return log_index;

@@ -9,6 +9,8 @@
 
 #include "util/buf.h"
 
+enum { LOG_INDEX_FEW = 32 };
+
 struct log_index {
 	unsigned users;
 	size_t count;    /* tokens */
@@ -16,7 +18,8 @@ struct log_index {
 	/* Offset of the sign of each token, and one more for the end of the log. */
 	uint32_t *offsets;
 	struct slice log;
-	struct buf own; /* the memory of the log, if the index owns it */
+	struct buf own;              /* the memory of the log, if the index owns it */
+	uint32_t few[LOG_INDEX_FEW]; /* offsets of a short log, which needs no other memory */
 };
 
 /*

@@ -85,27 +85,27 @@ static struct slice base_or_key(struct slice key)
 	return base.n ? base : key;
 }
 
+/* Returns whether a base is a second copy. Few keys end like one. */
+static inline bool is_second(struct slice base)
+{
+	return base.n > PART_SECOND_SIZE && base.p[base.n - 1] == 'y' &&
+		memcmp(base.p + base.n - PART_SECOND_SIZE, SECOND, PART_SECOND_SIZE) == 0;
+}
+
 /* Returns the key of the first copy of a base. */
 static struct slice first_of(struct slice base)
 {
-	size_t n = base.n > PART_SECOND_SIZE ? base.n - PART_SECOND_SIZE : 0;
-
-	/* Few keys end like one. */
-	return n && base.p[base.n - 1] == 'y' && memcmp(base.p + n, SECOND, PART_SECOND_SIZE) == 0
-		? slice_of(base.p, n)
-		: base;
+	return is_second(base) ? slice_of(base.p, base.n - PART_SECOND_SIZE) : base;
 }
 
 bool part_key_is_second(struct slice key)
 {
-	struct slice base = base_or_key(key);
-
-	return first_of(base).n < base.n;
+	return is_second(base_or_key(key));
 }
 
 bool part_key_is_reserved(struct slice key)
 {
-	return part_key_base(key).n || first_of(key).n < key.n;
+	return is_second(key) || part_key_base(key).n;
 }
 
 void part_key_second(struct slice key, struct buf *out)

@@ -116,7 +116,7 @@ void fetch_begin(struct fetch *f, struct lane *lane, struct set_request *only, b
 		lane->reads_along = false;
 	else if (!rewrites && should_compare_token(f->entry))
 		lane_call(lane,
-			(struct call){
+			&(struct call){
 				.verb = CALL_GET, .want = WANT_CAS | WANT_TTL, .only_reads = true },
 			fetch_on_token_read);
 	else
@@ -136,13 +136,8 @@ static void saw(struct lane *lane, const struct result *r, struct slice base)
  * The answers are those of the moment at which the base was read. Elements of a list stay: its view
  * is at no moment.
  */
-static void pass_dates(struct lane *lane)
+static void pass_dates(struct lane *lane, struct set_view *view)
 {
-	struct fetch *f = lane->work;
-	struct set_view *view = &f->entry->view;
-
-	if (!set_view_is_dated(view))
-		return;
 	if (lane_is_list(lane, &view->split))
 		view->now = 0;
 	else
@@ -159,7 +154,8 @@ static void fetch_on_token_read(struct lane *lane, const struct result *r)
 		lane->lanes->stats.cache_hits++;
 		opening_keep(&f->open, r, buf_slice(&f->entry->view.base));
 		saw(lane, r, buf_slice(&f->entry->view.base));
-		pass_dates(lane);
+		if (set_view_is_dated(&f->entry->view))
+			pass_dates(lane, &f->entry->view);
 		fetch_answer(lane, NULL);
 	} else {
 		f->entry->churning = CALM;
@@ -197,7 +193,8 @@ static void fetch_on_view_updated(struct lane *lane, const struct result *r)
 	/* After a lost race the key may hold a different collection. */
 	f->may_have_long = lane_is_list(lane, &view->split);
 	f->is_list = f->may_have_long && (view->split.ref_count || lane->rule->max);
-	pass_dates(lane);
+	if (set_view_is_dated(view))
+		pass_dates(lane, view);
 	if (is_broken(f) && (!f->open.missing_on || f->open.missing_on == r->connection)) {
 		f->stays = !f->open.missing_on;
 		f->entry->suspect |= f->stays;

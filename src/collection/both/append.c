@@ -68,7 +68,7 @@ static void append(struct lane *lane)
 	lane->written = log.n;
 	lane_forget_behind(lane);
 	lane_call(lane,
-		(struct call){ .verb = lane_first(lane)->front ? CALL_PREPEND : CALL_APPEND,
+		&(struct call){ .verb = lane_first(lane)->front ? CALL_PREPEND : CALL_APPEND,
 			.value = log,
 			.role.creates = lane->rule->copies > 1 && creates(lane) },
 		append_on_reply);
@@ -115,7 +115,7 @@ static void append_on_reply(struct lane *lane, const struct result *r)
 	if (r->status == RESULT_DONE)
 		chunk_done(lane);
 	else if (r->status == RESULT_NOT_STORED)
-		lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_SIZE },
+		lane_call(lane, &(struct call){ .verb = CALL_GET, .want = WANT_SIZE },
 			append_on_size_read);
 	else
 		fail(lane, OUTCOME_FAILED, r);
@@ -134,7 +134,7 @@ static void create(struct lane *lane)
 		oplog_add_mark(&value, true, false);
 	buf_add_slice(&value, next_chunk(lane));
 	lane_call(lane,
-		(struct call){ .verb = CALL_ADD,
+		&(struct call){ .verb = CALL_ADD,
 			.value = buf_slice(&value),
 			.role.change = CHANGE_WORDS,
 			.exptime = lane_first(lane)->ttl },

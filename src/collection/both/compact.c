@@ -82,7 +82,7 @@ void compact_run(struct lane *lane, lane_after *after)
 	}
 	lane->work = c;
 	lane_call(lane,
-		(struct call){ .verb = CALL_GET,
+		&(struct call){ .verb = CALL_GET,
 			.want = WANT_VALUE | WANT_CAS | WANT_TTL,
 			.role.settled = true },
 		compact_on_base_read);
@@ -435,7 +435,7 @@ static void compact_on_op_compacted(
 	else if (status == OUTCOME_FAILED)
 		lane_end(lane, OUTCOME_FAILED, failure);
 	else if (status == OUTCOME_DONE && op->all)
-		lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_TTL },
+		lane_call(lane, &(struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_TTL },
 			compact_merge_all);
 	else
 		lane_end(lane, status, NULL);

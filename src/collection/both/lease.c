@@ -42,11 +42,13 @@ static bool may_retry(struct lane *lane)
 	return ++lane->attempts <= ATTEMPTS;
 }
 
-static struct call read_all(void)
+static void read_all(struct lane *lane, lane_step *step)
 {
-	return (struct call){
-		.verb = CALL_GET, .want = WANT_VALUE | WANT_CAS | WANT_TTL, .role.settled = true
-	};
+	lane_call(lane,
+		&(struct call){ .verb = CALL_GET,
+			.want = WANT_VALUE | WANT_CAS | WANT_TTL,
+			.role.settled = true },
+		step);
 }
 
 static void renew(struct lane *lane, struct lease *lease)
@@ -86,7 +88,7 @@ static void end_taking(struct lane *lane, enum outcome_status status, const stru
 static void try_again(struct lane *lane)
 {
 	if (may_retry(lane))
-		lane_call(lane, read_all(), lease_on_key_read);
+		read_all(lane, lease_on_key_read);
 	else
 		end_taking(lane, OUTCOME_BUSY, NULL);
 }
@@ -97,7 +99,7 @@ void lease_start(struct lane *lane)
 
 	lease_new_token(&lane_env(lane)->random, t->token);
 	lane->work = t;
-	lane_call(lane, read_all(), lease_on_key_read);
+	read_all(lane, lease_on_key_read);
 }
 
 static void set_lease(struct lane *lane, struct lease_base *base)
@@ -119,7 +121,7 @@ static void create(struct lane *lane)
 	set_lease(lane, &base);
 	lease_write(&base, SLICE(""), &value);
 	lane_call(lane,
-		(struct call){ .verb = CALL_ADD,
+		&(struct call){ .verb = CALL_ADD,
 			.value = buf_slice(&value),
 			.exptime = lane_first(lane)->ttl },
 		lease_on_added);
@@ -155,7 +157,7 @@ static void take_over(struct lane *lane, const struct result *r, struct lease_ba
 	lease_write(base, SLICE(""), &value);
 	call = keep_cas(&value, r, t->date);
 	call.role.change = CHANGE_SETTLED;
-	lane_call(lane, call, lease_on_taken_over);
+	lane_call(lane, &call, lease_on_taken_over);
 	buf_free(&value);
 }
 
@@ -287,7 +289,7 @@ static void read_base(struct lane *lane)
 	struct loading *l = lane->work;
 
 	l->sent = false;
-	lane_call(lane, read_all(), lease_on_base_read);
+	read_all(lane, lease_on_base_read);
 }
 
 void load_start(struct lane *lane)
@@ -370,7 +372,7 @@ static void commit(struct lane *lane, struct lease_base *base)
 	l->sent = true;
 	call = keep_cas(&value, &l->read, l->date);
 	call.role.change = CHANGE_SETTLED;
-	lane_call(lane, call, lease_on_stored);
+	lane_call(lane, &call, lease_on_stored);
 	buf_free(&value);
 }
 

@@ -59,7 +59,7 @@ static void read_base(struct lane *lane)
 	struct replacement *p = lane->work;
 
 	p->sent = false;
-	lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_CAS },
+	lane_call(lane, &(struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_CAS },
 		replace_on_base_read);
 }
 
@@ -183,7 +183,7 @@ static void replace_on_base_read(struct lane *lane, const struct result *r)
 			lease_add_refs(r->value, &p->old_refs);
 		}
 		p->sent = true;
-		lane_call(lane, call, replace_on_written);
+		lane_call(lane, &call, replace_on_written);
 	}
 }
 

@@ -113,7 +113,8 @@ static void touch_delete_end_with(struct lane *lane, const struct result *r)
 
 static void read_base(struct lane *lane)
 {
-	lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_CAS | WANT_TTL },
+	lane_call(lane,
+		&(struct call){ .verb = CALL_GET, .want = WANT_VALUE | WANT_CAS | WANT_TTL },
 		touch_delete_on_base_read);
 }
 
@@ -142,7 +143,7 @@ static void touch_only(struct lane *lane)
 	};
 
 	t->pending++;
-	lane_call(lane, call, touch_delete_on_base_touched);
+	lane_call(lane, &call, touch_delete_on_base_touched);
 }
 
 static void touch_base(struct lane *lane)
@@ -182,7 +183,7 @@ static void touch_empty(struct lane *lane, const struct result *r)
 			.number = r->cas,
 			.connection = r->connection,
 		};
-	lane_call(lane, call, touch_delete_on_empty_replaced);
+	lane_call(lane, &call, touch_delete_on_empty_replaced);
 }
 
 static void touch_delete_on_empty_replaced(struct lane *lane, const struct result *r)
@@ -229,7 +230,7 @@ static void touch_delete_on_base_read(struct lane *lane, const struct result *r)
 		end(lane, OUTCOME_NEWER, NULL);
 	} else if (base.kind == BASE_FOREIGN || base.kind == BASE_OUTDATED) {
 		lane_call(lane,
-			(struct call){ .verb = CALL_TOUCH, .exptime = lane_first(lane)->ttl },
+			&(struct call){ .verb = CALL_TOUCH, .exptime = lane_first(lane)->ttl },
 			touch_delete_end_with);
 	} else if (r->value.n == 0 && lane->rule->copies < 2) {
 		touch_empty(lane, r);
@@ -258,7 +259,7 @@ static void touch_delete_on_parts_touched(struct parts *parts)
 	else if (t->incomplete)
 		end(lane, OUTCOME_BUSY, NULL);
 	else if (t->touched)
-		lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_TTL },
+		lane_call(lane, &(struct call){ .verb = CALL_GET, .want = WANT_TTL },
 			touch_delete_on_base_seen);
 	else
 		touch_base(lane);
@@ -272,13 +273,15 @@ static void drop_dates(struct lane *lane)
 {
 	enum { MANY = 16 };
 	struct touch_delete *t = lane->work;
+	struct call call;
 
 	if (t->touch.status == RESULT_HIT && t->touch.cas && lane->rule->copies < 2 &&
-		date_count(buf_slice(&t->value)) > MANY)
-		lane_call(lane, keep_cas(&t->value, &t->touch, t->date),
-			touch_delete_on_dates_dropped);
-	else
+		date_count(buf_slice(&t->value)) > MANY) {
+		call = keep_cas(&t->value, &t->touch, t->date);
+		lane_call(lane, &call, touch_delete_on_dates_dropped);
+	} else {
 		end(lane, OUTCOME_DONE, NULL);
+	}
 }
 
 static void touch_delete_on_dates_dropped(struct lane *lane, const struct result *r)
@@ -509,7 +512,7 @@ void delete_start(struct lane *lane)
 	t->pending = 2;
 	t->read = (struct waiter){ touch_delete_read_beside_delete, lane->waiter.key };
 	env_get(lane_env(lane), WANT_VALUE, &t->read);
-	lane_call(lane, (struct call){ .verb = CALL_DELETE }, touch_delete_on_deleted);
+	lane_call(lane, &(struct call){ .verb = CALL_DELETE }, touch_delete_on_deleted);
 }
 
 /* If a call cannot be sent, its result may precede the reply to an earlier call. */

@@ -43,7 +43,7 @@ static void begin_counter(struct lane *lane)
 	buf_consume(&lane->log, buf_size(&lane->log));
 	buf_add_u64(&lane->log, total(lane));
 	lane_call(lane,
-		(struct call){
+		&(struct call){
 			.verb = CALL_ADD,
 			.value = buf_slice(&lane->log),
 			.role.copied = lane_first(lane)->copied,
@@ -65,7 +65,7 @@ static void count_on_counted(struct lane *lane, const struct result *r)
 void count_start(struct lane *lane)
 {
 	lane_call(lane,
-		(struct call){
+		&(struct call){
 			.verb = CALL_INCR,
 			.number = total(lane),
 			.role.copied = lane_first(lane)->copied,

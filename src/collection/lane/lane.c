@@ -330,7 +330,7 @@ static void lane_on_hold_over(struct waiter *waiter, const struct result *r)
 	struct lane *lane = (struct lane *)((char *)waiter - offsetof(struct lane, hold));
 
 	(void)r;
-	lane_call(lane, (struct call){ .verb = CALL_GET, .want = WANT_SIZE }, lane_on_hold_look);
+	lane_call(lane, &(struct call){ .verb = CALL_GET, .want = WANT_SIZE }, lane_on_hold_look);
 }
 
 static void hold(struct lane *lane)
@@ -565,14 +565,14 @@ void lanes_call(struct lanes *lanes, struct account *account, const struct call 
 	queue_add(&lanes->queues, &lane->queue, defer(lanes, account, call, waiter));
 }
 
-void lane_call(struct lane *lane, struct call call, lane_step *step)
+void lane_call(struct lane *lane, struct call *call, lane_step *step)
 {
 	struct env *env = lane_env(lane);
 
-	call.key = lane->waiter.key;
-	call.server = CALL_ANY_SERVER;
+	call->key = lane->waiter.key;
+	call->server = CALL_ANY_SERVER;
 	lane->step = step;
-	env->call(env, &call, &lane->waiter);
+	env->call(env, call, &lane->waiter);
 }
 
 static bool pays(const struct op *op)

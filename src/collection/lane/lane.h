@@ -83,8 +83,8 @@ struct lane {
 
 struct env *lane_env(const struct lane *lane);
 
-/* Sends a call on the lane's key; fills in `key` and `server`. `step` receives the result. */
-void lane_call(struct lane *lane, struct call call, lane_step *step);
+/* Sends a call on the lane's key; sets `key` and `server` in it. `step` receives the result. */
+void lane_call(struct lane *lane, struct call *call, lane_step *step);
 
 /*
  * lane_is_over is env_is_over. If it returns true, lane_pause schedules `step`, with an empty

@@ -73,7 +73,7 @@ void keep_send(struct lane *lane, struct buf *value, const struct result *read, 
 
 	call.role = role;
 	lane_charge(lane, call.value.n);
-	lane_call(lane, call, done);
+	lane_call(lane, &call, done);
 }
 
 void keep_append(struct lane *lane, const struct result *read, struct slice base, int64_t date,

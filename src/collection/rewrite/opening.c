@@ -65,7 +65,7 @@ void opening_read(struct opening *o)
 {
 	o->ahead = false;
 	lane_call(o->lane,
-		(struct call){ .verb = CALL_GET,
+		&(struct call){ .verb = CALL_GET,
 			.want = WANT_VALUE | WANT_CAS | WANT_TTL,
 			/* A base that is read again was not consistent with its parts. */
 			.only_reads = o->rewrites       ? 0
@@ -109,7 +109,7 @@ static void opening_on_removed(struct lane *lane, const struct result *r)
 void opening_remove(struct opening *o, const struct result *r)
 {
 	lane_call(o->lane,
-		(struct call){ .verb = CALL_CAS,
+		&(struct call){ .verb = CALL_CAS,
 			.value = SLICE(""),
 			.exptime = -1,
 			.number = r->cas,

@@ -186,7 +186,7 @@ static void pop_on_lookup(
 		opening_read(&claim->fetch.open);
 	} else if (status == OUTCOME_MISSING && !claim->fetch.loading) {
 		lane_call(lane,
-			(struct call){ .verb = CALL_ADD,
+			&(struct call){ .verb = CALL_ADD,
 				.value = op->log,
 				.role.change = CHANGE_WORDS,
 				.role.claims = true,

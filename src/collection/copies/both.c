@@ -3,13 +3,18 @@
  *
  *     read of a part -> the first copy -> missing, or its server fails: the second copy
  *     other calls    -> both -> stored on one: done
+ *     touch          -> read both -> CAS of each with the same base
  *
  * A part is read from the other server if one has lost it, and a repair puts it back.
  */
 #include "collection/copies/pair.h"
+#include "collection/ttl.h"
+
+enum { TOUCH_TRIES = 8 };
 
 static pair_step both_first_read, both_second_read, both_added, both_called, both_touched;
-static pair_after both_touch_read, both_touch_known;
+static void read_for_touch(struct pair *pair);
+static pair_after both_touch_read, both_touch_known, both_touch_repaired;
 
 static void both_first_read(struct pair *pair)
 {
@@ -71,7 +76,7 @@ void both_part(struct pair *pair)
 /* --- touches --- */
 
 /* A GAT returns what the base is then. */
-static void both_touched(struct pair *pair)
+static void end_touch(struct pair *pair)
 {
 	if (pair->call.verb == CALL_TOUCH || !pair->stored)
 		both_called(pair);
@@ -79,22 +84,72 @@ static void both_touched(struct pair *pair)
 		read_start(pair);
 }
 
-static void both_touch_known(struct pair *pair, bool done)
+static void touch_items(struct pair *pair)
 {
 	struct call touch = { .verb = CALL_TOUCH, .exptime = pair->call.exptime };
 
-	if (done && !pair->exists) {
-		if (pair->failed)
-			pair_fail(pair);
-		else
-			pair_end_as(pair, RESULT_MISS);
-		return;
+	pair_send_both(pair, touch, end_touch);
+}
+
+/* Each copy is written again by CAS with the new time to live. */
+static void write_touched(struct pair *pair)
+{
+	pair->written = 0;
+	for (unsigned y = 0; y < 2; y++) {
+		const struct pair_side *side = &pair->sides[y];
+		if (!side->has)
+			continue;
+		pair->written |= 1u << y;
+		pair_send(pair, y,
+			(struct call){ .verb = CALL_CAS,
+				.value = buf_slice(&side->value),
+				.expected = (uint32_t)buf_size(&side->value),
+				.flags = side->flags,
+				.exptime = pair->call.exptime,
+				.number = side->cas,
+				.connection = side->connection });
 	}
-	pair_send_both(pair, touch, both_touched);
+	pair_wait(pair, both_touched);
+}
+
+/* A copy that has expired or changed meanwhile is read again. */
+static void both_touched(struct pair *pair)
+{
+	pair->stored &= pair->written;
+	if (!(pair->written & ~pair->stored & ~pair->failed))
+		end_touch(pair);
+	else if (++pair->tries < TOUCH_TRIES)
+		read_for_touch(pair);
+	else
+		touch_items(pair);
+}
+
+static void both_touch_repaired(struct pair *pair, bool done)
+{
+	(void)done;
+	read_for_touch(pair);
+}
+
+/* A copy that is missing is filled first: it gets the time to live from the words of the touch. */
+static void both_touch_known(struct pair *pair, bool done)
+{
+	bool both = pair->sides[0].has == pair->sides[1].has;
+
+	if (!done)
+		touch_items(pair);
+	else if (pair->exists && !both && !pair->failed && pair->tries++ < TOUCH_TRIES)
+		pair_repair(pair, both_touch_repaired);
+	else if (pair->exists)
+		write_touched(pair);
+	else if (pair->failed)
+		pair_fail(pair);
+	else
+		pair_end_as(pair, RESULT_MISS);
 }
 
 static void both_touch_read(struct pair *pair, bool both)
 {
+	pair->exists = false;
 	if (pair->sides[0].has || pair->sides[1].has)
 		pair_join_sides(pair, 0, 0, both_touch_known);
 	else if (both)
@@ -103,8 +158,21 @@ static void both_touch_read(struct pair *pair, bool both)
 		pair_fail(pair);
 }
 
-/* A set that is gone must not be touched: its bases show for some time that it was deleted. */
-void both_touch(struct pair *pair)
+static void read_for_touch(struct pair *pair)
 {
 	pair_get(pair, both_touch_read);
+}
+
+/*
+ * A set that is gone must not be touched: its bases show for some time that it was deleted. A call
+ * that a server executes long after it has failed does not change what the set is then: the CAS of
+ * a base that has changed fails, and the new time to live is a date, so that it is not prolonged.
+ */
+void both_touch(struct pair *pair)
+{
+	struct env *env = pair->copies->options.env;
+
+	if (pair->call.exptime > 0 && !ttl_is_date(pair->call.exptime))
+		pair->call.exptime += env_server_time(env, pair->call.key);
+	read_for_touch(pair);
 }

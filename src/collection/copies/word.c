@@ -13,14 +13,25 @@
  * void is appended again with a new stamp.
  */
 #include "collection/copies/pair.h"
+#include "collection/text/date.h"
 
 static pair_step word_answered, word_first_added, word_second_added;
 static pair_after word_absent, word_repaired, word_seen, word_joined, word_lost, word_away,
 	word_second_absent, word_ended;
 
+/* The date of a touch that has passed meanwhile would be one of a set that was created since. */
+static bool has_passed(const struct pair *pair)
+{
+	int64_t date = date_last(pair->call.value);
+
+	return date > 0 && date <= env_server_time(pair->copies->options.env, pair->call.key);
+}
+
 static void append_again(struct pair *pair)
 {
-	if (++pair->tries < 2 * PAIR_TRIES)
+	if (has_passed(pair))
+		pair_end_as(pair, RESULT_DONE);
+	else if (++pair->tries < 2 * PAIR_TRIES)
 		word_start(pair);
 	else
 		pair_fail_unknown(pair);

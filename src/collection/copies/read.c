@@ -11,6 +11,7 @@
 #include "collection/copies/pair.h"
 #include "collection/copies/recall.h"
 #include "collection/copies/stamp.h"
+#include "collection/text/date.h"
 #include "util/random.h"
 
 static pair_step read_first, read_second, read_settled_later;
@@ -209,6 +210,21 @@ static void read_settled(struct pair *pair, bool done)
 		pair_end_as(pair, RESULT_BUSY);
 }
 
+/*
+ * A word of the log may have changed the date: that of the closed part would be too early for parts
+ * that are written.
+ */
+static void answer_settled(struct pair *pair, const struct pair_side *side)
+{
+	int64_t date = date_last(buf_slice(&side->value));
+
+	buf_consume(&pair->next, buf_size(&pair->next));
+	buf_add_slice(&pair->next, side->copy.closed);
+	if (date != date_last(side->copy.closed))
+		date_add(&pair->next, date);
+	answer_base(pair, buf_slice(&pair->next));
+}
+
 /* A copy that changes meanwhile is noticed by its token. */
 static void read_settled_again(struct pair *pair, bool both)
 {
@@ -224,7 +240,7 @@ static void read_settled_again(struct pair *pair, bool both)
 	else if (sides[y].copy.gone)
 		pair_join_sides(pair, 0, 0, read_settled_created);
 	else
-		answer_base(pair, sides[y].copy.closed);
+		answer_settled(pair, &sides[y]);
 }
 
 /* Of a set that was created a short time ago, nothing is settled. */

@@ -327,8 +327,30 @@ static void see_stamps(struct pair *pair, const struct copy *copy)
 	(void)stamp_see(&pair->copies->clock, reader.largest, unix_ms(pair));
 }
 
+/*
+ * Whether a copy may have expired before the other one was read: that may be one of a set that was
+ * created after it, which must not get its members.
+ */
+static bool has_run_out(const struct pair *pair)
+{
+	enum { AT_ONCE = 100 /* milliseconds */ };
+	uint64_t ms = pair->copies->options.env->now - pair->asked;
+	bool has = false;
+
+	for (unsigned y = 0; y < 2; y++)
+		has |= pair->sides[y].has && pair->sides[y].ttl > 0 &&
+			(uint64_t)pair->sides[y].ttl * 1000 <= ms + 1000;
+	return has && ms > AT_ONCE && !pair->failed;
+}
+
+static void read_both(struct pair *pair);
+
 static void pair_got(struct pair *pair)
 {
+	if (has_run_out(pair)) {
+		read_both(pair);
+		return;
+	}
 	for (unsigned y = 0; y < 2; y++) {
 		if (pair->sides[y].has)
 			see_stamps(pair, &pair->sides[y].copy);
@@ -336,11 +358,11 @@ static void pair_got(struct pair *pair)
 	pair_leave(pair, !pair->failed);
 }
 
-void pair_get(struct pair *pair, pair_after *after)
+static void read_both(struct pair *pair)
 {
 	static const struct result nothing = { .status = RESULT_MISS };
 
-	pair_enter(pair, after);
+	pair->asked = pair->copies->options.env->now;
 	for (unsigned y = 0; y < 2; y++) {
 		pair_take(pair, y, &nothing);
 		pair_send(pair, y,
@@ -348,6 +370,12 @@ void pair_get(struct pair *pair, pair_after *after)
 				.verb = CALL_GET, .want = WANT_VALUE | WANT_CAS | WANT_TTL });
 	}
 	pair_wait(pair, pair_got);
+}
+
+void pair_get(struct pair *pair, pair_after *after)
+{
+	pair_enter(pair, after);
+	read_both(pair);
 }
 
 static void pair_known(struct pair *pair, bool done)

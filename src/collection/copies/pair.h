@@ -59,10 +59,10 @@ struct pair {
 	struct failure failure;
 	/* Bits of the copies that have not answered; that stored; that were written. */
 	unsigned failed, stored, written;
-	unsigned away;        /* the copy whose server was absent */
-	unsigned tries, here; /* `here`: the copy that decides */
-	uint64_t stamp, began;
-	uint64_t horizon; /* of both copies after a repair; 0 if it failed */
+	unsigned away;                /* the copy whose server was absent */
+	unsigned tries, here;         /* `here`: the copy that decides */
+	uint64_t stamp, began, asked; /* `asked`: env.now when both were read */
+	uint64_t horizon;             /* of both copies after a repair; 0 if it failed */
 	struct copy_join join;
 	struct buf next; /* the base or group that is written */
 	bool exists;     /* the join is a set that is not missing */

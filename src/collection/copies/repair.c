@@ -193,7 +193,12 @@ static void repair_got(struct pair *pair, bool both)
 	bool alone = pair->call.role.settled && sides[y].has && pair->failed != PAIR_BOTH &&
 		pair_believed(pair, y);
 
-	if ((!both && !alone) || sides[0].foreign || sides[1].foreign) {
+	if (sides[0].foreign || sides[1].foreign) {
+		pair_leave(pair, false);
+	} else if (!both && !alone && !pair->asker && pair->failed != PAIR_BOTH) {
+		/* It may lack words; its absence must not end before they are repaired. */
+		pair_absent(pair, pair->failed >> 1, repair_lost);
+	} else if (!both && !alone) {
 		pair_leave(pair, false);
 	} else if (both && !pair_is_whole(pair)) {
 		pair_lose(pair, repair_lost);
@@ -501,7 +506,7 @@ enum {
 	REPAIRS_MAX = 16384, /* sets that are to be repaired */
 	REPAIRS_AT_ONCE = 4,
 	REPAIR_BUCKETS = 1024,
-	REPAIR_PAUSE_MAX = 30000 /* milliseconds between two attempts */
+	REPAIR_PAUSE_MAX = 15000 /* milliseconds between two attempts: less than `repaired` */
 };
 
 struct repair {

@@ -95,7 +95,8 @@ static bool is_loss(const struct pair *pair)
 		if (!pair->sides[y].has)
 			continue;
 		date = date_last(buf_slice(&pair->sides[y].value));
-		if (date > 0 && date <= now + MARGIN)
+		if (date > 0 && date <= now + MARGIN &&
+			!pair_outlives_date(pair, y, buf_slice(&pair->sides[y].value)))
 			return false;
 		loses |= is_of_set(&pair->sides[y].copy);
 	}

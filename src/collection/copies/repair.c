@@ -136,14 +136,14 @@ static void repair_made_gone(struct pair *pair)
 		pair_leave(pair, false);
 }
 
-/* If other writes of both copies were faster, the set was created meanwhile. */
+/* If other writes of both copies were faster, it is another set, or a whole one, since then. */
 static void repair_all_gone(struct pair *pair)
 {
-	bool both = pair->sides[0].has && pair->sides[1].has;
+	bool both = pair->sides[0].has && pair->sides[1].has, lost = !both || pair->stored;
 
-	pair->copies->stats.incomplete += (!both || pair->stored) && is_loss(pair);
+	pair->copies->stats.incomplete += lost && is_loss(pair);
 	repairs_add(pair->copies, pair->call.key, REPAIR_BASE);
-	pair_leave(pair, true);
+	pair_leave(pair, lost);
 }
 
 static void repair_make_gone(struct pair *pair)

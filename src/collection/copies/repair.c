@@ -161,7 +161,7 @@ static pair_after repair_known, repair_got, repair_absent, repair_joined, repair
 	repair_seen_again;
 static void repair_on_refilled(struct pair *pair, enum refilled outcome);
 static void write_copies(struct pair *pair);
-static void remove_copies(struct pair *pair, pair_step *next);
+static void remove_copies(struct pair *pair);
 
 void pair_repair(struct pair *pair, pair_after *after)
 {
@@ -261,7 +261,7 @@ static void repair_joined(struct pair *pair, bool done)
 		return;
 	}
 	if (pair_has_expired(pair)) {
-		remove_copies(pair, repair_leave_failed);
+		remove_copies(pair);
 		return;
 	}
 	buf_consume(&pair->next, buf_size(&pair->next));
@@ -373,20 +373,48 @@ static bool is_long_gone(const struct pair *pair)
 	return true;
 }
 
-/* Deletes the copies of a set that is gone, or has expired. */
-static void remove_copies(struct pair *pair, pair_step *next)
+static void remove_copy(struct pair *pair, unsigned copy)
 {
-	for (unsigned y = 0; y < 2; y++) {
-		if (!pair->sides[y].has)
-			continue;
-		pair->written |= 1u << y;
-		pair_send(pair, y,
-			(struct call){ .verb = CALL_CAS,
-				.exptime = -1,
-				.number = pair->sides[y].cas,
-				.connection = pair->sides[y].connection });
+	pair->written |= 1u << copy;
+	pair_send(pair, copy,
+		(struct call){ .verb = CALL_CAS,
+			.exptime = -1,
+			.number = pair->sides[copy].cas,
+			.connection = pair->sides[copy].connection });
+}
+
+/* After one that has expired, nothing is repaired. */
+static void repair_removed(struct pair *pair)
+{
+	if (pair->exists)
+		pair_leave(pair, false);
+	else
+		repair_written(pair);
+}
+
+static void repair_first_removed(struct pair *pair)
+{
+	if (!pair->sides[1].has || pair->written & ~pair->stored) {
+		repair_removed(pair);
+		return;
 	}
-	pair_wait(pair, next);
+	remove_copy(pair, 1);
+	pair_wait(pair, repair_removed);
+}
+
+/*
+ * Deletes the copies of a set that is gone, or has expired. The first one decides: if it has become
+ * another set, that needs the second one.
+ */
+static void remove_copies(struct pair *pair)
+{
+	pair->written = 0;
+	if (!pair->sides[0].has) {
+		repair_first_removed(pair);
+		return;
+	}
+	remove_copy(pair, 0);
+	pair_wait(pair, repair_first_removed);
 }
 
 /* Returns whether the base may refer to parts, and passes an absence that a copy has not. */
@@ -452,7 +480,7 @@ static void write_copies(struct pair *pair)
 	pair->horizon = next.horizon;
 	pair->written = 0;
 	if (is_long_gone(pair)) {
-		remove_copies(pair, repair_written);
+		remove_copies(pair);
 		return;
 	}
 	if (is_same(pair, &next)) {

@@ -69,9 +69,20 @@ struct pairs_event *pairs_at(struct pairs *w, int64_t at,
 
 /* --- time --- */
 
+static void check_losses(struct pairs *w)
+{
+	uint64_t losses = pairs_incomplete(w);
+
+	if (losses > w->losses && !pairs_is_expiring(w))
+		pairs_fail(w, "a set was lost", "although servers were killed in turn");
+	w->losses = losses;
+}
+
 static void step(struct pairs *w)
 {
 	lan_step(&w->lan);
+	if (w->faults == PAIRS_FAULTS_TURNS && !w->ending)
+		check_losses(w);
 	for (int i = 0; i < PAIRS_PROXIES && !w->violation; i++) {
 		struct pairs_proxy *p = &w->proxies[i];
 		if (p->kill_at && p->lan.calls >= p->kill_at && !w->ending)
@@ -209,15 +220,18 @@ static int64_t evict_again(struct pairs *w, int64_t at, int copy)
 	return at + 1;
 }
 
-/* Each proxy sees one of the servers, or one copy is evicted while the other is unreachable. */
-static void add_aimed_fault(struct pairs *w, int64_t at, int64_t until)
+/*
+ * Each proxy sees one of the servers, or one copy is evicted while the other is unreachable. Returns
+ * the end of it.
+ */
+static int64_t add_aimed_fault(struct pairs *w, int64_t at, int64_t until)
 {
 	int copy = (int)pairs_below(w, 2);
 
 	if (w->faults == PAIRS_FAULTS_SIDES) {
 		for (int i = 0; i < PAIRS_PROXIES; i++)
 			cut(w, i, pairs_server_of(w, 0, pairs_below(w, 2)), at, until);
-		return;
+		return until;
 	}
 	pairs_at(w, at, pairs_on_evict, 0, copy);
 	if (w->mutation == PAIRS_NO_F || pairs_below(w, 4) == 0) {
@@ -228,10 +242,11 @@ static void add_aimed_fault(struct pairs *w, int64_t at, int64_t until)
 	if (pairs_below(w, 2)) {
 		at_server(
 			w, at - 1, until, pairs_on_hang, pairs_server_of(w, 0, 1 - (unsigned)copy));
-		return;
+		return until;
 	}
 	for (int i = 0; i < PAIRS_PROXIES; i++)
 		cut(w, i, pairs_server_of(w, 0, 1 - (unsigned)copy), at - 1, until);
+	return until;
 }
 
 static void add_fault(struct pairs *w, int server, int64_t at, int64_t until)
@@ -288,7 +303,7 @@ static int64_t add_faults(struct pairs *w, int64_t end)
 			? (int)pairs_below(w, (unsigned)w->server_count)
 			: w->faulty;
 		if (w->faults == PAIRS_FAULTS_SIDES || w->faults == PAIRS_FAULTS_EVICT)
-			add_aimed_fault(w, at, until);
+			until = add_aimed_fault(w, at, until);
 		else
 			add_fault(w, server, at, until);
 		if (w->mutation == PAIRS_AWAY_ONE)
@@ -368,7 +383,10 @@ static void plan_ring(struct pairs *w)
 /* Each proxy gets the two rings before their time, and the last one alone after it. */
 static int64_t add_move(struct pairs *w, int64_t end)
 {
-	enum { RELOADS = 6000, BEFORE = 9000 };
+	enum {
+		RELOADS = 6000,
+		BEFORE = 20000 /* what a proxy has begun before a reload is over */
+	};
 	int64_t start = pairs_now(w) + (end - pairs_now(w)) / 4;
 
 	if (!w->moves)
@@ -493,8 +511,6 @@ static void run_history(struct pairs *w)
 		last = add_faults(w, end);
 	}
 	run_events(w, last + PAIRS_TIMEOUT);
-	if (!w->violation && w->faults == PAIRS_FAULTS_TURNS && pairs_incomplete(w))
-		pairs_fail(w, "a set was lost", "although servers were killed in turn");
 	if (!w->violation)
 		settle(w);
 	if (!w->violation)

@@ -206,6 +206,7 @@ struct pairs {
 	uint64_t last_read;          /* the members that the last closing read has returned */
 	bool last_exists;
 	uint64_t incomplete; /* of generations that have ended: see pairs_incomplete */
+	uint64_t losses;     /* of all, so far, if servers are killed in turn */
 	const char *violation;
 	char detail[700];
 	/* Totals. */
@@ -293,6 +294,7 @@ void pairs_note_added(struct pairs *world, int key, struct slice base);
 
 /* --- pairs_check.c --- */
 
+bool pairs_is_expiring(const struct pairs *world);
 void pairs_check_reads(struct pairs *world);
 void pairs_check_taken(struct pairs *world);
 void pairs_check_equal(struct pairs *world);

@@ -38,21 +38,42 @@ static int64_t earliest(const struct pairs_life *life)
 	return life->began + life->seconds * 1000 - PAIRS_SLACK;
 }
 
+static int64_t latest(const struct pairs_life *life)
+{
+	return life->ended + life->seconds * 1000 + PAIRS_SLACK;
+}
+
+/*
+ * Returns whether a set may be expiring: then one copy may have expired before the other one was
+ * read or touched, and that is alone.
+ */
+bool pairs_is_expiring(const struct pairs *w)
+{
+	int64_t now = pairs_now(w);
+
+	for (int i = 0; i < w->life_count; i++) {
+		const struct pairs_life *life = &w->lives[i];
+		if (life->member < 0 && life->seconds && earliest(life) <= now &&
+			(!life->ended || latest(life) + PAIRS_SETTLED >= now))
+			return true;
+	}
+	return false;
+}
+
 /*
  * Returns whether nothing else can have changed the life of the set or member: no other write of a
  * member, and no other touch, or deletion, of the set.
  */
 static bool is_alone(const struct pairs *w, const struct pairs_life *life, int member)
 {
-	int64_t until = life->ended + life->seconds * 1000 + PAIRS_SLACK;
+	int64_t until = latest(life);
 
 	for (int i = 0; i < w->life_count; i++) {
 		const struct pairs_life *o = &w->lives[i];
 		if (o == life || !is_of(o, life->key, member) || o->began > until)
 			continue;
 		if (!o->ended || o->ended >= life->began - tolerance(w) ||
-			(o->seconds && earliest(o) < until &&
-				o->ended + o->seconds * 1000 + PAIRS_SLACK > life->began))
+			(o->seconds && earliest(o) < until && latest(o) > life->began))
 			return false;
 	}
 	for (int i = w->heads[life->key][member]; i >= 0; i = w->writes[i].next) {
@@ -60,6 +81,9 @@ static bool is_alone(const struct pairs *w, const struct pairs_life *life, int m
 		if (o->began > until || o->began == INT64_MAX || o->began == life->began)
 			continue;
 		if (life->member >= 0 && (!o->ended || o->ended >= life->began - tolerance(w)))
+			return false;
+		/* It may have created one copy again that was evicted meanwhile. */
+		if (o->adds && o->began <= life->began && (!o->ended || o->ended >= life->ended))
 			return false;
 		/* A removal may have been a deletion, and later words have created the set again. */
 		if (!o->adds && (!o->ended || o->ended >= life->began - tolerance(w)))
@@ -78,7 +102,7 @@ static void expire(struct pairs *w, const struct pairs_life *life, int member)
 		.proxy = -1,
 		.next = w->heads[life->key][member],
 		.began = earliest(life) > life->began ? earliest(life) : life->began,
-		.ended = certain ? life->ended + life->seconds * 1000 + PAIRS_SLACK : 0 };
+		.ended = certain ? latest(life) : 0 };
 	w->heads[life->key][member] = i;
 	w->marks[PAIRS_MARK_expired] += certain && w->writes[i].ended < pairs_now(w);
 }
@@ -99,6 +123,19 @@ static void add_expiries(struct pairs *w)
 
 /* --- reads --- */
 
+/* Whether a word that follows a deletion may be part of it: the clock of that proxy may be ahead. */
+static bool is_deleted(const struct pairs *w, const struct pairs_write *o)
+{
+	for (int i = 0; i < w->life_count && w->apart; i++) {
+		const struct pairs_life *life = &w->lives[i];
+		if (life->member < 0 && life->key == o->key && !life->seconds &&
+			life->began <= o->began &&
+			(!life->ended || life->ended + tolerance(w) >= o->began))
+			return true;
+	}
+	return false;
+}
+
 /* Returns whether a later acknowledged write of the other value ended before the read began. */
 static bool is_contradicted(
 	const struct pairs *w, const struct pairs_write *o, const struct pairs_read *read)
@@ -112,7 +149,7 @@ static bool is_contradicted(
 		/* The stamps of one proxy grow. */
 		int64_t order = q->proxy == o->proxy && !w->lossy ? 0 : e;
 		if (q->adds != o->adds && q->ended && q->began > o->ended + order &&
-			q->began != INT64_MAX && q->ended < read->began - e)
+			q->began != INT64_MAX && q->ended < read->began - e && !is_deleted(w, q))
 			return true;
 	}
 	return false;

@@ -167,7 +167,7 @@ static uint64_t next_horizon(const struct pair *pair, const struct copy *joined)
  */
 static uint64_t whole_horizon(const struct pair *pair, const struct copy *joined)
 {
-	uint64_t margin = stamp_before(pair->began, pair->copies->settled / 4);
+	uint64_t margin = stamp_before(pair->stamp, pair->copies->settled / 4);
 	struct lease_base lease;
 
 	if (!lease_split(pair->call.value, &lease))

@@ -343,15 +343,6 @@ static void rewrite_joined(struct pair *pair, bool done)
 }
 
 /*
- * Whether a copy was put where there was none since this rewrite, which may have been lost with it.
- */
-static bool may_be_refilled(const struct pair *pair)
-{
-	return pair_is_late(pair) || pair->sides[0].copy.fill > pair->stamp ||
-		pair->sides[1].copy.fill > pair->stamp;
-}
-
-/*
  * The other copy has a larger horizon. If the copy that decides has it, too, this rewrite is in
  * both: another proxy has closed them, or has deleted the set. It may have done that between the
  * two reads, so they are read again. Else another proxy has rewritten or closed only the other
@@ -362,7 +353,8 @@ static void rewrite_compared(struct pair *pair, bool both)
 	const struct pair_side *here = &pair->sides[pair->here];
 	const struct pair_side *other = &pair->sides[1 - pair->here];
 
-	if (!both || !here->has || may_be_refilled(pair)) {
+	/* Here, it may have been lost, and filled from the other copy. */
+	if (!both || !here->has || here->copy.fill > pair->stamp || pair_is_late(pair)) {
 		pair_fail_unknown(pair);
 	} else if (!other->has || here->copy.horizon >= other->copy.horizon) {
 		pair_end_as(pair, RESULT_DONE);

@@ -76,7 +76,7 @@ void both_part(struct pair *pair)
 /* --- touches --- */
 
 /* A GAT returns what the base is then. */
-static void end_touch(struct pair *pair)
+static void both_touch_ended(struct pair *pair)
 {
 	if (pair->call.verb == CALL_TOUCH || !pair->stored)
 		both_called(pair);
@@ -88,7 +88,7 @@ static void touch_items(struct pair *pair)
 {
 	struct call touch = { .verb = CALL_TOUCH, .exptime = pair->call.exptime };
 
-	pair_send_both(pair, touch, end_touch);
+	pair_send_both(pair, touch, both_touch_ended);
 }
 
 /* Each copy is written again by CAS with the new time to live. */
@@ -117,7 +117,7 @@ static void both_touched(struct pair *pair)
 {
 	pair->stored &= pair->written;
 	if (!(pair->written & ~pair->stored & ~pair->failed))
-		end_touch(pair);
+		both_touch_ended(pair);
 	else if (++pair->tries < TOUCH_TRIES)
 		read_for_touch(pair);
 	else

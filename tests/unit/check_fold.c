@@ -3,6 +3,7 @@
 #include "collection/text/fold.h"
 #include "model.h"
 #include "unit.h"
+#include "util/heap.h"
 #include "util/random.h"
 
 enum { MOMENTS = 24 /* of random dates */ };
@@ -356,6 +357,34 @@ LOOP_TEST(as_the_model, 10)
 		buf_free(&log);
 	}
 	fold_free(&f);
+}
+
+/*
+ * The first use of a page is expensive: a portion has few new members for a new table, and no table is cleared that is not mapped
+ * by itself.
+ */
+TEST(portions_of_a_new_table)
+{
+	enum { MEMBERS = 300000, BYTES = 9, FEW = 2048 / BYTES + 1 };
+	struct buf log = BUF_EMPTY;
+	struct fold f = { .seed = 1 };
+	struct slice rest;
+
+	for (size_t i = 0; i < MEMBERS; i++)
+		buf_printf(&log, "+%07zu ", i);
+	rest = buf_slice(&log);
+	while (rest.n) {
+		size_t members = f.member_count, slots = f.slot_count, size;
+		bool moves = f.old;
+		ck_assert(fold_portion(&f, &rest));
+		if (moves || (slots > 65536 && f.slot_count > slots))
+			ck_assert_uint_le(f.member_count - members, FEW);
+		size = f.slot_count * 8;
+		ck_assert(size <= HEAP_LARGE / 4 || size >= HEAP_LARGE);
+	}
+	ck_assert_uint_eq(f.member_count, MEMBERS);
+	fold_free(&f);
+	buf_free(&log);
 }
 
 /* A large table moves to a larger one step by step. At any moment each member is found once, and no other. */

@@ -8,9 +8,10 @@
 #include "protocol/element.h"
 #include "util/alloc.h"
 #include "util/hash.h"
+#include "util/heap.h"
 
 /* MOVED: slots moved to a new table for each new member; at least 2, since a table is half full. */
-enum { SLOTS_MIN = 64, MEMBERS_MIN = 32, MOVED = 4 };
+enum { SLOTS_MIN = 64, MEMBERS_MIN = 32, MOVED = 4, MANY = 64 * 1024 /* slots */ };
 
 /*
  * Half of the hash, and the member's index plus one. The position of a slot depends only on
@@ -38,14 +39,14 @@ static void free_slots(struct fold *f)
 
 void fold_reset(struct fold *f)
 {
-	enum { MANY = 64 * 1024 /* slots; new memory is cheaper than clearing more */ };
-
 	drop_old(f);
+	/* New memory is cheaper than clearing so many slots. */
 	if (f->slot_count > MANY)
 		free_slots(f);
 	else if (f->slots && f->member_count)
 		memset(f->slots, 0, f->slot_count * sizeof(*f->slots));
 	f->member_count = f->live = f->live_bytes = f->all_bytes = f->tokens = f->bytes = 0;
+	f->left = 0;
 	f->dated = 0;
 	f->has_long = false;
 }
@@ -74,7 +75,17 @@ static void move_slots(struct fold *f, size_t n)
 }
 
 /*
- * Doubles the table. Moving a large one at once would take long, so new_member moves a few slots
+ * Returns the size of the next array, after one of `size` bytes. A block of some MB would be
+ * cleared, or copied when it grows, which takes long; the system clears a larger block page by
+ * page, as it is used, and moves it without copying. See util/heap.h.
+ */
+static size_t grown(size_t size, bool skips)
+{
+	return skips && size >= HEAP_LARGE / 4 && size < HEAP_LARGE ? HEAP_LARGE : 2 * size;
+}
+
+/*
+ * Enlarges the table. Moving a large one at once would take long, so new_member moves a few slots
  * for each new member, and all are moved before the table is full again.
  */
 static void grow_slots(struct fold *f)
@@ -86,7 +97,9 @@ static void grow_slots(struct fold *f)
 		f->secret = hash_secret_of(f->seed);
 	f->old = f->slots;
 	f->old_count = f->slot_count;
-	f->slot_count = f->slot_count ? f->slot_count * 2 : SLOTS_MIN;
+	f->slot_count = f->slot_count
+		? grown(f->slot_count * sizeof(*f->slots), true) / sizeof(*f->slots)
+		: SLOTS_MIN;
 	f->slots = xcalloc(f->slot_count, sizeof(*f->slots));
 	if (f->old_count <= FEW)
 		move_slots(f, FEW);
@@ -120,13 +133,21 @@ static inline struct fold_slot *find_slot(
 	return old->index ? old : slot;
 }
 
+/* Takes much memory at once only if most of the log is still to be read. */
+static void grow_members(struct fold *f)
+{
+	size_t size = f->member_capacity * sizeof(*f->members);
+
+	f->member_capacity =
+		size ? grown(size, f->left > f->bytes) / sizeof(*f->members) : MEMBERS_MIN;
+	f->members = xrealloc(f->members, f->member_capacity * sizeof(*f->members));
+}
+
 static void new_member(
 	struct fold *f, struct fold_slot *slot, const char *p, size_t n, uint32_t hash)
 {
-	if (f->member_count == f->member_capacity) {
-		f->member_capacity = f->member_capacity ? f->member_capacity * 2 : MEMBERS_MIN;
-		f->members = xrealloc(f->members, f->member_capacity * sizeof(*f->members));
-	}
+	if (f->member_count == f->member_capacity)
+		grow_members(f);
 	f->members[f->member_count++] = (struct fold_member){ .p = p, .n = (uint32_t)n };
 	f->all_bytes += n;
 	*slot = (struct fold_slot){ hash, (uint32_t)f->member_count };
@@ -279,11 +300,24 @@ bool fold_expire(struct fold *f, int64_t now)
 	return f->dated < dated;
 }
 
+/*
+ * Returns whether a large table is new, or may be replaced by a new one for the next members: each
+ * of them may then be in another page. On a virtual machine, the first access to a page can take
+ * as long as many members.
+ */
+static bool has_new_table(const struct fold *f, size_t bytes)
+{
+	return f->old || (f->slot_count > MANY && 2 * f->member_count + bytes > f->slot_count);
+}
+
 bool fold_portion(struct fold *f, struct slice *rest)
 {
-	enum { BYTES = 16 * 1024 };
+	enum { BYTES = 16 * 1024, OF_NEW_TABLE = 2 * 1024 };
+	bool is_new = has_new_table(f, BYTES);
+	struct slice portion = slice_portion(rest, is_new ? OF_NEW_TABLE : BYTES, ' ');
 
-	return fold_log(f, slice_portion(rest, BYTES, ' '));
+	f->left = rest->n;
+	return fold_log(f, portion);
 }
 
 bool fold_find(const struct fold *f, struct slice member, size_t *i)

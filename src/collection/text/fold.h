@@ -34,6 +34,7 @@ struct fold {
 	uint32_t first_date;       /* if there are any: at most the first of these dates */
 	size_t tokens;             /* read so far */
 	size_t bytes;              /* read so far */
+	size_t left;               /* bytes of the log after the last portion */
 	uint64_t seed;             /* of the hash */
 	struct hash_secret secret; /* derived from the seed, when the first slots are allocated */
 	/*

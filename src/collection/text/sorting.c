@@ -30,9 +30,10 @@ void sorting_begin(struct sorting *s, const struct fold *fold, bool removals)
 	*s = (struct sorting){ .count = removals ? fold->member_count : fold->live,
 		.fold = fold,
 		.removals = removals };
-	s->from = xcalloc(s->count + 1, sizeof(*s->from));
+	/* Not cleared: that would take long if there are many. */
+	s->from = xmalloc((s->count + 1) * sizeof(*s->from));
 	if (s->count > RUN)
-		s->to = xcalloc(s->count, sizeof(*s->to));
+		s->to = xmalloc(s->count * sizeof(*s->to));
 }
 
 void sorting_free(struct sorting *s)

@@ -45,6 +45,18 @@ static bool reply_has_ended(const void *owner, bool ask)
 		(ask && stream_has_ended(&((const struct client *)owner)->stream));
 }
 
+/* The arguments of a line with quotes or literals are in the buffer of its parser. */
+static struct buf reply_take_input(void *owner, struct slice text)
+{
+	struct client *c = owner;
+	struct buf *words;
+
+	if (!c)
+		return BUF_EMPTY;
+	words = &c->input.progress.quoted.words;
+	return buf_is_mostly(words, text) ? buf_take(words) : stream_take_input(&c->stream, text);
+}
+
 /* Counts the bytes that a task has added to its spill. */
 static void count_spill(struct client *c, struct task *task)
 {
@@ -239,6 +251,7 @@ const struct host clients_functions = {
 	.denies = reply_denies,
 	.start_inside = reply_start_inside,
 	.ended = reply_has_ended,
+	.take_input = reply_take_input,
 	.restart = reply_restart,
 	.done = reply_done,
 };

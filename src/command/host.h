@@ -55,6 +55,13 @@ struct host {
 	 */
 	void (*start_inside)(const struct request *request, void *owner);
 	/*
+	 * Returns the memory of a long text of the request that is being started by a task of this
+	 * owner, so that the text need not be copied; or an empty buffer if it must be. The
+	 * caller owns the memory, but must not free it before the request is started. NULL: the
+	 * text must always be copied.
+	 */
+	struct buf (*take_input)(void *owner, struct slice text);
+	/*
 	 * Restarts the time measurement of a task that was blocked until now. NULL: there is
 	 * none.
 	 */

@@ -145,13 +145,12 @@ bool word_log_convert(struct word_log *w, size_t bytes)
 	return w->now.rest.n == 0;
 }
 
-/* --- all portions --- */
+/* --- the size of the log --- */
 
-/* A task that has not submitted its operation yet. The words are in its scratch. */
-struct word_log_later {
-	struct waiter waiter;
-	struct op_task *task;
-	struct word_log words;
+/* How many bytes of a text are delimiters or have an escape in words, or a few more. */
+struct special {
+	size_t seen; /* Bytes of the text that were counted. */
+	size_t count;
 };
 
 /* A token has two bytes more than its word. Words have at least one byte between them in a text. */
@@ -160,108 +159,261 @@ static size_t log_of_words(size_t text)
 	return text + 3 + text / 2;
 }
 
-/* Returns how many bytes of the text are delimiters or have an escape in words, or a few more. */
-static size_t count_special(const struct word_text *text)
+static size_t count_special(struct slice text, char delimiter)
 {
-	const char *p = text->rest.p, *end = p + text->rest.n;
+	const char *p = text.p, *end = p + text.n;
 	size_t count = 0;
 
 	for (; end - p >= WORD_BYTES; p += WORD_BYTES) {
 		uint64_t w = word_load(p),
-			 found = word_below(w, ' ' + 1) |
-			word_equal(w, (unsigned char)text->delimiter);
+			 found = word_below(w, ' ' + 1) | word_equal(w, (unsigned char)delimiter);
 		count += (found >> 7) * WORD_EACH(1) >> 56;
 	}
 	return count + (size_t)(end - p);
+}
+
+/* Counts at most `bytes` bytes of the text. Returns whether the rest need not be counted. */
+static bool count_portion(const struct word_log *w, const struct word_text *text,
+	struct special *special, size_t bytes)
+{
+	enum { SMALL = 1024 /* A log of this text may have more room than it needs. */ };
+	size_t n = text->rest.n;
+	struct slice part = slice_skip(text->rest, special->seen);
+
+	if (!text->raw && !w->date)
+		return true;
+	if (n <= SMALL && !w->date) {
+		special->count = n;
+		return true;
+	}
+	if (part.n > bytes)
+		part.n = bytes;
+	special->seen += part.n;
+	special->count += count_special(part, text->delimiter);
+	return special->seen == n;
 }
 
 /*
  * An escaped byte has one byte more. The token of an element has one byte more than the element
  * with its delimiter, or three if the element is empty.
  */
-static size_t log_of_elements(const struct word_text *text)
+static size_t log_of_elements(size_t text, size_t special)
 {
-	enum { SMALL = 1024 /* A log of this text may have more room than it needs. */ };
-	size_t n = text->rest.n, special = n <= SMALL ? n : count_special(text);
-
-	return n ? n + 3 * special + 4 : 0;
+	return text ? text + 3 * special + 4 : 0;
 }
 
-/* Returns the bytes of the dates of a text, or a few more. */
-static size_t log_of_dates(const struct word_text *text)
+static size_t log_of_dates(const struct word_text *text, size_t special)
 {
-	return text->rest.n ? (count_special(text) + 1) * EXPIRY_SIZE : 0;
+	return text->rest.n ? (special + 1) * EXPIRY_SIZE : 0;
 }
 
-static size_t log_max(const struct word_log *w)
+/* `now` and `next` are for the texts of these names. */
+static size_t log_size(
+	const struct word_log *w, const struct special *now, const struct special *next)
 {
-	const struct word_text *next = &w->next;
+	const struct word_text *text = &w->next;
+	size_t words = w->now.rest.n + (text->raw ? 0 : text->rest.n);
 
-	return (w->date ? log_of_dates(&w->now) + log_of_dates(next) : 0) +
-		log_of_words(w->now.rest.n + (next->raw ? 0 : next->rest.n)) +
-		(next->raw ? log_of_elements(next) : 0);
+	return (w->date ? log_of_dates(&w->now, now->count) + log_of_dates(text, next->count) : 0) +
+		log_of_words(words) + (text->raw ? log_of_elements(text->rest.n, next->count) : 0);
+}
+
+size_t word_log_max(const struct word_log *w)
+{
+	struct special now = { 0 }, next = { 0 };
+
+	(void)count_portion(w, &w->now, &now, SIZE_MAX);
+	(void)count_portion(w, &w->next, &next, SIZE_MAX);
+	return log_size(w, &now, &next);
+}
+
+/* --- all portions --- */
+
+/*
+ * A task that has not submitted its operation yet, or whose operation is in the lane. The words
+ * are in the memory of the input, `input`, or in the task's scratch. On a machine where new pages
+ * are expensive, the copy of a large text would delay all other clients.
+ */
+struct word_log_later {
+	struct waiter waiter;
+	struct op_task *task;
+	struct word_log words;
+	struct special now, next; /* Of the texts of `words`. */
+	struct buf input;
+	char *log; /* NULL until its size, `room`, is known. */
+	size_t room;
+	op_done *done; /* The operation's own. */
+};
+
+static bool is_long(const struct word_log *w)
+{
+	return size_of(w) > REQUEST_LONG;
 }
 
 size_t word_log_room(const struct word_log *w)
 {
-	return log_max(w) + (size_of(w) > REQUEST_LONG ? sizeof(struct word_log_later) : 0);
+	return is_long(w) ? sizeof(struct word_log_later) : word_log_max(w);
+}
+
+static struct word_log_later *later_of(struct op_task *t)
+{
+	return (struct word_log_later *)(void *)t->more;
+}
+
+static void free_log(struct word_log_later *later)
+{
+	struct task *task = &later->task->task;
+
+	if (!later->log)
+		return;
+	task_use(task, 0, later->room);
+	pool_put(task->host->env.pool, later->log, later->room);
+	later->log = NULL;
+}
+
+static void free_text(struct word_log_later *later)
+{
+	struct task *task = &later->task->task;
+
+	task_use(task, 0, task->scratch.cap + later->input.cap);
+	buf_free(&task->scratch);
+	buf_free(&later->input);
+}
+
+static void word_log_on_stored(struct op *op, const struct outcome *outcome)
+{
+	struct word_log_later *later = later_of(op_task_of(op));
+
+	free_log(later);
+	later->done(op, outcome);
+}
+
+/* Returns the error line of words that cannot be submitted, or NULL. */
+static const char *refusal_of(const struct op_task *t, const struct word_log *w)
+{
+	bool misses = w->some && w->number == 0;
+
+	return w->error ? w->error : misses ? command_usage(t->task.command->id) : NULL;
 }
 
 static void submit(struct op_task *t, const struct word_log *w)
 {
-	if (w->error) {
-		task_say_refusal(&t->task, w->error);
-	} else if (w->some && w->number == 0) {
-		task_say_refusal(&t->task, command_usage(t->task.command->id));
-	} else {
-		t->op.log = w->front ? slice_of(w->at, (size_t)(w->from - w->at))
-				     : slice_of(w->from, (size_t)(w->at - w->from));
-		op_task_submit(t);
+	t->op.log = w->front ? slice_of(w->at, (size_t)(w->from - w->at))
+			     : slice_of(w->from, (size_t)(w->at - w->from));
+	op_task_submit(t);
+}
+
+static void begin_log(struct word_log *w, char *log, size_t room)
+{
+	w->from = w->at = w->front ? log + room : log;
+}
+
+/* Takes memory for the log, which is not touched before words are written there. */
+static void make_log(struct word_log_later *later)
+{
+	struct task *task = &later->task->task;
+
+	later->room = log_size(&later->words, &later->now, &later->next);
+	later->log = pool_get(task->host->env.pool, later->room);
+	task_use(task, later->room, 0);
+	begin_log(&later->words, later->log, later->room);
+}
+
+enum { PORTION = 4096 };
+
+/* Counts or converts a portion. Returns the steps; 0 for the last one. */
+static size_t do_portion(struct word_log_later *later)
+{
+	enum { COUNTED = 32, CONVERTED = 64 /* bytes in one step */ };
+	struct word_log *w = &later->words;
+	size_t before = w->number;
+
+	if (!later->log) {
+		if (count_portion(w, &w->now, &later->now, PORTION) &&
+			count_portion(w, &w->next, &later->next, PORTION))
+			make_log(later);
+		return PORTION / COUNTED;
 	}
+	return word_log_convert(w, PORTION) ? 0 : PORTION / CONVERTED + (w->number - before) / 2;
+}
+
+static void end_portions(struct word_log_later *later, bool done)
+{
+	struct op_task *t = later->task;
+	const char *refusal = done ? refusal_of(t, &later->words) : NULL;
+
+	free_text(later);
+	if (done && !refusal) {
+		later->done = t->op.done;
+		t->op.done = word_log_on_stored;
+		submit(t, &later->words);
+		return;
+	}
+	free_log(later);
+	if (refusal)
+		task_say_refusal(&t->task, refusal);
+	else
+		task_done(&t->task);
 }
 
 static void word_log_on_slice(struct waiter *waiter, const struct result *r)
 {
-	enum { PORTION = 4096, BYTES = 64 /* checked in one step */ };
 	struct word_log_later *later = (struct word_log_later *)waiter;
-	struct word_log *w = &later->words;
 	struct task *task = &later->task->task;
-	bool done = false;
+	size_t steps = 1;
 
 	(void)r;
-	while (!done && !task_is_abandoned(task)) {
-		size_t before = w->number;
-		done = word_log_convert(w, PORTION);
-		if (!done &&
-			task_pauses(
-				task, PORTION / BYTES + (w->number - before) / 2, &later->waiter))
+	while (steps && !task_is_abandoned(task)) {
+		steps = do_portion(later);
+		if (steps && task_pauses(task, steps, &later->waiter))
 			return;
 	}
-	task_use(task, 0, task->scratch.cap);
-	buf_free(&task->scratch);
-	if (done)
-		submit(later->task, w);
-	else
-		task_done(task);
+	end_portions(later, steps == 0);
+}
+
+/* Takes the memory of the longer text, if possible, and copies the other one. */
+static void keep_texts(struct word_log_later *later)
+{
+	struct task *task = &later->task->task;
+	struct host *host = task->host;
+	struct slice *now = &later->words.now.rest, *next = &later->words.next.rest,
+		     *text = next->n > now->n ? next : now, *other = text == now ? next : now;
+	char *at;
+
+	if (host->take_input)
+		later->input = host->take_input(task->owner, *text);
+	at = buf_reserve(&task->scratch, other->n + (later->input.data ? 0 : text->n));
+	if (!later->input.data)
+		*text = task_keep(&at, *text);
+	*other = task_keep(&at, *other);
+	task_use(task, task->scratch.cap + later->input.cap, 0);
 }
 
 void word_log_submit(struct op_task *t, struct word_log *w)
 {
-	struct word_log_later *later = (struct word_log_later *)(void *)t->more;
-	size_t text = size_of(w);
-	char *log = text > REQUEST_LONG ? (char *)(later + 1) : t->more, *at;
+	struct word_log_later *later = later_of(t);
+	const char *refusal;
 
-	w->from = w->at = w->front ? log + log_max(w) : log;
-	if (text <= REQUEST_LONG) {
+	if (!is_long(w)) {
+		begin_log(w, t->more, w->front ? word_log_max(w) : 0);
 		while (!word_log_convert(w, REQUEST_LONG))
 			;
-		submit(t, w);
+		refusal = refusal_of(t, w);
+		if (refusal)
+			task_say_refusal(&t->task, refusal);
+		else
+			submit(t, w);
 		return;
 	}
-	at = buf_reserve(&t->task.scratch, text);
-	task_use(&t->task, t->task.scratch.cap, 0);
-	w->now.rest = task_keep(&at, w->now.rest);
-	w->next.rest = task_keep(&at, w->next.rest);
-	*later = (struct word_log_later){ { .done = word_log_on_slice }, t, *w };
-	word_log_on_slice(&later->waiter, NULL);
+	*later = (struct word_log_later){
+		.waiter = { .done = word_log_on_slice },
+		.task = t,
+		.words = *w,
+	};
+	keep_texts(later);
+	/* Memory of the input must not be freed yet, even if the first word is invalid. */
+	if (later->input.data)
+		task_pause(&t->task, &later->waiter);
+	else
+		word_log_on_slice(&later->waiter, NULL);
 }

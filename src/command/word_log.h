@@ -45,13 +45,16 @@ struct word_log word_log_of_args(const struct request *request, char sign, uint3
 struct word_log word_log_of_item(
 	const struct collection_rule *rule, struct slice data, char sign, uint32_t date);
 
+/* Returns the maximum size of the log. Reads all words. */
+size_t word_log_max(const struct word_log *w);
+
 /* Returns how many bytes of t->more word_log_submit needs. Depends only on the words. */
 size_t word_log_room(const struct word_log *w);
 
 /*
  * Converts the words and submits the operation with their log, now or in later slices, or
- * replies the error. Uses the first word_log_room() bytes of t->more. The words are borrowed for
- * the call.
+ * replies the error. Uses the first word_log_room() bytes of t->more, and op.done. The words are
+ * borrowed for the call, but the memory of many words may be taken; see host->take_input.
  */
 void word_log_submit(struct op_task *t, struct word_log *w);
 

@@ -34,6 +34,12 @@ static void pass_input(struct stream *stream, struct slice in)
 		buf_free(&stream->in);
 }
 
+/* The rest of the input is copied by pass_input, as it is not in `in` any more. */
+struct buf stream_take_input(struct stream *stream, struct slice text)
+{
+	return buf_is_mostly(&stream->in, text) ? buf_take(&stream->in) : BUF_EMPTY;
+}
+
 /*
  * Makes the socket be read in the next turn even if it has no input, since OpenSSL has buffered
  * data or pending records.

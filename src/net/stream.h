@@ -131,6 +131,13 @@ void stream_kick(struct stream *stream);
 /* Reads now, if there is much unconsumed input and the stream is not paused. */
 void stream_read_more(struct stream *stream);
 
+/*
+ * Returns the buffer of the input that is being passed to the owner, if `text` is the greater part
+ * of the input from there on, so that it need not be copied; otherwise an empty buffer. The caller
+ * owns it, but must not free it before ops->data returns: the rest of the input is still in it.
+ */
+struct buf stream_take_input(struct stream *stream, struct slice text);
+
 /* Returns the bytes of unwritten output. */
 static inline size_t stream_waiting(const struct stream *stream)
 {

@@ -77,6 +77,24 @@ static inline struct slice buf_slice(const struct buf *b)
 		       : (struct slice){ "", 0 };
 }
 
+/* Returns the memory, which the caller owns. The buffer is empty afterwards. */
+static inline struct buf buf_take(struct buf *b)
+{
+	struct buf taken = *b;
+
+	*b = BUF_EMPTY;
+	return taken;
+}
+
+/* Returns whether a text, which is not empty, is in the buffer, with fewer bytes after it. */
+static inline bool buf_is_mostly(const struct buf *b, struct slice text)
+{
+	uintptr_t from = (uintptr_t)b->data, at = (uintptr_t)text.p;
+
+	return b->data && at >= from + b->start && at < from + b->end &&
+		from + b->end - at - text.n < text.n;
+}
+
 static inline void buf_add_slice(struct buf *b, struct slice s)
 {
 	buf_add(b, s.p, s.n);

@@ -95,7 +95,7 @@ static void check_log(const struct request *request, struct slice *in)
 	struct slice token;
 	char *room;
 
-	room = malloc(word_log_room(&w));
+	room = malloc(word_log_max(&w));
 	w.from = w.at = room;
 	while (!word_log_convert(&w, 1 + input_byte(in)))
 		;
@@ -115,7 +115,7 @@ static void check_log(const struct request *request, struct slice *in)
 static void check_front(const struct request *request)
 {
 	struct word_log w = word_log_of_args(request, '+', EXPIRY_NONE);
-	size_t size = word_log_room(&w), number;
+	size_t size = word_log_max(&w), number;
 	char *room = malloc(size);
 	struct slice log, token;
 

@@ -60,6 +60,29 @@ TEST(reserve_and_commit)
 	ck_assert_ptr_nonnull(buf_reserve(&b, 0));
 }
 
+/* The buffer with more of the text than bytes after it, or of any other text. */
+TEST(takes_most)
+{
+	struct buf taken;
+	char other[] = "abcdef";
+	struct slice in;
+
+	buf_add(&b, "xabcdef", 7);
+	buf_consume(&b, 1);
+	in = buf_slice(&b);
+	ck_assert(buf_is_mostly(&b, in));
+	ck_assert(buf_is_mostly(&b, slice_of(in.p + 1, 3)));
+	ck_assert(!buf_is_mostly(&b, slice_of(in.p, 3)));
+	ck_assert(!buf_is_mostly(&b, slice_of(in.p, 0)));
+	ck_assert(!buf_is_mostly(&b, slice_of(in.p + 6, 0)));
+	ck_assert(!buf_is_mostly(&b, slice_of(other, 6)));
+	taken = buf_take(&b);
+	ck_assert_ptr_eq(buf_slice(&taken).p, in.p);
+	ck_assert_uint_eq(b.cap, 0);
+	ck_assert(!buf_is_mostly(&b, in));
+	buf_free(&taken);
+}
+
 /* A stream of numbered bytes passes through in pieces of all sizes, unchanged. */
 LOOP_TEST(many_sizes, 10)
 {

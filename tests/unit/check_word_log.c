@@ -61,7 +61,7 @@ static void check_portions(
 		assert_bytes(w.front ? slice_of(some.at, (size_t)(some.from - some.at))
 				     : slice_of(log, (size_t)(some.at - log)),
 			expected);
-		ck_assert_uint_le(strlen(expected), word_log_room(&w));
+		ck_assert_uint_le(strlen(expected), word_log_max(&w));
 	}
 }
 
@@ -435,6 +435,145 @@ TEST(only_spaces)
 	server_hears_nothing();
 	serving_teardown();
 	buf_free(&text);
+}
+
+/* --- the memory of the input --- */
+
+static struct buf input;
+
+static struct buf take_input(void *owner, struct slice text)
+{
+	ck_assert_ptr_eq(owner, &fake);
+	return buf_is_mostly(&input, text) ? buf_take(&input) : BUF_EMPTY;
+}
+
+/* Overwrites the words of the key, which were on the stack. */
+static __attribute__((noinline)) void overwrite_stack(void)
+{
+	char bytes[32768];
+
+	memset(bytes, '#', sizeof(bytes));
+	__asm__ volatile("" : : "r"(bytes) : "memory");
+}
+
+/* Starts a request whose text is in `input`. Returns the memory, which the task has taken. */
+static struct buf start_from_input(const char *key, char delimiter, struct slice data)
+{
+	static const struct request_limits limits = { 1 << 20, 1 << 20, 2000 };
+	struct request_progress progress = { 0 };
+	struct request request;
+	struct buf memory;
+
+	begin(true, delimiter);
+	fake.host.take_input = take_input;
+	buf_printf(&input, "version\r\nset %s 0 0 %zu\r\n", key, data.n);
+	buf_consume(&input, strlen("version\r\n"));
+	buf_add_slice(&input, data);
+	BUF_ADD(&input, "\r\nthe next request");
+	memory = input;
+	ck_assert_int_eq(
+		request_parse(buf_slice(&input), &limits, &progress, &request), REQUEST_READY);
+	ck_assert(task_start(&fake.host, &request, &fake));
+	overwrite_stack();
+	ck_assert_ptr_null(input.data);
+	ck_assert_uint_ge(fake_used(&fake), memory.cap);
+	ck_assert_uint_le(fake_used(&fake), memory.cap + 2048);
+	/* The next requests may still be there. */
+	client_hears_nothing();
+	ck_assert(slice_equal(
+		slice_skip(buf_slice(&memory), buf_size(&memory) - 16), SLICE("the next request")));
+	return memory;
+}
+
+/* No word is read or copied before the first pause. */
+TEST(input_is_taken)
+{
+	static const struct {
+		const char *key;
+		char delimiter;
+		bool some; /* Some words are in the key. */
+	} keys[] = {
+		{ "q|sadd|k", ',', false },
+		{ "q|sadd|k", '\n', false },
+		{ "q|sadd|k|a1|b", '\n', true },
+		{ "q|sset|k", ' ', false },
+		{ "q|rpush|k", '\n', false },
+		{ "q|lpush|k|a1|b", '\n', true },
+		{ "Pk", ',', false },
+	};
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		struct buf words = words_of(keys[i].delimiter), memory, replies = BUF_EMPTY,
+			   reads = BUF_EMPTY;
+		const char *stored = *keys[i].key == 'P' ? "Pk" : "k";
+		size_t pauses = 0;
+		char *first;
+
+		memory = start_from_input(keys[i].key, keys[i].delimiter, buf_slice(&words));
+		first = memmem(memory.data, memory.end, "m0000000", 8);
+		*first = 'n';
+		add_replies(&replies, &pauses);
+		ck_assert_uint_ge(pauses, buf_size(&words) / BYTES);
+		ck_assert(slice_equal(buf_slice(&replies), SLICE("STORED\r\n")));
+		buf_printf(&reads, "smembers %s\r\nlrange %s 0 -1\r\n", stored, stored);
+		BUF_ADD(&reads, "\0");
+		client_asks(buf_slice(&reads).p);
+		add_replies(&replies, &pauses);
+		ck_assert_ptr_nonnull(
+			memmem(buf_slice(&replies).p, buf_size(&replies), "n0000000", 8));
+		ck_assert_ptr_null(
+			memmem(buf_slice(&replies).p, buf_size(&replies), "m0000000", 8));
+		ck_assert(!keys[i].some ||
+			memmem(buf_slice(&replies).p, buf_size(&replies), "a1", 2));
+		buf_free(&replies);
+		buf_free(&reads);
+		buf_free(&words);
+		serving_teardown();
+	}
+}
+
+/* Refused at the first word, or abandoned. */
+TEST(input_is_freed)
+{
+	struct buf words = words_of('|');
+
+	(void)start_from_input("q|sadd|k", '\n', buf_slice(&words));
+	while (fake_pass(&fake, 0))
+		;
+	client_is_told("CLIENT_ERROR member too long\r\n");
+	server_hears_nothing();
+	serving_teardown();
+	(void)start_from_input("q|lpush|k", '|', buf_slice(&words));
+	ck_assert_uint_eq(fake_pass(&fake, 0), 1);
+	fake.account.gone = true;
+	ck_assert_uint_eq(fake_pass(&fake, 0), 1);
+	ck_assert(STAILQ_EMPTY(&fake.tasks));
+	server_hears_nothing();
+	serving_teardown();
+	buf_free(&words);
+}
+
+/* The size of the log depends on all bytes. They are counted in slices, and no memory is taken before that. */
+TEST(counted_in_slices)
+{
+	enum { COUNTED = STEPS * 32 + 4096 /* in a slice */ };
+	struct buf words = words_of('\n'), replies = BUF_EMPTY;
+	size_t used, slices = 0, pauses = 0;
+
+	begin(true, '\n');
+	ask(TEXT, "set", "q|rpush|k", buf_slice(&words));
+	used = fake_used(&fake);
+	while (fake_used(&fake) == used) {
+		ck_assert_uint_eq(fake_pass(&fake, 0), 1);
+		slices++;
+	}
+	ck_assert_uint_ge(slices, buf_size(&words) / COUNTED);
+	ck_assert_uint_ge(fake_used(&fake), used + buf_size(&words));
+	add_replies(&replies, &pauses);
+	ck_assert(slice_starts(buf_slice(&replies), SLICE("STORED")));
+	buf_free(&replies);
+	buf_free(&words);
+	serving_teardown();
 }
 
 /* Nothing is written for a client that disconnects meanwhile. */

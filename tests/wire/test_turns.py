@@ -188,3 +188,45 @@ class Crowd(TurnsTest):
     def test_long_requests(self):
         """Parts of all of them are read."""
         self.check(f"set item 0 0 {MIB - 500}\r\n{'x' * (MIB - 500)}", 1, 100)
+
+
+class LargeBlocks(TurnsTest):
+    """The words of a command are a data block of almost max_value."""
+    SIZE = 7000000
+
+    def setUp(self):
+        self.watcher = self.serve(config='commands = "q|"')
+        self.watcher.ask("set v 0 0 1\r\nx")
+
+    def block(self, separator):
+        words = separator.join(f"m{i * 7919 % 1000003:06}" for i in range(self.SIZE // 8))
+        return f"{len(words)}\r\n{words}"
+
+    def test_turns(self):
+        for line in ("set q|sadd|{} 0 0 {}", "set q|rpush|{} 0 0 {}", "set q|sset|{} 0 0 {}"):
+            for separator in "\n ":         # of many elements, and within one that is too long
+                with self.subTest(line, separator=separator):
+                    self.check(line.format("K" + separator.strip(), self.block(separator)), 4)
+
+    @marks(plain=False)
+    def test_requests_after_it(self):
+        """They were received with the end of the block, whose memory becomes that of its task."""
+        conn = self.connect(self.proxy)
+        for separator, reply in ("\n", "STORED"), (" ", "CLIENT_ERROR element too long"):
+            more = "".join(f"set k{i} 0 0 5\r\n{i:05}\r\n" for i in range(1000))
+            conn.send(f"set q|rpush|L 0 0 {self.block(separator)}\r\n{more}get q|llen|L k999\r\n".encode())
+            self.assertEqual(conn.line().decode(), reply)
+            self.assertEqual({conn.line() for _ in range(1000)}, {b"STORED"})
+            self.assertEqual(conn.read_values()[0], {"q|llen|L": (0, b"%d" % (self.SIZE // 8)), "k999": (0, b"00999")})
+
+    @marks(plain=False)
+    def test_the_client_leaves(self):
+        """At any moment of the work on its block: nothing is left of it."""
+        for pause in range(8):
+            conn = self.connect(self.proxy)
+            conn.send(f"set q|sset|S{pause} 0 0 {self.block(chr(10))}\r\n".encode())
+            for _ in range(pause):
+                self.assertEqual(self.watcher.ask("mn"), "MN")
+            conn.reset()
+        wait_until("they have gone", lambda: stat(self.watcher, "stats", "curr_connections") == 1)
+        wait_until("their memory is free", lambda: stat(self.watcher, "stats", "client_bytes") < MIB)

@@ -14,6 +14,7 @@
 #include "net/tls.h"
 #include "util/alloc.h"
 #include "util/escape.h"
+#include "util/heap.h"
 
 enum {
 	/* Part of client_memory that the kernel may use for the buffers of all clients. */
@@ -443,6 +444,18 @@ static size_t connection_on_data(struct stream *stream, struct slice in)
 }
 
 /*
+ * Makes room for a large request when little of it was received: the buffer would be copied as it
+ * grows, until it is large. Memory that is not used yet costs nothing.
+ */
+static void make_room(struct client *c)
+{
+	struct buf *in = &c->stream.in;
+
+	if (c->input.progress.needed > HEAP_LARGE / 2 && in->cap < HEAP_LARGE)
+		(void)buf_reserve(in, HEAP_LARGE - buf_size(in));
+}
+
+/*
  * A client that has sent a part of a long request gives way before more of it is read: reading and
  * moving it takes time, too.
  */
@@ -450,6 +463,7 @@ static bool connection_on_more(struct stream *stream, size_t n)
 {
 	struct client *c = client_of(stream);
 
+	make_room(c);
 	if (c->pauses || c->state != CLIENT_OPEN || !work_input_is_over(&c->clients->loop->work, n))
 		return false;
 	(void)delay(c);

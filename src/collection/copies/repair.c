@@ -82,12 +82,13 @@ static bool is_of_set(const struct copy *copy)
 }
 
 /*
- * Whether a set is lost with the copies that were read. One that is about to expire by its date is
- * not: the other copy may just have.
+ * Whether a set is lost with the copies that were read. One that is about to expire by its date, or
+ * has just expired, is not: the other copy may have. A date that passed earlier is that of a former
+ * set.
  */
 static bool is_loss(const struct pair *pair)
 {
-	enum { MARGIN = 2 /* seconds, of clocks that differ */ };
+	enum { MARGIN = 2 /* seconds, of clocks that differ */, LATE = 10 /* seconds */ };
 	int64_t now = env_server_time(pair->copies->options.env, pair->call.key), date;
 	bool loses = !pair->sides[0].has && !pair->sides[1].has;
 
@@ -95,8 +96,7 @@ static bool is_loss(const struct pair *pair)
 		if (!pair->sides[y].has)
 			continue;
 		date = date_last(buf_slice(&pair->sides[y].value));
-		if (date > 0 && date <= now + MARGIN &&
-			!pair_outlives_date(pair, y, buf_slice(&pair->sides[y].value)))
+		if (date > 0 && date <= now + MARGIN && date + LATE > now)
 			return false;
 		loses |= is_of_set(&pair->sides[y].copy);
 	}

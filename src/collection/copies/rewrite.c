@@ -20,6 +20,7 @@
 #include "collection/copies/pair.h"
 #include "collection/copies/refill.h"
 #include "collection/text/date.h"
+#include "collection/text/expiry.h"
 #include "collection/text/lease.h"
 #include "collection/text/oplog.h"
 
@@ -122,7 +123,19 @@ static void add_base(struct pair *pair, struct copy copy, uint64_t horizon)
 	copy_end_closed(&pair->next, &copy);
 }
 
-/* Appends removals of the members that words of the log have added. */
+/* Whether a word adds a member that has expired. */
+static bool is_expired(const struct pair *pair, struct slice token)
+{
+	struct slice member = copy_member(token);
+	int64_t now = env_server_time(pair->copies->options.env, pair->call.key);
+
+	return member.n + 1 < token.n && expiry_is_past(expiry_read(member.p + member.n), now);
+}
+
+/*
+ * Appends removals of the members that words of the log have added. Members that have expired were
+ * not taken: another proxy may just be adding one of them again.
+ */
 static void remove_words(struct pair *pair, struct slice log)
 {
 	struct copy_reader reader = { .rest = log };
@@ -130,7 +143,7 @@ static void remove_words(struct pair *pair, struct slice log)
 
 	copy_start_group(&pair->next, pair->stamp, false);
 	while (copy_next(&reader, &word) == COPY_WORD) {
-		if (!word.token.n || word.token.p[0] != '+')
+		if (!word.token.n || word.token.p[0] != '+' || is_expired(pair, word.token))
 			continue;
 		BUF_ADD(&pair->next, "-");
 		buf_add_slice(&pair->next, copy_member(word.token));

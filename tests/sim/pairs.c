@@ -221,6 +221,29 @@ static int64_t evict_again(struct pairs *w, int64_t at, int copy)
 }
 
 /*
+ * Each proxy sees one of the servers. If all of them see the same one, before the other one was
+ * repaired, words that only that has are lost.
+ */
+static void add_sides(struct pairs *w, int64_t at, int64_t until)
+{
+	unsigned copies = 0;
+
+	for (int i = 0; i < PAIRS_PROXIES; i++) {
+		unsigned copy = pairs_below(w, 2);
+		cut(w, i, pairs_server_of(w, 0, copy), at, until);
+		copies |= 1u << copy;
+	}
+	w->sides[w->side_count++] = (struct pairs_sides){ at, until, copies != 3 };
+	for (int i = 0; i < w->side_count; i++) {
+		for (int k = 0; k < w->side_count; k++) {
+			const struct pairs_sides *a = &w->sides[i], *b = &w->sides[k];
+			w->overlaps |= i != k && a->same && b->at <= a->until &&
+				b->until + PAIRS_REPAIRED >= a->at;
+		}
+	}
+}
+
+/*
  * Each proxy sees one of the servers, or one copy is evicted while the other is unreachable. Returns
  * the end of it.
  */
@@ -229,8 +252,7 @@ static int64_t add_aimed_fault(struct pairs *w, int64_t at, int64_t until)
 	int copy = (int)pairs_below(w, 2);
 
 	if (w->faults == PAIRS_FAULTS_SIDES) {
-		for (int i = 0; i < PAIRS_PROXIES; i++)
-			cut(w, i, pairs_server_of(w, 0, pairs_below(w, 2)), at, until);
+		add_sides(w, at, until);
 		return until;
 	}
 	pairs_at(w, at, pairs_on_evict, 0, copy);

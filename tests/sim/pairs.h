@@ -161,6 +161,12 @@ struct pairs_event {
 	uint64_t members;
 };
 
+/* A time in which each proxy sees one of two servers: `same` if all see the same one. */
+struct pairs_sides {
+	int64_t at, until;
+	bool same;
+};
+
 struct pairs_server {
 	int64_t dead_until, hung_until; /* 0 if it is not */
 };
@@ -179,10 +185,13 @@ struct pairs {
 	enum pairs_faults faults;
 	int server_count, faulty;
 	bool owned, moves, apart;
-	bool queues;                /* some calls are sent long after they were made */
-	bool fails_fast;            /* a proxy does not send to a server that has just failed */
-	bool unsteady;              /* a server may have failed for some proxies only */
-	bool lossy;                 /* both copies may be lost */
+	bool queues;     /* some calls are sent long after they were made */
+	bool fails_fast; /* a proxy does not send to a server that has just failed */
+	bool unsteady;   /* a server may have failed for some proxies only */
+	bool lossy;      /* both copies may be lost */
+	struct pairs_sides sides[3];
+	int side_count;
+	bool overlaps;              /* one server may be cut off before the other is repaired */
 	bool ending;                /* nothing fails any more */
 	TAILQ_HEAD(, pairs_op) ops; /* in flight */
 	struct pairs_event events[PAIRS_EVENTS];

@@ -23,7 +23,7 @@ static bool may_be_lost(const struct pairs *w)
 	 * While a set moves, a server that fails makes two absent: the one that has it, and the one
 	 * that had it.
 	 */
-	return w->lossy || pairs_incomplete(w);
+	return w->lossy || w->overlaps || pairs_incomplete(w);
 }
 
 /* --- sets and members that expire --- */

@@ -4,6 +4,7 @@ Long turns of the loop are counted, by CPU time, so that a busy machine does not
 an unknown word in its usage fails the test.
 """
 import re
+import time
 
 from case import WireTest, marks
 from case_access import usages
@@ -85,12 +86,14 @@ class TurnsTest(WireTest):
         return self.long_turns() - before
 
     def check(self, line, count=64, conns=1, reads=True):
-        # On a shared processor the same work may occasionally take longer.
-        found = [self.beside(line, count, conns, reads)]
-        while found[-1] and len(found) < 4:
+        # On a shared processor the same work may take longer, for some seconds of many turns. Work in one piece takes long each time:
+        # for every request, or for every client.
+        most, found = count * conns // 20, []
+        while not found or (found[-1] > most and len(found) < 8):
+            time.sleep(len(found) / 2)
             found.append(self.beside(line, count, conns, reads))
         if not built_with_sanitizer():
-            self.assertEqual(found[-1], 0, f"{line[:60]}: {found}")
+            self.assertLessEqual(found[-1], most, f"{line[:60]}: {found}")
 
 
 class Turns(TurnsTest):

@@ -14,7 +14,7 @@ enum { TOUCH_TRIES = 8 };
 
 static pair_step both_first_read, both_second_read, both_added, both_called, both_touched;
 static void read_for_touch(struct pair *pair);
-static pair_after both_touch_read, both_touch_known, both_touch_repaired;
+static pair_after both_touch_read, both_touch_known, both_touch_repaired, both_touch_absent;
 
 static void both_first_read(struct pair *pair)
 {
@@ -112,11 +112,24 @@ static void write_touched(struct pair *pair)
 	pair_wait(pair, both_touched);
 }
 
-/* A copy that has expired or changed meanwhile is read again. */
+static void both_touch_absent(struct pair *pair, bool done)
+{
+	if (done)
+		both_touch_ended(pair);
+	else
+		pair_fail_unknown(pair);
+}
+
+/*
+ * A copy that has expired or changed meanwhile is read again. One that cannot be touched must not
+ * be believed until a repair has given it the date.
+ */
 static void both_touched(struct pair *pair)
 {
 	pair->stored &= pair->written;
-	if (!(pair->written & ~pair->stored & ~pair->failed))
+	if (pair->stored && pair->failed)
+		pair_absent(pair, pair->failed >> 1, both_touch_absent);
+	else if (!(pair->written & ~pair->stored & ~pair->failed))
 		both_touch_ended(pair);
 	else if (++pair->tries < TOUCH_TRIES)
 		read_for_touch(pair);

@@ -37,11 +37,7 @@ struct log_index *log_index_create(struct slice log, struct buf *own)
 	log_index->count = log_index->removals = 0;
 	log_index->offsets = log_index->few;
 	log_index->log = log;
-	log_index->own = BUF_EMPTY;
-	if (own) {
-		log_index->own = *own;
-		*own = BUF_EMPTY;
-	}
+	log_index->own = own ? buf_take(own) : BUF_EMPTY;
 	for (;;) {
 		if (log_index->count == capacity)
 			grow(log_index, &capacity);
@@ -60,6 +56,8 @@ struct log_index *log_index_create(struct slice log, struct buf *own)
 
 size_t log_index_memory(const struct log_index *log_index)
 {
-	return sizeof(*log_index) + (log_index->count + 1) * sizeof(*log_index->offsets) +
-		log_index->own.cap;
+	bool few = log_index->offsets == log_index->few;
+
+	return sizeof(*log_index) + log_index->own.cap +
+		(few ? 0 : (log_index->count + 1) * sizeof(*log_index->offsets));
 }

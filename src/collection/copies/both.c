@@ -1,5 +1,5 @@
 /*
- * Calls that go to both copies as they are: on parts, and touches of a base.
+ * Calls on parts, which go to both copies as they are, and touches of a base.
  *
  *     read of a part -> the first copy -> missing, or its server fails: the second copy
  *     other calls    -> both -> stored on one: done

@@ -127,9 +127,10 @@ static void add_base(struct pair *pair, struct copy copy, uint64_t horizon)
 static bool is_expired(const struct pair *pair, struct slice token)
 {
 	struct slice member = copy_member(token);
-	int64_t now = env_server_time(pair->copies->options.env, pair->call.key);
 
-	return member.n + 1 < token.n && expiry_is_past(expiry_read(member.p + member.n), now);
+	return member.n + 1 < token.n &&
+		expiry_is_past(expiry_read(member.p + member.n),
+			env_server_time(pair->copies->options.env, pair->call.key));
 }
 
 /*

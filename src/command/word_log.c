@@ -161,15 +161,14 @@ static size_t log_of_words(size_t text)
 
 static size_t count_special(struct slice text, char delimiter)
 {
-	const char *p = text.p, *end = p + text.n;
 	size_t count = 0;
 
-	for (; end - p >= WORD_BYTES; p += WORD_BYTES) {
-		uint64_t w = word_load(p),
+	for (; text.n >= WORD_BYTES; text = slice_skip(text, WORD_BYTES)) {
+		uint64_t w = word_load(text.p),
 			 found = word_below(w, ' ' + 1) | word_equal(w, (unsigned char)delimiter);
 		count += (found >> 7) * WORD_EACH(1) >> 56;
 	}
-	return count + (size_t)(end - p);
+	return count + text.n;
 }
 
 /* Counts at most `bytes` bytes of the text. Returns whether the rest need not be counted. */

@@ -27,6 +27,7 @@ static void reply_begin(struct task *task)
 	struct client *c = task->owner;
 
 	task->began = c->input.began;
+	task->sent.started = (uint32_t)clients_of(task)->loop->now_us;
 	task->account = &c->account;
 	STAILQ_INSERT_TAIL(&c->tasks, task, link);
 	generation_enter(generation_of(task->host));
@@ -37,6 +38,7 @@ static void reply_begin(struct task *task)
 static void reply_restart(struct task *task)
 {
 	task->began = clients_of(task)->loop->now_us;
+	task->sent.started = (uint32_t)task->began;
 }
 
 static bool reply_has_ended(const void *owner, bool ask)

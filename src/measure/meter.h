@@ -125,7 +125,7 @@ bool meter_other_done(struct meter *meter, const struct task *task);
 static inline bool meter_is_untimed(const struct meter *meter, const struct task *task)
 {
 	return (task->sent.refused || meter->loop->turn.answering) && task->sent.command &&
-		task->began == meter->loop->now_us;
+		task->sent.started == (uint32_t)meter->loop->now_us;
 }
 
 /* Counts a completed task. Returns whether it is slow; meter_note_slow() must then be called. */

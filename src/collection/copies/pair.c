@@ -324,6 +324,8 @@ static void see_stamps(struct pair *pair, const struct copy *copy)
 
 	while (copy_next(&reader, &word) == COPY_WORD)
 		;
+	if (reader.largest > pair->largest)
+		pair->largest = reader.largest;
 	(void)stamp_see(&pair->copies->clock, reader.largest, unix_ms(pair));
 }
 
@@ -351,6 +353,7 @@ static void pair_got(struct pair *pair)
 		read_both(pair);
 		return;
 	}
+	pair->largest = 0;
 	for (unsigned y = 0; y < 2; y++) {
 		if (pair->sides[y].has)
 			see_stamps(pair, &pair->sides[y].copy);

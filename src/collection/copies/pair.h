@@ -62,6 +62,7 @@ struct pair {
 	unsigned away;                /* the copy whose server was absent */
 	unsigned tries, here;         /* `here`: the copy that decides */
 	uint64_t stamp, began, asked; /* `asked`: env.now when both were read */
+	uint64_t largest; /* of the stamps of the copies that were read */
 	uint64_t horizon;             /* of both copies after a repair; 0 if it failed */
 	struct copy_join join;
 	struct buf next; /* the base or group that is written */
@@ -184,6 +185,13 @@ bool pair_outlives_date(const struct pair *pair, unsigned copy, struct slice bas
 
 /* Writes a base that is gone to `next`, and returns it. */
 struct slice pair_gone(struct pair *pair, uint64_t horizon);
+
+/*
+ * Returns a horizon that deletes the copies that were read: up to their last word, and not up to
+ * the time, since a word that follows may be from a clock that is behind. Words that are older than
+ * clocks can be apart are deleted also if they arrive later.
+ */
+uint64_t pair_gone_horizon(struct pair *pair);
 
 /* Writes a base to a copy by CAS, or by ADD if it has none. Sets its exptime. */
 void pair_write(struct pair *pair, unsigned copy, struct slice base, int64_t exptime);

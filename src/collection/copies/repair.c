@@ -35,6 +35,13 @@ struct slice pair_gone(struct pair *pair, uint64_t horizon)
 	return buf_slice(&pair->next);
 }
 
+uint64_t pair_gone_horizon(struct pair *pair)
+{
+	uint64_t before = stamp_before(pair_stamp(pair), 2 * ABSENCE_SKEW_MS);
+
+	return before > pair->largest ? before : pair->largest;
+}
+
 static void repair_leave_failed(struct pair *pair)
 {
 	pair_leave(pair, false);
@@ -118,7 +125,7 @@ void pair_lose(struct pair *pair, pair_after *after)
 			pair, (unsigned)(pair->copies->options.timeout / 2), repair_leave_failed);
 		return;
 	}
-	gone = pair_gone(pair, pair_stamp(pair));
+	gone = pair_gone(pair, pair_gone_horizon(pair));
 	if (pair->sides[missing].has) {
 		repair_make_gone(pair);
 		return;

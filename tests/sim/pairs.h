@@ -135,6 +135,7 @@ struct pairs_op {
 struct pairs_write {
 	int key, member, proxy, next;
 	bool adds;
+	bool resets; /* all members, on both servers: no later word is void, whatever the clocks */
 	int64_t began, ended;
 };
 
@@ -269,6 +270,8 @@ void pairs_send(struct env *env, const struct call *call, struct waiter *waiter)
 bool pairs_is_cut(const struct pairs *world, int proxy, int server);
 /* Returns whether no proxy reaches the server. */
 bool pairs_is_unreachable(const struct pairs *world, int server);
+/* Whether nothing has kept the proxy from any server since this time. */
+bool pairs_has_reached_all(const struct pairs *world, int proxy, int64_t since);
 void pairs_cut(struct pairs *world, int proxy, int server, int64_t until);
 void pairs_kill(struct pairs *world, int server, int64_t until);
 void pairs_hang(struct pairs *world, int server, int64_t until);

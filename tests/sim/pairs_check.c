@@ -123,19 +123,6 @@ static void add_expiries(struct pairs *w)
 
 /* --- reads --- */
 
-/* Whether a word that follows a deletion may be part of it: the clock of that proxy may be ahead. */
-static bool is_deleted(const struct pairs *w, const struct pairs_write *o)
-{
-	for (int i = 0; i < w->life_count && w->apart; i++) {
-		const struct pairs_life *life = &w->lives[i];
-		if (life->member < 0 && life->key == o->key && !life->seconds &&
-			life->began <= o->began &&
-			(!life->ended || life->ended + tolerance(w) >= o->began))
-			return true;
-	}
-	return false;
-}
-
 /* Returns whether a later acknowledged write of the other value ended before the read began. */
 static bool is_contradicted(
 	const struct pairs *w, const struct pairs_write *o, const struct pairs_read *read)
@@ -147,9 +134,9 @@ static bool is_contradicted(
 	for (int i = w->heads[o->key][o->member]; i >= 0; i = w->writes[i].next) {
 		const struct pairs_write *q = &w->writes[i];
 		/* The stamps of one proxy grow. */
-		int64_t order = q->proxy == o->proxy && !w->lossy ? 0 : e;
+		int64_t order = (q->proxy == o->proxy || o->resets) && !w->lossy ? 0 : e;
 		if (q->adds != o->adds && q->ended && q->began > o->ended + order &&
-			q->began != INT64_MAX && q->ended < read->began - e && !is_deleted(w, q))
+			q->began != INT64_MAX && q->ended < read->began - e)
 			return true;
 	}
 	return false;

@@ -92,12 +92,16 @@ static void add_writes(struct pairs_op *op, uint64_t members, bool adds)
 /* The writes to these members were acknowledged, and the others were not done. */
 static void end_writes(struct pairs_op *op, uint64_t done)
 {
-	struct pairs_write *write = &op->world->writes[op->first];
+	struct pairs *w = op->world;
+	struct pairs_write *write = &w->writes[op->first];
+	bool resets = (op->command == COMMAND_DELETE || op->command == COMMAND_SSET) &&
+		pairs_has_reached_all(w, op->proxy, op->began);
 
 	for (int m = 0; m < PAIRS_MEMBERS; m++) {
 		if (!(op->members & UINT64_C(1) << m))
 			continue;
 		write->ended = op->ended;
+		write->resets = resets;
 		if (!(done & UINT64_C(1) << m))
 			write->began = INT64_MAX;
 		write++;

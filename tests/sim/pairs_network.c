@@ -68,6 +68,17 @@ bool pairs_is_unreachable(const struct pairs *w, int server)
 		is_within(w, w->servers[server].hung_until);
 }
 
+bool pairs_has_reached_all(const struct pairs *w, int proxy, int64_t since)
+{
+	for (int i = 0; i < w->server_count; i++) {
+		const struct pairs_wire *wire = &w->proxies[proxy].wires[i];
+		if (w->servers[i].dead_until >= since || w->servers[i].hung_until >= since ||
+			wire->cut_until >= since || wire->down_until >= since)
+			return false;
+	}
+	return true;
+}
+
 void pairs_cut(struct pairs *w, int proxy, int server, int64_t until)
 {
 	struct pairs_wire *wire = &w->proxies[proxy].wires[server];

@@ -62,7 +62,7 @@ struct pair {
 	unsigned away;                /* the copy whose server was absent */
 	unsigned tries, here;         /* `here`: the copy that decides */
 	uint64_t stamp, began, asked; /* `asked`: env.now when both were read */
-	uint64_t largest; /* of the stamps of the copies that were read */
+	uint64_t largest;             /* of the stamps of the copies that were read */
 	uint64_t horizon;             /* of both copies after a repair; 0 if it failed */
 	struct copy_join join;
 	struct buf next; /* the base or group that is written */
@@ -189,7 +189,8 @@ struct slice pair_gone(struct pair *pair, uint64_t horizon);
 /*
  * Returns a horizon that deletes the copies that were read: up to their last word, and not up to
  * the time, since a word that follows may be from a clock that is behind. Words that are older than
- * clocks can be apart are deleted also if they arrive later.
+ * clocks can be apart are deleted also if they arrive later. If a copy was not read, its last word
+ * is not known, and the horizon is the time.
  */
 uint64_t pair_gone_horizon(struct pair *pair);
 

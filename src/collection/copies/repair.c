@@ -37,8 +37,10 @@ struct slice pair_gone(struct pair *pair, uint64_t horizon)
 
 uint64_t pair_gone_horizon(struct pair *pair)
 {
-	uint64_t before = stamp_before(pair_stamp(pair), 2 * ABSENCE_SKEW_MS);
+	uint64_t now = pair_stamp(pair), before = stamp_before(now, 2 * ABSENCE_SKEW_MS);
 
+	if (pair->failed)
+		return now;
 	return before > pair->largest ? before : pair->largest;
 }
 

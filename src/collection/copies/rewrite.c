@@ -179,13 +179,13 @@ static uint64_t next_horizon(const struct pair *pair, const struct copy *joined)
  * The horizon of a new set. One that a client begins to load keeps the words that are as old as
  * clocks may differ: the client reads its source later than they were written.
  */
-static uint64_t whole_horizon(const struct pair *pair, const struct copy *joined)
+static uint64_t whole_horizon(struct pair *pair, const struct copy *joined)
 {
 	uint64_t margin = stamp_before(pair->stamp, pair->copies->settled / 4);
 	struct lease_base lease;
 
 	if (!lease_split(pair->call.value, &lease))
-		return pair->stamp;
+		margin = pair_gone_horizon(pair);
 	return margin > joined->horizon ? margin : next_horizon(pair, joined);
 }
 
@@ -223,7 +223,7 @@ static void make_base(struct pair *pair, const struct copy *joined)
 		break;
 	default:
 		if (pair->call.exptime < 0)
-			(void)pair_gone(pair, pair->stamp);
+			(void)pair_gone(pair, pair_gone_horizon(pair));
 		else
 			add_base(pair, copy, whole_horizon(pair, joined));
 		break;
@@ -591,7 +591,7 @@ static void rewrite_delete_first(struct pair *pair, bool done)
 			pair->stamp = 0;
 	}
 	if (!pair->stamp)
-		pair->stamp = pair_stamp(pair);
+		pair->stamp = pair_gone_horizon(pair);
 	(void)pair_gone(pair, pair->stamp);
 	pair->written = 0;
 	if (pair->failed & PAIR_FIRST || (pair->tries && !sides[0].has))

@@ -265,7 +265,7 @@ static void on_done(struct absence_waiter *waiter, bool ok)
 static bool reads(struct asked *a)
 {
 	*a = (struct asked){ .waiter = { .done = on_done } };
-	return absences_known(proxies[0].absences, &a->waiter);
+	return absences_request(proxies[0].absences, &a->waiter);
 }
 
 static bool raises(int server, struct asked *a)

@@ -497,7 +497,7 @@ static void on_done_again(struct absence_waiter *waiter, bool ok)
 
 	((struct asked *)waiter)->ok = ok;
 	again = (struct asked){ .waiter = { .done = on_done } };
-	((struct asked *)waiter)->results += 1 + absences_known(proxies[0].absences, &again.waiter);
+	((struct asked *)waiter)->results += 1 + absences_request(proxies[0].absences, &again.waiter);
 	(void)absences_raise(proxies[0].absences, 0, &again.waiter);
 }
 
@@ -505,7 +505,7 @@ TEST(a_waiter_makes_requests)
 {
 	struct asked a = { .waiter = { .done = on_done_again } }, b;
 
-	ck_assert(!absences_known(proxies[0].absences, &a.waiter));
+	ck_assert(!absences_request(proxies[0].absences, &a.waiter));
 	ck_assert(!reads(&b));
 	answer_all(0);
 	ck_assert_int_eq(a.results, 2);
@@ -562,7 +562,7 @@ static void begin_request(void)
 	q->proxy = (int)below(PROXIES);
 	q->server = below(2) ? -1 : (int)below((uint64_t)servers);
 	absences = proxies[q->proxy].absences;
-	if (q->server < 0 ? absences_known(absences, &q->waiter)
+	if (q->server < 0 ? absences_request(absences, &q->waiter)
 			  : absences_raise(absences, q->server, &q->waiter))
 		on_request(&q->waiter, true);
 }

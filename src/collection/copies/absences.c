@@ -152,7 +152,7 @@ static void absences_on_read(struct waiter *waiter, const struct result *r)
 	end_waiters(ending, ok);
 }
 
-bool absences_are_known(const struct absences *all)
+bool absences_known(const struct absences *all)
 {
 	return all->options.env->now < all->known_before;
 }
@@ -161,13 +161,13 @@ bool absences_are_known(const struct absences *all)
  * Another proxy may raise an absence right after a read was sent, and answer a client once
  * ABSENCE_LEASE_MS have passed. So a request after this time may not share the read.
  */
-bool absences_known(struct absences *all, struct absence_waiter *waiter)
+bool absences_request(struct absences *all, struct absence_waiter *waiter)
 {
 	uint64_t now = all->options.env->now;
 	size_t servers = (size_t)all->options.servers;
 	struct absence_read *read = all->read;
 
-	if (absences_are_known(all))
+	if (absences_known(all))
 		return true;
 	if (!read || now > read->sent + ABSENCE_LEASE_MS) {
 		read = xcalloc(1, sizeof(*read) + servers * sizeof(read->of[0]));

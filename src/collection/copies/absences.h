@@ -63,10 +63,10 @@ struct absence_waiter {
  * ago. Else reads them, and calls the waiter: with false if a majority did not answer for some
  * server. Requests made within ABSENCE_LEASE_MS of a read in flight share it.
  */
-bool absences_known(struct absences *absences, struct absence_waiter *waiter);
+bool absences_request(struct absences *absences, struct absence_waiter *waiter);
 
 /* Returns whether they are in memory. */
-bool absences_are_known(const struct absences *absences);
+bool absences_known(const struct absences *absences);
 
 /* Returns the absence of a server as it was last read or raised; 0 for none. */
 uint64_t absences_of(const struct absences *absences, int server);

@@ -100,14 +100,7 @@ static void write_touched(struct pair *pair)
 		if (!side->has)
 			continue;
 		pair->written |= 1u << y;
-		pair_send(pair, y,
-			(struct call){ .verb = CALL_CAS,
-				.value = buf_slice(&side->value),
-				.expected = (uint32_t)buf_size(&side->value),
-				.flags = side->flags,
-				.exptime = pair->call.exptime,
-				.number = side->cas,
-				.connection = side->connection });
+		pair_store(pair, y, buf_slice(&side->value), side->flags, pair->call.exptime);
 	}
 	pair_wait(pair, both_touched);
 }

@@ -283,7 +283,7 @@ void pair_know(struct pair *pair, pair_after *after)
 {
 	pair_enter(pair, after);
 	pair->absence.done = pair_on_absence;
-	if (absences_known(pair->copies->absences, &pair->absence))
+	if (absences_request(pair->copies->absences, &pair->absence))
 		pair_leave(pair, true);
 }
 
@@ -513,12 +513,11 @@ bool pair_has_expired(const struct pair *pair)
 
 bool pair_outlives_date(const struct pair *pair, unsigned copy, struct slice base)
 {
-	enum { LATE = 10 /* seconds between the word of a touch and the touch, at most */ };
 	const struct pair_side *side = &pair->sides[copy];
 	int64_t date = date_last(base);
 
 	return date > 0 && side->has && side->ttl == TTL_NEVER &&
-		date + LATE <= env_server_time(pair->copies->options.env, pair->call.key);
+		date + DATE_LATE <= env_server_time(pair->copies->options.env, pair->call.key);
 }
 
 /* The exptime of a base: its date if it has one, else `exptime`. */
@@ -532,22 +531,30 @@ static int64_t exptime_of_base(
 	return date == DATE_NONE ? exptime : date;
 }
 
+void pair_store(
+	struct pair *pair, unsigned copy, struct slice base, uint32_t flags, int64_t exptime)
+{
+	const struct pair_side *side = &pair->sides[copy];
+
+	pair_send(pair, copy,
+		(struct call){
+			.verb = side->has ? CALL_CAS : CALL_ADD,
+			.value = base,
+			.expected = (uint32_t)base.n,
+			.flags = flags,
+			.exptime = exptime,
+			.number = side->cas,
+			.connection = side->connection,
+		});
+}
+
 void pair_write(struct pair *pair, unsigned copy, struct slice base, int64_t exptime)
 {
 	const struct pair_side *side = &pair->sides[copy];
-	struct call call = {
-		.verb = side->has ? CALL_CAS : CALL_ADD,
-		.value = base,
-		.expected = (uint32_t)base.n,
-		.flags = side->has ? side->flags : pair->call.flags,
-		.exptime = exptime_of_base(pair, copy, base, exptime),
-		.number = side->cas,
-		.connection = side->connection,
-	};
+	bool replaces = pair->call.role.change == CHANGE_ALL && pair->call.verb != CALL_GET;
+	uint32_t flags = side->has && !replaces ? side->flags : pair->call.flags;
 
-	if (pair->call.role.change == CHANGE_ALL && pair->call.verb != CALL_GET)
-		call.flags = pair->call.flags;
-	pair_send(pair, copy, call);
+	pair_store(pair, copy, base, flags, exptime_of_base(pair, copy, base, exptime));
 }
 
 static uint64_t mixed(uint64_t a, uint64_t b)

@@ -59,11 +59,14 @@ struct pair {
 	struct failure failure;
 	/* Bits of the copies that have not answered; that stored; that were written. */
 	unsigned failed, stored, written;
-	unsigned away;                /* the copy whose server was absent */
-	unsigned tries, here;         /* `here`: the copy that decides */
-	uint64_t stamp, began, asked; /* `asked`: env.now when both were read */
-	uint64_t largest;             /* of the stamps of the copies that were read */
-	uint64_t horizon;             /* of both copies after a repair; 0 if it failed */
+	unsigned away;        /* the copy whose server was absent */
+	unsigned tries, here; /* `here`: the copy that decides */
+	uint64_t stamp, began;
+	/*
+	 * Of both copies: env.now when they were read; their largest stamp; the horizon after a
+	 * repair, 0 if it failed.
+	 */
+	uint64_t asked, largest, horizon;
 	struct copy_join join;
 	struct buf next; /* the base or group that is written */
 	bool exists;     /* the join is a set that is not missing */
@@ -165,12 +168,6 @@ void pair_join_sides(struct pair *pair, uint64_t horizon, uint64_t fill, pair_af
 void pair_count(struct pair *pair, pair_after *after);
 
 /*
- * For a pair that is not whole: makes the set gone, so that it counts as missing. It fails if the
- * set is just being created, or another write was faster.
- */
-void pair_lose(struct pair *pair, pair_after *after);
-
-/*
  * After a join of the copies that were read: whether the set has expired. Its date has passed, and
  * one of the copies is missing; the other one was created or refilled while it was touched. If both
  * are there, the touch has failed.
@@ -183,18 +180,10 @@ bool pair_has_expired(const struct pair *pair);
  */
 bool pair_outlives_date(const struct pair *pair, unsigned copy, struct slice base);
 
-/* Writes a base that is gone to `next`, and returns it. */
-struct slice pair_gone(struct pair *pair, uint64_t horizon);
-
-/*
- * Returns a horizon that deletes the copies that were read: up to their last word, and not up to
- * the time, since a word that follows may be from a clock that is behind. Words that are older than
- * clocks can be apart are deleted also if they arrive later. If a copy was not read, its last word
- * is not known, and the horizon is the time.
- */
-uint64_t pair_gone_horizon(struct pair *pair);
-
-/* Writes a base to a copy by CAS, or by ADD if it has none. Sets its exptime. */
+/* Writes a base to a copy by CAS, or by ADD if it has none. */
+void pair_store(
+	struct pair *pair, unsigned copy, struct slice base, uint32_t flags, int64_t exptime);
+/* The same with the flags of the set. The exptime is the date of the base, if it has one. */
 void pair_write(struct pair *pair, unsigned copy, struct slice base, int64_t exptime);
 
 /* Tokens of the copies that were read: see result.cas and result.connection. */

@@ -8,6 +8,7 @@
  * A read before a CAS always reads both, since its token stands for both. One for a compaction
  * makes them equal before, and returns only the closed part: later words stay in the log.
  */
+#include "collection/copies/gone.h"
 #include "collection/copies/pair.h"
 #include "collection/copies/recall.h"
 #include "collection/copies/stamp.h"
@@ -145,7 +146,7 @@ static void read_second(struct pair *pair)
 	} else if (!pair_suffices(pair)) {
 		pair_fail(pair);
 	} else if (!pair->failed && !pair_is_whole(pair)) {
-		pair_lose(pair, read_lost);
+		gone_lose(pair, read_lost);
 	} else if (!sides[0].has && !sides[1].has) {
 		missing(pair);
 	} else {

@@ -93,7 +93,7 @@ bool recall_start(struct copies *copies, const struct call *call, struct waiter 
 	uint64_t hash;
 
 	if (!call->only_reads || call->want & (WANT_VALUE | WANT_ENCODED) || call->role.settled ||
-		!absences_are_known(copies->absences))
+		!absences_known(copies->absences))
 		return false;
 	hash = hash_of(copies, call->key);
 	if (!is_kept(copies, &copies->recalls->at[hash % KEPT], hash))

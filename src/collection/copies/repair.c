@@ -8,164 +8,14 @@
  * `settled` milliseconds before the copies were read, however long that took. Any proxy may repair
  * any set at any time.
  */
-#include <stdlib.h>
-#include <string.h>
-
+#include "collection/copies/gone.h"
 #include "collection/copies/pair.h"
 #include "collection/copies/refill.h"
 #include "collection/text/date.h"
 #include "collection/text/lease.h"
-#include "collection/text/part_key.h"
 #include "collection/ttl.h"
-#include "util/alloc.h"
-#include "util/hash.h"
 
-static pair_step repair_make_gone, repair_made_gone, repair_leave_failed, repair_first_written,
-	repair_written;
-
-/* --- losing a set --- */
-
-struct slice pair_gone(struct pair *pair, uint64_t horizon)
-{
-	struct copy copy = { .horizon = horizon, .gone = true };
-
-	buf_consume(&pair->next, buf_size(&pair->next));
-	copy_add_closed(&pair->next, &copy);
-	copy_end_closed(&pair->next, &copy);
-	return buf_slice(&pair->next);
-}
-
-uint64_t pair_gone_horizon(struct pair *pair)
-{
-	uint64_t now = pair_stamp(pair), before = stamp_before(now, 2 * ABSENCE_SKEW_MS);
-
-	if (pair->failed)
-		return now;
-	return before > pair->largest ? before : pair->largest;
-}
-
-static void repair_leave_failed(struct pair *pair)
-{
-	pair_leave(pair, false);
-}
-
-/*
- * Returns the time at which a base was created, by words or a lease, that has not been closed yet:
- * see add_created in word.c and whole_horizon in rewrite.c. Of any other one, an earlier time.
- */
-static uint64_t created_at(const struct pair *pair, const struct copy *copy)
-{
-	uint64_t settled = stamp_at(pair->copies->settled);
-	struct lease_base lease;
-
-	if (copy->gone)
-		return copy->horizon + settled;
-	return lease_split(copy->closed, &lease) ? copy->horizon + settled / 4 : 0;
-}
-
-/*
- * Returns whether the second copy is missing because the set is just being created. If the first
- * one is missing, it is not: that is created first. A copy that is gone since a shorter time than
- * `settled` was deleted.
- */
-static bool is_being_created(const struct pair *pair)
-{
-	const struct copies *copies = pair->copies;
-	const struct pair_side *first = &pair->sides[0];
-	uint64_t began = created_at(pair, &first->copy), now = pair_now(pair);
-
-	return first->has && !pair->sides[1].has && began <= now + stamp_at(ABSENCE_SKEW_MS) &&
-		began + stamp_at(2 * copies->options.timeout) > now;
-}
-
-/* Whether a copy is one of a set, and not of one that was deleted. */
-static bool is_of_set(const struct copy *copy)
-{
-	struct copy_reader reader = { .rest = copy->log, .largest = copy->horizon };
-	struct copy_word word;
-	bool is = !copy->gone;
-
-	while (!is && copy_next(&reader, &word) == COPY_WORD)
-		is = word.creates && word.stamp > copy->horizon;
-	return is;
-}
-
-/*
- * Whether a set is lost with the copies that were read. One that is about to expire by its date, or
- * has just expired, is not: the other copy may have. A date that passed earlier is that of a former
- * set.
- */
-static bool is_loss(const struct pair *pair)
-{
-	enum { MARGIN = 2 /* seconds, of clocks that differ */, LATE = 10 /* seconds */ };
-	int64_t now = env_server_time(pair->copies->options.env, pair->call.key), date;
-	bool loses = !pair->sides[0].has && !pair->sides[1].has;
-
-	for (unsigned y = 0; y < 2; y++) {
-		if (!pair->sides[y].has)
-			continue;
-		date = date_last(buf_slice(&pair->sides[y].value));
-		if (date > 0 && date <= now + MARGIN && date + LATE > now)
-			return false;
-		loses |= is_of_set(&pair->sides[y].copy);
-	}
-	return loses;
-}
-
-/*
- * A copy that is missing is made gone first: the two were read one after the other, and the set may
- * have been created between.
- */
-void pair_lose(struct pair *pair, pair_after *after)
-{
-	unsigned missing = pair->sides[0].has;
-	struct slice gone;
-
-	pair_enter(pair, after);
-	if (is_being_created(pair)) {
-		pair_sleep(
-			pair, (unsigned)(pair->copies->options.timeout / 2), repair_leave_failed);
-		return;
-	}
-	gone = pair_gone(pair, pair_gone_horizon(pair));
-	if (pair->sides[missing].has) {
-		repair_make_gone(pair);
-		return;
-	}
-	pair->written = 1u << missing;
-	pair_write(pair, missing, gone, 0);
-	pair_wait(pair, repair_made_gone);
-}
-
-static void repair_made_gone(struct pair *pair)
-{
-	if (pair->stored & pair->written)
-		repair_make_gone(pair);
-	else
-		pair_leave(pair, false);
-}
-
-/* If other writes of both copies were faster, it is another set, or a whole one, since then. */
-static void repair_all_gone(struct pair *pair)
-{
-	bool both = pair->sides[0].has && pair->sides[1].has, lost = !both || pair->stored;
-
-	pair->copies->stats.incomplete += lost && is_loss(pair);
-	repairs_add(pair->copies, pair->call.key, REPAIR_BASE);
-	pair_leave(pair, lost);
-}
-
-static void repair_make_gone(struct pair *pair)
-{
-	for (unsigned y = 0; y < 2; y++) {
-		if (pair->sides[y].has)
-			pair_write(pair, y, buf_slice(&pair->next), 0);
-	}
-	pair_wait(pair, repair_all_gone);
-}
-
-/* --- repair --- */
-
+static pair_step repair_first_written, repair_written;
 static pair_after repair_known, repair_got, repair_absent, repair_joined, repair_lost,
 	repair_seen_again;
 static void repair_on_refilled(struct pair *pair, enum refilled outcome);
@@ -211,15 +61,12 @@ static void repair_got(struct pair *pair, bool both)
 	} else if (!both && !alone) {
 		pair_leave(pair, false);
 	} else if (both && !pair_is_whole(pair)) {
-		pair_lose(pair, repair_lost);
+		gone_lose(pair, repair_lost);
 	} else if (!sides[0].has && !sides[1].has) {
 		pair_leave(pair, true);
-	} else if (both && is_being_created(pair)) {
-		pair_sleep(
-			pair, (unsigned)(pair->copies->options.timeout / 2), repair_leave_failed);
 	} else if (!both) {
 		pair_absent(pair, pair->failed >> 1, repair_absent);
-	} else {
+	} else if (!gone_not_yet(pair)) {
 		repair_absent(pair, true);
 	}
 }
@@ -304,7 +151,7 @@ static void repair_on_refilled(struct pair *pair, enum refilled outcome)
 static void repair_seen_again(struct pair *pair, bool both)
 {
 	if (both && pair->began == (pair_token(pair) ^ pair_second_token(pair)))
-		pair_lose(pair, repair_lost);
+		gone_lose(pair, repair_lost);
 	else
 		pair_leave(pair, false);
 }
@@ -385,11 +232,7 @@ static bool is_long_gone(const struct pair *pair)
 static void remove_copy(struct pair *pair, unsigned copy)
 {
 	pair->written |= 1u << copy;
-	pair_send(pair, copy,
-		(struct call){ .verb = CALL_CAS,
-			.exptime = -1,
-			.number = pair->sides[copy].cas,
-			.connection = pair->sides[copy].connection });
+	pair_store(pair, copy, SLICE(""), 0, -1);
 }
 
 /* After one that has expired, nothing is repaired. */
@@ -536,185 +379,4 @@ static void repair_written(struct pair *pair)
 	pair->copies->stats.repairs +=
 		done && pair->written && pair->exists && repairs_difference(pair);
 	repair_end(pair, done);
-}
-
-/* --- in the background --- */
-
-enum {
-	REPAIRS_MAX = 16384, /* sets that are to be repaired */
-	REPAIRS_AT_ONCE = 4,
-	REPAIR_BUCKETS = 1024,
-	REPAIR_PAUSE_MAX = 15000 /* milliseconds between two attempts: less than `repaired` */
-};
-
-struct repair {
-	TAILQ_ENTRY(repair) link;
-	LIST_ENTRY(repair) same; /* in the same bucket */
-	struct repairs *repairs;
-	struct pair *pair; /* in progress; NULL while it waits */
-	uint64_t due;      /* milliseconds of env.now */
-	unsigned pause;
-	enum repair_kind kind;
-	bool again;
-	size_t n;
-	char key[];
-};
-
-struct repairs {
-	struct copies *copies;
-	TAILQ_HEAD(, repair) queue; /* in the order in which they were added or have failed */
-	LIST_HEAD(, repair) buckets[REPAIR_BUCKETS];
-	struct waiter timer;
-	size_t count, running;
-	bool timed;
-};
-
-static void run_repairs(struct repairs *repairs);
-
-struct repairs *repairs_create(struct copies *copies)
-{
-	struct repairs *repairs = xcalloc(1, sizeof(*repairs));
-
-	repairs->copies = copies;
-	TAILQ_INIT(&repairs->queue);
-	return repairs;
-}
-
-static void remove_repair(struct repair *repair)
-{
-	TAILQ_REMOVE(&repair->repairs->queue, repair, link);
-	LIST_REMOVE(repair, same);
-	repair->repairs->count--;
-	free(repair);
-}
-
-void repairs_destroy(struct repairs *repairs)
-{
-	struct repair *repair;
-
-	while ((repair = TAILQ_FIRST(&repairs->queue)))
-		remove_repair(repair);
-	free(repairs);
-}
-
-bool repairs_idle(const struct repairs *repairs)
-{
-	return repairs->running == 0 && !repairs->timed;
-}
-
-size_t repairs_count(const struct repairs *repairs)
-{
-	return repairs->count;
-}
-
-static void repair_on_timer(struct waiter *waiter, const struct result *r)
-{
-	struct repairs *repairs =
-		(struct repairs *)((char *)waiter - offsetof(struct repairs, timer));
-
-	(void)r;
-	repairs->timed = false;
-	run_repairs(repairs);
-}
-
-static void wait_for_next(struct repairs *repairs)
-{
-	enum { PAUSE = 200 };
-	struct env *env = repairs->copies->options.env;
-
-	if (repairs->timed || repairs->copies->stopped || !env->later ||
-		TAILQ_EMPTY(&repairs->queue))
-		return;
-	repairs->timed = true;
-	repairs->timer.done = repair_on_timer;
-	env->later(env, &repairs->timer, PAUSE);
-}
-
-/* A set that could not be repaired is tried again, less and less often. */
-static void repair_ended(struct pair *pair, bool done)
-{
-	struct repairs *repairs = pair->copies->repairs;
-	struct repair *repair = TAILQ_FIRST(&repairs->queue);
-
-	while (repair->pair != pair)
-		repair = TAILQ_NEXT(repair, link);
-	repairs->running--;
-	repair->pair = NULL;
-	if (done && !repair->again) {
-		remove_repair(repair);
-	} else {
-		unsigned least = (unsigned)repairs->copies->settled / 2;
-		repair->pause = done ? 0 : repair->pause * 2;
-		if (repair->pause < least)
-			repair->pause = least;
-		if (repair->pause > REPAIR_PAUSE_MAX)
-			repair->pause = REPAIR_PAUSE_MAX;
-		repair->again = false;
-		repair->due = repairs->copies->options.env->now + repair->pause;
-		TAILQ_REMOVE(&repairs->queue, repair, link);
-		TAILQ_INSERT_TAIL(&repairs->queue, repair, link);
-	}
-	pair_end_as(pair, RESULT_DONE);
-	run_repairs(repairs);
-}
-
-static void start_repair(struct repair *repair)
-{
-	struct repairs *repairs = repair->repairs;
-	const struct call call = { .verb = CALL_GET, .key = slice_of(repair->key, repair->n) };
-
-	repairs->running++;
-	repair->pair = pair_create(repairs->copies, &call, NULL);
-	repair->pair->checks = repair->kind == REPAIR_PARTS;
-	repair->pair->call.role.copied = repair->kind == REPAIR_COUNTER;
-	if (repair->kind == REPAIR_COUNTER)
-		counter_repair(repair->pair, repair_ended);
-	else
-		pair_repair(repair->pair, repair_ended);
-}
-
-static void run_repairs(struct repairs *repairs)
-{
-	uint64_t now = repairs->copies->options.env->now;
-	struct repair *repair, *next;
-
-	for (repair = TAILQ_FIRST(&repairs->queue);
-		repair && repairs->running < REPAIRS_AT_ONCE && !repairs->copies->stopped;
-		repair = next) {
-		next = TAILQ_NEXT(repair, link);
-		if (!repair->pair && repair->due <= now)
-			start_repair(repair);
-	}
-	wait_for_next(repairs);
-}
-
-bool repairs_add(struct copies *copies, struct slice key, enum repair_kind kind)
-{
-	struct repairs *repairs = copies->repairs;
-	struct repair *repair;
-	uint64_t hash;
-
-	key = part_key_first_base(key);
-	hash = hash_key(key, copies->options.env->seed);
-	LIST_FOREACH(repair, &repairs->buckets[hash % REPAIR_BUCKETS], same) {
-		if (slice_equal(slice_of(repair->key, repair->n), key)) {
-			if (kind > repair->kind)
-				repair->kind = kind;
-			repair->again = repair->pair != NULL;
-			return true;
-		}
-	}
-	if (repairs->count >= REPAIRS_MAX || copies->stopped)
-		return false;
-	repair = xcalloc(1, sizeof(*repair) + key.n);
-	repair->repairs = repairs;
-	repair->kind = kind;
-	repair->n = key.n;
-	memcpy(repair->key, key.p, key.n);
-	repair->due = copies->options.env->now + copies->options.timeout;
-	TAILQ_INSERT_TAIL(&repairs->queue, repair, link);
-	LIST_INSERT_HEAD(&repairs->buckets[hash % REPAIR_BUCKETS], repair, same);
-	repairs->count++;
-	wait_for_next(repairs);
-	return true;
 }

@@ -17,6 +17,7 @@
  * copies are void: they would be acknowledged only within S/4 of their stamps. The rest of S/2 is
  * for clocks that differ.
  */
+#include "collection/copies/gone.h"
 #include "collection/copies/pair.h"
 #include "collection/copies/refill.h"
 #include "collection/text/date.h"
@@ -64,7 +65,7 @@ static void decide_rewrite(struct pair *pair)
 	else if (pair->failed && (!pair_suffices(pair) || (pair->call.role.claims && pair->here)))
 		pair_fail(pair);
 	else if (!pair->failed && !pair_is_whole(pair))
-		pair_lose(pair, rewrite_lost);
+		gone_lose(pair, rewrite_lost);
 	else if (!pair->failed && sides[0].has != sides[1].has)
 		pair_repair(pair, rewrite_lost);
 	else if (is_cas(pair) && !sides[pair->here].has)
@@ -185,7 +186,7 @@ static uint64_t whole_horizon(struct pair *pair, const struct copy *joined)
 	struct lease_base lease;
 
 	if (!lease_split(pair->call.value, &lease))
-		margin = pair_gone_horizon(pair);
+		margin = gone_horizon(pair);
 	return margin > joined->horizon ? margin : next_horizon(pair, joined);
 }
 
@@ -223,7 +224,7 @@ static void make_base(struct pair *pair, const struct copy *joined)
 		break;
 	default:
 		if (pair->call.exptime < 0)
-			(void)pair_gone(pair, pair_gone_horizon(pair));
+			(void)gone_write(pair, gone_horizon(pair));
 		else
 			add_base(pair, copy, whole_horizon(pair, joined));
 		break;
@@ -591,8 +592,8 @@ static void rewrite_delete_first(struct pair *pair, bool done)
 			pair->stamp = 0;
 	}
 	if (!pair->stamp)
-		pair->stamp = pair_gone_horizon(pair);
-	(void)pair_gone(pair, pair->stamp);
+		pair->stamp = gone_horizon(pair);
+	(void)gone_write(pair, pair->stamp);
 	pair->written = 0;
 	if (pair->failed & PAIR_FIRST || (pair->tries && !sides[0].has))
 		rewrite_delete_second(pair, false);

@@ -12,6 +12,7 @@
  * The first copy decides who creates the set. A word that is acknowledged so late that it may be
  * void is appended again with a new stamp.
  */
+#include "collection/copies/gone.h"
 #include "collection/copies/pair.h"
 #include "collection/text/date.h"
 
@@ -112,7 +113,7 @@ static void add_created(struct pair *pair)
 	uint64_t settled = pair->copies->settled;
 
 	pair->stamp = pair_stamp(pair);
-	(void)pair_gone(pair,
+	(void)gone_write(pair,
 		stamp_before(pair->began, pair->written == PAIR_BOTH ? settled : settled / 2));
 	copy_add_group(&pair->next, pair->stamp, true, pair->call.value);
 }
@@ -160,7 +161,7 @@ static void word_seen(struct pair *pair, bool both)
 			(pair->call.role.claims && pair->failed == PAIR_FIRST)))
 		pair_fail(pair);
 	else if (both && !pair_is_whole(pair))
-		pair_lose(pair, word_lost);
+		gone_lose(pair, word_lost);
 	else if (sides[0].foreign || sides[1].foreign)
 		pair_end_as(pair, RESULT_NOT_STORED);
 	else if (sides[0].has || sides[1].has)

@@ -2,8 +2,6 @@
 
 #include "collection/ttl.h"
 
-enum { LATE = 10 /* seconds between the append and the touch of a client's touch, at most */ };
-
 int64_t keep_date(const struct lane *lane, const struct result *r, struct slice base)
 {
 	int64_t date = date_last(base), now, exptime;
@@ -14,7 +12,7 @@ int64_t keep_date(const struct lane *lane, const struct result *r, struct slice 
 	if (date > now)
 		return date;
 	/* The touch of the item may not have been executed yet. */
-	if (date > now - LATE)
+	if (date > now - DATE_LATE)
 		return KEEP_UNKNOWN;
 	if (r->ttl == TTL_NEVER)
 		return 0;

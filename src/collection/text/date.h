@@ -19,6 +19,12 @@
  */
 enum { DATE_NONE = -1, DATE_MIN = 60 * 60 * 24 * 30 + 1, DATE_TOKEN = 13 };
 
+/*
+ * Maximum seconds between the word of a touch and the touch itself. An item that is there longer
+ * after its date does not expire by it.
+ */
+enum { DATE_LATE = 10 };
+
 /* Returns the end of the token at `p`, after its space; NULL if it is malformed, or no date. */
 const char *date_end(const char *p, const char *end);
 

@@ -38,8 +38,8 @@ struct task {
 	struct {
 		const struct command *command;
 		bool refused; /* The task, or one nested in it, was created by task_refuse. */
-		uint32_t
-			started; /* Used by the host: loop.now_us of the turn in which the task began. */
+		/* Used by the host: loop.now_us when the task began, or was restarted. */
+		uint32_t started;
 		uint32_t bytes;
 		/*
 		 * Maximum number of values in the reply. Initially the number of keys of the

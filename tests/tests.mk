@@ -50,7 +50,7 @@ SIM_WORLDS = moving $(SIM_MORE) $(SIM_ENCODINGS)
 check-sim: $(BUILD)/sim
 	@tests/sum -j $(JOBS) '$(BUILD)/sim -n 10000' '$(BUILD)/sim -n 10000 -s 10001' '$(BUILD)/sim -m -n 10000' \
 		'$(BUILD)/sim -c -n 10' '$(BUILD)/sim -c -m -n 3' '$(BUILD)/sim -e moving -n 2000' \
-		'$(BUILD)/sim -e copies -n 20000' '$(BUILD)/sim -e copies -m -n 30000' '$(BUILD)/sim -e pairs -n 10000' '$(BUILD)/sim -e pairs -m -n 40000' \
+		'$(BUILD)/sim -e copies -n 20000' '$(BUILD)/sim -e copies -m -n 30000' '$(BUILD)/sim -e pairs -n 10000' '$(BUILD)/sim -e pairs -m -n 20000' \
 		$(foreach w, $(SIM_MORE), '$(BUILD)/sim -e $(w) -n 3000') \
 		$(foreach e, $(SIM_ENCODINGS), '$(BUILD)/sim -e $(e) -n 2000') \
 		$(foreach w, $(SIM_WORLDS), '$(BUILD)/sim -e $(w) -m -n 10000')

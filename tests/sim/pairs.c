@@ -201,6 +201,20 @@ static void cut(struct pairs *w, int proxy, int server, int64_t at, int64_t unti
 	pairs_at(w, at, pairs_on_cut, proxy, server)->until = until;
 }
 
+static void pairs_on_read(struct pairs *w, const struct pairs_event *e)
+{
+	pairs_ask(w, e->a, e->b, COMMAND_SMEMBERS);
+}
+
+/* Reads often, so that some are between a write and what other proxies know of its absence. */
+static void read_often(struct pairs *w, int64_t at, int64_t until)
+{
+	enum { TIMES = 30, PAUSE = PAIRS_TIMEOUT / 10 };
+
+	for (int i = 0; i < TIMES && at + i * PAUSE < until; i++)
+		pairs_at(w, at + i * PAUSE, pairs_on_read, (int)pairs_below(w, PAIRS_PROXIES), 0);
+}
+
 /*
  * The copy is evicted several times, while the set is being repaired and used. Returns the time of
  * the last one.
@@ -233,6 +247,8 @@ static void add_sides(struct pairs *w, int64_t at, int64_t until)
 		cut(w, i, pairs_server_of(w, 0, copy), at, until);
 		copies |= 1u << copy;
 	}
+	if (w->mutation == PAIRS_NO_LEASE || pairs_below(w, 8) == 0)
+		read_often(w, at, until);
 	w->sides[w->side_count++] = (struct pairs_sides){ at, until, copies != 3 };
 	for (int i = 0; i < w->side_count; i++) {
 		for (int k = 0; k < w->side_count; k++) {
@@ -337,11 +353,6 @@ static int64_t add_faults(struct pairs *w, int64_t end)
 }
 
 /* --- servers that are killed in turn --- */
-
-static void pairs_on_read(struct pairs *w, const struct pairs_event *e)
-{
-	pairs_ask(w, e->a, e->b, COMMAND_SMEMBERS);
-}
 
 /*
  * Each key is used while the server is down, and read within the hour after that. A copy that was
@@ -574,8 +585,11 @@ static void choose_kind(struct pairs *w)
 		w->queues = true;
 		break;
 	case PAIRS_SOFT_MISS:
+		w->faults = PAIRS_FAULTS_SIDES;
+		break;
 	case PAIRS_NO_LEASE:
 		w->faults = PAIRS_FAULTS_SIDES;
+		w->apart = false;
 		break;
 	case PAIRS_PLAIN_DELETE:
 		w->owned = w->queues = true;

@@ -74,7 +74,7 @@ static int64_t server_time(struct env *env, struct slice key)
 static void pairs_on_later(struct env *env, struct waiter *waiter, unsigned ms)
 {
 	struct pairs_proxy *p = (struct pairs_proxy *)((struct lan_host *)env)->proxy;
-	bool is_lease = ms >= ABSENCE_LEASE_MS && ms <= ABSENCE_WAIT_MS;
+	bool is_lease = ms > ABSENCE_LEASE_MS && ms <= ABSENCE_WAIT_MS;
 
 	p->later(env, waiter, p->world->mutation == PAIRS_NO_LEASE && is_lease ? 1 : ms);
 }

@@ -605,6 +605,10 @@ static void choose_kind(struct pairs *w)
 		w->owned = true;
 		w->faults = PAIRS_FAULTS_NONE;
 		break;
+	case PAIRS_LATE_DELETE:
+		w->faults = PAIRS_FAULTS_NONE;
+		w->owned = w->apart = true;
+		break;
 	case PAIRS_NO_MARGIN:
 	case PAIRS_SHRINKING:
 		w->owned = false;

@@ -191,6 +191,14 @@ static void close_later(struct pairs *w, struct message *m, command_id command)
 	send_base(m, &copy);
 }
 
+static void delete_later(struct pairs *w, struct message *m)
+{
+	struct copy copy;
+
+	if (m->call.verb == CALL_CAS && copy_parse(m->call.value, &copy) && copy.gone)
+		close_later(w, m, COMMAND_DELETE);
+}
+
 /* The horizon of a set that is created counts from its first word. */
 static void create_late(struct message *m)
 {
@@ -245,6 +253,9 @@ static void sent_base(struct pairs *w, struct message *m)
 		break;
 	case PAIRS_NO_MARGIN:
 		close_later(w, m, COMMAND_SLEASE);
+		break;
+	case PAIRS_LATE_DELETE:
+		delete_later(w, m);
 		break;
 	case PAIRS_LATE_CREATE:
 		create_late(m);

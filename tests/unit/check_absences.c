@@ -497,7 +497,8 @@ static void on_done_again(struct absence_waiter *waiter, bool ok)
 
 	((struct asked *)waiter)->ok = ok;
 	again = (struct asked){ .waiter = { .done = on_done } };
-	((struct asked *)waiter)->results += 1 + absences_request(proxies[0].absences, &again.waiter);
+	((struct asked *)waiter)->results +=
+		1 + absences_request(proxies[0].absences, &again.waiter);
 	(void)absences_raise(proxies[0].absences, 0, &again.waiter);
 }
 

@@ -28,7 +28,7 @@ static void both_second_read(struct pair *pair)
 	if (pair->failed) {
 		pair_fail(pair);
 	} else {
-		repairs_add(pair->copies, pair->call.key, REPAIR_PARTS);
+		repairs_add(pair->copies->repairs, pair->call.key, REPAIR_PARTS);
 		pair_end_as(pair, RESULT_MISS);
 	}
 }

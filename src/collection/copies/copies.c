@@ -29,6 +29,25 @@ static uint64_t copies_clock(void *arg)
 	return copies->options.clock(copies->options.arg) / 1000;
 }
 
+static void copies_on_repaired(struct pair *pair, bool done)
+{
+	repairs_ended(pair->copies->repairs, pair->call.key, done);
+	pair_end_as(pair, RESULT_DONE);
+}
+
+static void copies_start_repair(void *arg, struct slice key, enum repair_kind kind)
+{
+	const struct call call = { .verb = CALL_GET, .key = key };
+	struct pair *pair = pair_create(arg, &call, NULL);
+
+	pair->checks = kind == REPAIR_PARTS;
+	pair->call.role.copied = kind == REPAIR_COUNTER;
+	if (kind == REPAIR_COUNTER)
+		counter_repair(pair, copies_on_repaired);
+	else
+		pair_repair(pair, copies_on_repaired);
+}
+
 struct copies *copies_create(const struct copies_options *options)
 {
 	struct copies *copies =
@@ -48,7 +67,13 @@ struct copies *copies_create(const struct copies_options *options)
 		.servers = options->servers,
 		.stamps = &copies->clock,
 	});
-	copies->repairs = repairs_create(copies);
+	copies->repairs = repairs_create(&(struct repairs_options){
+		.env = options->env,
+		.start = copies_start_repair,
+		.arg = copies,
+		.first = (unsigned)options->timeout,
+		.least = (unsigned)copies->settled / 2,
+	});
 	copies->recalls = recalls_create();
 	return copies;
 }
@@ -66,12 +91,13 @@ void copies_destroy(struct copies *copies)
 
 bool copies_repair(struct copies *copies, struct slice key, bool is_counter)
 {
-	return repairs_add(copies, key, is_counter ? REPAIR_COUNTER : REPAIR_PARTS);
+	return repairs_add(copies->repairs, key, is_counter ? REPAIR_COUNTER : REPAIR_PARTS);
 }
 
 void copies_stop(struct copies *copies)
 {
 	copies->stopped = true;
+	repairs_stop(copies->repairs);
 }
 
 bool copies_idle(const struct copies *copies)

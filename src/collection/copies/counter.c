@@ -74,7 +74,7 @@ static void counter_counted(struct pair *pair)
 		pair_absent(pair, pair->failed >> 1, counter_absent);
 	} else if (pair->stored == PAIR_BOTH) {
 		if (pair->sides[0].number != pair->sides[1].number)
-			repairs_add(pair->copies, pair->call.key, REPAIR_COUNTER);
+			repairs_add(pair->copies->repairs, pair->call.key, REPAIR_COUNTER);
 		end_incr(pair);
 	} else {
 		pair->written = has;
@@ -89,7 +89,7 @@ static void counter_filled(struct pair *pair)
 	unsigned has = pair->written;
 
 	if (pair->stored != PAIR_BOTH)
-		repairs_add(pair->copies, pair->call.key, REPAIR_COUNTER);
+		repairs_add(pair->copies->repairs, pair->call.key, REPAIR_COUNTER);
 	pair->stored = 1u << has;
 	end_incr(pair);
 }
@@ -127,7 +127,7 @@ static void counter_second_added(struct pair *pair)
 		pair_end_as(pair, RESULT_NOT_STORED);
 	} else if (num_parse_u64(pair->call.value, &number)) {
 		pair_send(pair, 1, (struct call){ .verb = CALL_INCR, .number = number });
-		repairs_add(pair->copies, pair->call.key, REPAIR_COUNTER);
+		repairs_add(pair->copies->repairs, pair->call.key, REPAIR_COUNTER);
 		pair_wait(pair, counter_written);
 	} else {
 		pair_end_as(pair, RESULT_DONE);
@@ -163,7 +163,7 @@ static void counter_read(struct pair *pair)
 		return;
 	}
 	if (counts && !pair->failed && first != second)
-		repairs_add(pair->copies, pair->call.key, REPAIR_COUNTER);
+		repairs_add(pair->copies->repairs, pair->call.key, REPAIR_COUNTER);
 	pair_answer(pair, !has[0] || second > first);
 }
 

@@ -104,7 +104,7 @@ static void gone_all_made(struct pair *pair)
 	bool both = pair->sides[0].has && pair->sides[1].has, lost = !both || pair->stored;
 
 	pair->copies->stats.incomplete += lost && is_loss(pair);
-	repairs_add(pair->copies, pair->call.key, REPAIR_BASE);
+	repairs_add(pair->copies->repairs, pair->call.key, REPAIR_BASE);
 	pair_leave(pair, lost);
 }
 

@@ -157,8 +157,8 @@ static void pair_on_answer(struct waiter *waiter, const struct result *r)
 	pair->pending--;
 	if (r->status == RESULT_HIT && pair->passes) {
 		if (copy == 1 && !pair->failed)
-			repairs_add(
-				pair->copies, part_key_first_base(pair->call.key), REPAIR_PARTS);
+			repairs_add(pair->copies->repairs, part_key_first_base(pair->call.key),
+				REPAIR_PARTS);
 		pair_end(pair, r);
 		return;
 	}
@@ -308,7 +308,7 @@ void pair_absent(struct pair *pair, unsigned copy, pair_after *after)
 	pair_enter(pair, after);
 	pair_enter(pair, pair_absent_where_moved_from);
 	pair->absence.done = pair_on_absence;
-	repairs_add(pair->copies, pair->call.key,
+	repairs_add(pair->copies->repairs, pair->call.key,
 		pair->call.role.copied ? REPAIR_COUNTER : REPAIR_BASE);
 	if (absences_raise(pair->copies->absences, at[0], &pair->absence))
 		pair_leave(pair, true);

@@ -81,7 +81,8 @@ static void note_absence(struct pair *pair)
 	if (absence <= first->horizon)
 		recall_keep(pair);
 	else if (absence < stamp_before(pair_now(pair), pair->copies->settled))
-		repairs_add(pair->copies, pair->call.key, parts ? REPAIR_PARTS : REPAIR_BASE);
+		repairs_add(
+			pair->copies->repairs, pair->call.key, parts ? REPAIR_PARTS : REPAIR_BASE);
 }
 
 static void read_first(struct pair *pair)
@@ -134,7 +135,7 @@ static void note_difference(struct pair *pair)
 	if (!pair->call.only_reads || pair->failed)
 		return;
 	if ((differ && !(a->has && a->copy.gone)) || (!believed && horizon < old))
-		repairs_add(pair->copies, pair->call.key, REPAIR_BASE);
+		repairs_add(pair->copies->repairs, pair->call.key, REPAIR_BASE);
 }
 
 static void read_second(struct pair *pair)
@@ -168,7 +169,7 @@ static void read_lost(struct pair *pair, bool done)
 static void read_joined(struct pair *pair, bool done)
 {
 	if (done && pair_has_expired(pair)) {
-		repairs_add(pair->copies, pair->call.key, REPAIR_BASE);
+		repairs_add(pair->copies->repairs, pair->call.key, REPAIR_BASE);
 		pair_end_as(pair, RESULT_MISS);
 	} else {
 		read_first_joined(pair, done);

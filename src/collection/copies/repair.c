@@ -207,7 +207,7 @@ static void write_one_copy(struct pair *pair, unsigned copy)
 		pair_write(pair, copy, buf_slice(&next), exptime);
 		/* It cannot be believed alone until its horizon reaches its fill. */
 		if (!side->has && pair->exists)
-			repairs_add(pair->copies, pair->call.key, REPAIR_BASE);
+			repairs_add(pair->copies->repairs, pair->call.key, REPAIR_BASE);
 	}
 	buf_free(&next);
 }

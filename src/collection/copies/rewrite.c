@@ -296,6 +296,13 @@ static uint64_t close_horizon(const struct pair *pair)
 		: stamp_before(pair->began, pair->copies->settled / 2);
 }
 
+/* Whether a copy that gets this base lacks no word any more: it covers all words of both copies. */
+static bool covers_all(const struct pair *pair, const struct copy *next)
+{
+	return pair->call.role.change == CHANGE_ALL && !pair->failed &&
+		next->horizon >= pair->largest;
+}
+
 /*
  * Writes the join of the new base and this copy, or that base if the copy is missing. It is closed
  * up to this horizon.
@@ -305,11 +312,13 @@ static void join_new(struct pair *pair, unsigned copy, uint64_t horizon, pair_af
 	const struct pair_side *side = &pair->sides[copy];
 	struct copy next;
 
-	if (copy_parse(buf_slice(&pair->next), &next))
-		pair_join(pair, &next, side->has ? &side->copy : NULL, horizon,
-			side->has ? side->copy.fill : 0, after);
-	else
+	if (!copy_parse(buf_slice(&pair->next), &next))
 		pair_fail(pair);
+	else if (!side->has)
+		pair_join(pair, &next, NULL, horizon, 0, after);
+	else
+		pair_join(pair, &next, &side->copy, horizon,
+			covers_all(pair, &next) ? 0 : side->copy.fill, after);
 }
 
 /*
@@ -376,7 +385,7 @@ static void rewrite_compared(struct pair *pair, bool both)
 	} else if (++pair->tries < PAIR_TRIES) {
 		pair_get(pair, rewrite_compared);
 	} else {
-		repairs_add(pair->copies, pair->call.key, REPAIR_BASE);
+		repairs_add(pair->copies->repairs, pair->call.key, REPAIR_BASE);
 		lost_race(pair);
 	}
 }
@@ -411,7 +420,7 @@ static void rewrite_on_refilled(struct pair *pair, enum refilled outcome)
 	if (outcome == REFILL_DONE) {
 		write_here(pair);
 	} else {
-		repairs_add(pair->copies, pair->call.key, REPAIR_PARTS);
+		repairs_add(pair->copies->repairs, pair->call.key, REPAIR_PARTS);
 		lost_race(pair);
 	}
 }
@@ -496,7 +505,7 @@ static void rewrite_other_written(struct pair *pair)
 				.verb = CALL_GET, .want = WANT_VALUE | WANT_CAS | WANT_TTL });
 		pair_wait(pair, rewrite_other_read);
 	} else {
-		repairs_add(pair->copies, pair->call.key, REPAIR_BASE);
+		repairs_add(pair->copies->repairs, pair->call.key, REPAIR_BASE);
 		pair_fail_unknown(pair);
 	}
 }
@@ -629,7 +638,7 @@ static void rewrite_delete_absent(struct pair *pair, bool joined)
 
 static void rewrite_end_deletion(struct pair *pair, bool done)
 {
-	repairs_add(pair->copies, pair->call.key, REPAIR_BASE);
+	repairs_add(pair->copies->repairs, pair->call.key, REPAIR_BASE);
 	if (!done)
 		pair_fail_unknown(pair);
 	else

@@ -95,7 +95,7 @@ static void end_writes(struct pairs_op *op, uint64_t done)
 	struct pairs *w = op->world;
 	struct pairs_write *write = &w->writes[op->first];
 	bool resets = (op->command == COMMAND_DELETE || op->command == COMMAND_SSET) &&
-		pairs_has_reached_all(w, op->proxy, op->began);
+		pairs_has_reached_all(w, op->proxy, op->began - PAIRS_SETTLED);
 
 	for (int m = 0; m < PAIRS_MEMBERS; m++) {
 		if (!(op->members & UINT64_C(1) << m))

@@ -28,8 +28,8 @@ static void gone_leave_failed(struct pair *pair)
 }
 
 /*
- * Returns the time at which a base was created, by words or a lease, that has not been closed yet:
- * see add_created in word.c and whole_horizon in rewrite.c. Of any other one, an earlier time.
+ * Returns the latest time at which a base can have been created, by words, a lease or as a whole,
+ * that has not been closed since: see add_created in word.c and whole_horizon in rewrite.c.
  */
 static uint64_t created_at(const struct pair *pair, const struct copy *copy)
 {
@@ -38,7 +38,8 @@ static uint64_t created_at(const struct pair *pair, const struct copy *copy)
 
 	if (copy->gone)
 		return copy->horizon + settled;
-	return lease_split(copy->closed, &lease) ? copy->horizon + settled / 4 : 0;
+	return copy->horizon +
+		(lease_split(copy->closed, &lease) ? settled / 4 : stamp_at(2 * ABSENCE_SKEW_MS));
 }
 
 /*
@@ -52,8 +53,10 @@ static bool is_being_created(const struct pair *pair)
 	const struct pair_side *first = &pair->sides[0];
 	uint64_t began = created_at(pair, &first->copy), now = pair_now(pair);
 
-	return first->has && !pair->sides[1].has && began <= now + stamp_at(ABSENCE_SKEW_MS) &&
-		began + stamp_at(2 * copies->options.timeout) > now;
+	if (!first->has || pair->sides[1].has ||
+		(first->copy.gone && began > now + stamp_at(ABSENCE_SKEW_MS)))
+		return false;
+	return began + stamp_at(2 * copies->options.timeout) > now;
 }
 
 bool gone_not_yet(struct pair *pair)

@@ -177,16 +177,21 @@ static uint64_t next_horizon(const struct pair *pair, const struct copy *joined)
 }
 
 /*
- * The horizon of a new set. One that a client begins to load keeps the words that are as old as
- * clocks may differ: the client reads its source later than they were written.
+ * The horizon of a new set. Either copy can be believed without the other, also if a server was
+ * just absent. One that a client begins to load keeps the words that are as old as clocks may
+ * differ: the client reads its source later than they were written.
  */
 static uint64_t whole_horizon(struct pair *pair, const struct copy *joined)
 {
 	uint64_t margin = stamp_before(pair->stamp, pair->copies->settled / 4);
 	struct lease_base lease;
 
-	if (!lease_split(pair->call.value, &lease))
+	if (!lease_split(pair->call.value, &lease)) {
+		uint64_t absence = absences_latest(pair->copies->absences);
 		margin = gone_horizon(pair);
+		if (absence > margin)
+			margin = absence < pair->stamp ? absence : pair->stamp;
+	}
 	return margin > joined->horizon ? margin : next_horizon(pair, joined);
 }
 

@@ -41,6 +41,12 @@ static bool drop_number(struct slice *key)
 	return true;
 }
 
+/* A fast path for short keys, which most other keys are: they are no parts. */
+static inline bool is_short(struct slice key)
+{
+	return key.n < OPLOG_ID + 2;
+}
+
 /*
  * The same as part_key_base. `old`: the part is a segment of 0.1.0, whose ids have any
  * letters and digits.
@@ -53,8 +59,7 @@ static struct slice find_base(struct slice key, bool *old)
 	bool numbered;
 
 	*old = false;
-	/* A fast path for short keys, which most other keys are. */
-	if (key.n < OPLOG_ID + 2)
+	if (is_short(key))
 		return none;
 	numbered = drop_number(&shorter) && drop_number(&shorter);
 	if (numbered)
@@ -105,7 +110,7 @@ bool part_key_is_second(struct slice key)
 
 bool part_key_is_reserved(struct slice key)
 {
-	return is_second(key) || part_key_base(key).n;
+	return is_second(key) || (!is_short(key) && part_key_base(key).n);
 }
 
 void part_key_second(struct slice key, struct buf *out)

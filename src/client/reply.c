@@ -27,7 +27,7 @@ static void reply_begin(struct task *task)
 	struct client *c = task->owner;
 
 	task->began = c->input.began;
-	task->sent.started = (uint32_t)clients_of(task)->loop->now_us;
+	task->sent.started = (uint32_t)c->clients->loop->now_us;
 	task->account = &c->account;
 	STAILQ_INSERT_TAIL(&c->tasks, task, link);
 	generation_enter(generation_of(task->host));

@@ -142,8 +142,6 @@ static struct lane *create(struct lanes *lanes, struct slice key, uint64_t hash)
 	lane->rule = rules_collection(lanes->env->rules, key);
 	memcpy(lane->key, key.p, key.n);
 	lane->waiter = (struct waiter){ lane_on_answer, slice_of(lane->key, key.n) };
-	lane->look = (struct waiter){ lane_on_size, lane->waiter.key };
-	lane->behind = (struct waiter){ lane_on_behind_read, lane->waiter.key };
 	queue_init(&lane->queue, lane->rule);
 	STAILQ_INIT(&lane->batch);
 	STAILQ_INIT(&lane->reads);
@@ -656,6 +654,7 @@ void lane_look_at_size(struct lane *lane)
 	if (lane->looking)
 		return;
 	lane->looking = true;
+	lane->look = (struct waiter){ lane_on_size, lane->waiter.key };
 	env_get(lane_env(lane), WANT_SIZE, &lane->look);
 }
 
@@ -664,6 +663,7 @@ void lane_read_behind(struct lane *lane, lane_step *step)
 	assert(!lane->reads_behind);
 	lane->reads_behind = true;
 	lane->behind_read = step;
+	lane->behind = (struct waiter){ lane_on_behind_read, lane->waiter.key };
 	env_get(lane_env(lane), WANT_VALUE | WANT_CAS | WANT_TTL, &lane->behind);
 }
 

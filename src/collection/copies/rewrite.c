@@ -343,6 +343,16 @@ static void take_join(struct pair *pair)
 	here->copy.fill = fill;
 }
 
+/*
+ * Whether the only reachable copy was read too long ago. A repair that reads it now as well, and
+ * both copies, would close more than this rewrite, and so undo it.
+ */
+static bool is_overtaken(const struct pair *pair)
+{
+	return pair->failed && pair->call.role.change != CHANGE_ALL &&
+		pair_now(pair) > pair->began + stamp_at(pair->copies->settled / 4);
+}
+
 static void rewrite_joined(struct pair *pair, bool done)
 {
 	struct copy joined = { .horizon = 0 };
@@ -359,6 +369,10 @@ static void rewrite_joined(struct pair *pair, bool done)
 	pair->stamp = pair_stamp(pair);
 	if (pair->call.role.change == CHANGE_WORDS) {
 		write_new_words(pair);
+		return;
+	}
+	if (is_overtaken(pair)) {
+		lost_race(pair);
 		return;
 	}
 	if (is_crowded(pair, &joined)) {

@@ -29,7 +29,8 @@ static void gone_leave_failed(struct pair *pair)
 
 /*
  * Returns the latest time at which a base can have been created, by words, a lease or as a whole,
- * that has not been closed since: see add_created in word.c and whole_horizon in rewrite.c.
+ * that has not been closed since: see add_created in word.c and whole_horizon in rewrite.c. One
+ * that was created as a whole may get its second copy from anybody if the pair is whole: then 0.
  */
 static uint64_t created_at(const struct pair *pair, const struct copy *copy)
 {
@@ -38,8 +39,9 @@ static uint64_t created_at(const struct pair *pair, const struct copy *copy)
 
 	if (copy->gone)
 		return copy->horizon + settled;
-	return copy->horizon +
-		(lease_split(copy->closed, &lease) ? settled / 4 : stamp_at(2 * ABSENCE_SKEW_MS));
+	if (lease_split(copy->closed, &lease))
+		return copy->horizon + settled / 4;
+	return pair_is_whole(pair) ? 0 : copy->horizon + stamp_at(2 * ABSENCE_SKEW_MS);
 }
 
 /*

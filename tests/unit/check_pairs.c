@@ -4,6 +4,7 @@
  * one on the second.
  */
 #include "collection/copies/copies.h"
+#include "collection/copies/copy.h"
 #include "collection/copies/stamp.h"
 #include "collection/text/part_key.h"
 #include "memcached.h"
@@ -407,4 +408,41 @@ TEST(a_word_without_a_server)
 	reads(1, "+a +b ");
 	pass(60);
 	assert_equal_copies();
+}
+
+/* The largest stamp of a copy. */
+static uint64_t last_stamp(int server)
+{
+	struct copy copy;
+	struct copy_reader reader = { .stamp = 0 };
+	struct copy_word word;
+
+	ck_assert(copy_parse(buf_slice(&item(server)->value), &copy));
+	reader.rest = copy.log;
+	reader.largest = copy.horizon;
+	while (copy_next(&reader, &word) == COPY_WORD)
+		;
+	return reader.largest;
+}
+
+/* A read finds a set lost to which words were just added, which must know that they are void. */
+TEST(a_loss_has_all_words)
+{
+	uint64_t last;
+
+	creates(0, "+a ");
+	pass(20);
+	loses(1);
+	down[1] = true;
+	ck_assert_int_eq(appends(1, "+b "), RESULT_DONE);
+	down[1] = false;
+	down[0] = true;
+	ck_assert_int_eq(appends(1, "+c "), RESULT_NOT_STORED);
+	down[0] = false;
+	last = last_stamp(0);
+	reads(0, NULL);
+	ck_assert_uint_ge(last_stamp(0), last);
+	ck_assert_uint_ge(last_stamp(1), last);
+	ck_assert_int_eq(appends(0, "+d "), RESULT_DONE);
+	reads(1, "+d ");
 }

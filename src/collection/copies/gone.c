@@ -13,13 +13,27 @@ struct slice gone_write(struct pair *pair, uint64_t horizon)
 	return buf_slice(&pair->next);
 }
 
+static uint64_t largest_stamp(const struct pair_side *side)
+{
+	struct copy_reader reader = { .rest = side->copy.log, .largest = side->copy.horizon };
+	struct copy_word word;
+
+	while (side->has && copy_next(&reader, &word) == COPY_WORD)
+		;
+	return reader.largest;
+}
+
 uint64_t gone_horizon(struct pair *pair)
 {
-	uint64_t now = pair_stamp(pair), before = stamp_before(now, 2 * ABSENCE_SKEW_MS);
+	uint64_t now = pair_stamp(pair), horizon = stamp_before(now, 2 * ABSENCE_SKEW_MS);
 
 	if (pair->failed)
 		return now;
-	return before > pair->largest ? before : pair->largest;
+	for (unsigned y = 0; y < 2; y++) {
+		uint64_t largest = largest_stamp(&pair->sides[y]);
+		horizon = largest > horizon ? largest : horizon;
+	}
+	return horizon;
 }
 
 static void gone_leave_failed(struct pair *pair)

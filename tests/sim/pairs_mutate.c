@@ -145,16 +145,6 @@ static void put_stamp(struct slice group, uint64_t stamp)
 	buf_free(&text);
 }
 
-static uint64_t largest(const struct copy *copy)
-{
-	struct copy_reader reader = { .rest = copy->log, .largest = copy->horizon };
-	struct copy_word word;
-
-	while (copy_next(&reader, &word) == COPY_WORD)
-		;
-	return reader.largest;
-}
-
 /* --- calls that are sent --- */
 
 void pairs_mutate_call(struct pairs_proxy *p, struct call *call)
@@ -314,8 +304,8 @@ static void put_last(struct pairs *w, struct message *m)
 	uint64_t stamp = stamp_of(m->call.value);
 
 	if (m->call.verb == CALL_APPEND && stamp && parse(item_of(w, m), &copy) &&
-		largest(&copy) >= stamp)
-		put_stamp(m->call.value, largest(&copy) + 1);
+		copy_last_stamp(&copy) >= stamp)
+		put_stamp(m->call.value, copy_last_stamp(&copy) + 1);
 }
 
 static void delete_plainly(struct pairs *w, struct message *m)

@@ -414,15 +414,9 @@ TEST(a_word_without_a_server)
 static uint64_t last_stamp(int server)
 {
 	struct copy copy;
-	struct copy_reader reader = { .stamp = 0 };
-	struct copy_word word;
 
 	ck_assert(copy_parse(buf_slice(&item(server)->value), &copy));
-	reader.rest = copy.log;
-	reader.largest = copy.horizon;
-	while (copy_next(&reader, &word) == COPY_WORD)
-		;
-	return reader.largest;
+	return copy_last_stamp(&copy);
 }
 
 /* A read finds a set lost to which words were just added, which must know that they are void. */

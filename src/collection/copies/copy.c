@@ -156,6 +156,16 @@ enum copy_read copy_next(struct copy_reader *reader, struct copy_word *out)
 	return COPY_WORD;
 }
 
+uint64_t copy_last_stamp(const struct copy *copy)
+{
+	struct copy_reader reader = { .rest = copy->log, .largest = copy->horizon };
+	struct copy_word word;
+
+	while (copy_next(&reader, &word) == COPY_WORD)
+		;
+	return reader.largest;
+}
+
 struct slice copy_member(struct slice token)
 {
 	/* All dates of a base are one member, whose name is no word. */

@@ -89,6 +89,9 @@ enum copy_read { COPY_WORD, COPY_END, COPY_MALFORMED };
 /* Reads the next word. At COPY_MALFORMED the log must not be used. */
 enum copy_read copy_next(struct copy_reader *reader, struct copy_word *out);
 
+/* Returns the largest stamp in a base, which may be its horizon. */
+uint64_t copy_last_stamp(const struct copy *copy);
+
 /*
  * Returns the part of a token that identifies its member: of words with a date at which they
  * expire, the part before that.

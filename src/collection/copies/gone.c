@@ -13,16 +13,6 @@ struct slice gone_write(struct pair *pair, uint64_t horizon)
 	return buf_slice(&pair->next);
 }
 
-static uint64_t largest_stamp(const struct pair_side *side)
-{
-	struct copy_reader reader = { .rest = side->copy.log, .largest = side->copy.horizon };
-	struct copy_word word;
-
-	while (side->has && copy_next(&reader, &word) == COPY_WORD)
-		;
-	return reader.largest;
-}
-
 uint64_t gone_horizon(struct pair *pair)
 {
 	uint64_t now = pair_stamp(pair), horizon = stamp_before(now, 2 * ABSENCE_SKEW_MS);
@@ -30,8 +20,9 @@ uint64_t gone_horizon(struct pair *pair)
 	if (pair->failed)
 		return now;
 	for (unsigned y = 0; y < 2; y++) {
-		uint64_t largest = largest_stamp(&pair->sides[y]);
-		horizon = largest > horizon ? largest : horizon;
+		const struct pair_side *side = &pair->sides[y];
+		uint64_t last = side->has ? copy_last_stamp(&side->copy) : 0;
+		horizon = last > horizon ? last : horizon;
 	}
 	return horizon;
 }

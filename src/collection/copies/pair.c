@@ -319,14 +319,11 @@ void pair_absent(struct pair *pair, unsigned copy, pair_after *after)
 /* Notes all stamps of a base, so that later stamps of this proxy are larger. */
 static void see_stamps(struct pair *pair, const struct copy *copy)
 {
-	struct copy_reader reader = { .rest = copy->log, .largest = copy->horizon };
-	struct copy_word word;
+	uint64_t last = copy_last_stamp(copy);
 
-	while (copy_next(&reader, &word) == COPY_WORD)
-		;
-	if (reader.largest > pair->largest)
-		pair->largest = reader.largest;
-	(void)stamp_see(&pair->copies->clock, reader.largest, unix_ms(pair));
+	if (last > pair->largest)
+		pair->largest = last;
+	(void)stamp_see(&pair->copies->clock, last, unix_ms(pair));
 }
 
 /*

@@ -35,7 +35,7 @@ bool repairs_add(struct repairs *repairs, struct slice key, enum repair_kind kin
 /* `done`: the copies are equal, and either can be believed without the other. */
 void repairs_ended(struct repairs *repairs, struct slice key, bool done);
 
-/* Returns the number of those that are waiting or in progress. */
+/* Returns how many repairs are waiting or running. */
 size_t repairs_count(const struct repairs *repairs);
 
 #endif
